@@ -151,12 +151,98 @@ def test_equations_that_switch_are_refused_with_the_time():
         daedal.gradient(problem, (0.0, 1.0), ([1.0], None), final_cost=lambda t, y, p: y[0])
 
 
-def test_a_problem_of_index_2_is_refused_with_a_remedy():
+def bound(n_extra=0):
+    """x' = -k x + z, y' = -y + z, 0 = x + c y - sin t: index 2, with z = (cos t + k x + c y) / (1 + c).
+
+    With `n_extra`, so many further variables that decay, one after the other, with rates of their own.
+    """
+
+    def f(t, y, z, p):
+        rest = [p["rates"][i] * (y[1 + i] - y[2 + i]) for i in range(n_extra)]
+        own = [-p["k"] * y[0] + z[0], -y[1] + z[0]]
+        return np.array([*own, *[x + 0.0 * y[0] for x in rest]])
+
+    params = {"k": 0.7, "c": 0.4, "rates": np.linspace(1.0, 2.0, n_extra)} if n_extra else {"k": 0.7, "c": 0.4}
+    return daedal.SemiExplicitDAE(
+        f, lambda t, y, z, p: [y[0] + p["c"] * y[1] - np.sin(t)], 2 + n_extra, 1, params=params
+    )
+
+
+@pytest.mark.parametrize("n_extra", [0, 30, 62], ids=["small", "split", "sparse"])
+def test_hessenberg_index_2_agrees_with_the_reduced_problem(n_extra):
+    """On the constraint x = sin t - c y, so that y' = (cos t + k sin t - (k c + 1) y) / (1 + c) - ... is an ODE."""
+    T, names = 1.5, ["k", "c"]
+    start = np.concatenate([[0.0, 0.0], np.zeros(n_extra)])
+    found = daedal.gradient(
+        bound(n_extra),
+        (0.0, T),
+        (start, None),
+        cost=lambda t, y, z, p: z[0] ** 2,
+        final_cost=lambda t, y, z, p: y[0] + y[1 + n_extra],
+        parameters=names,
+        rtol=1e-8,
+        atol=1e-10,
+    )
+
+    def cost(k, c):
+        rates = np.linspace(1.0, 2.0, n_extra)
+
+        def motion(t, y):
+            x = np.sin(t) - c * y[0]
+            z = (np.cos(t) + k * x + c * y[0]) / (1.0 + c)
+            chain = rates * (y[:n_extra] - y[1 : 1 + n_extra]) if n_extra else []
+            return np.concatenate([[-y[0] + z], chain, [z * z]])
+
+        from scipy.integrate import solve_ivp
+
+        y = solve_ivp(motion, (0.0, T), np.zeros(2 + n_extra), rtol=1e-11, atol=1e-13).y[:, -1]
+        return y[-1] + np.sin(T) - c * y[0] + y[n_extra]
+
+    h = 1e-4
+    assert found.value == pytest.approx(cost(0.7, 0.4), rel=1e-6)
+    assert found["k"] == pytest.approx((cost(0.7 + h, 0.4) - cost(0.7 - h, 0.4)) / (2.0 * h), rel=1e-5)
+    assert found["c"] == pytest.approx((cost(0.7, 0.4 + h) - cost(0.7, 0.4 - h)) / (2.0 * h), rel=1e-5)
+
+
+@pytest.mark.parametrize("n", [40, 150], ids=["dense", "sparse"])
+def test_problems_without_a_band_agree_with_forward_sensitivities(n):
+    """Cells on a ring, in an order that has no band, each with an algebraic flux."""
+    order = np.random.default_rng(1).permutation(n)
+    following = np.empty(n, dtype=int)
+    following[order] = np.roll(order, -1)
+
+    def f(t, y, z, p):
+        return np.array([z[following[i]] - z[i] - 0.1 * p["loss"] * y[i] ** 2 for i in range(n)])
+
+    def g(t, y, z, p):
+        return np.array([z[i] - p["flow"] * (y[i] - y[following[i]]) for i in range(n)])
+
+    problem = daedal.SemiExplicitDAE(f, g, n, n, params={"flow": 2.0, "loss": 0.5})
+    start = (1.0 + np.sin(np.arange(n)), None)
+    found = daedal.gradient(
+        problem, (0.0, 1.0), start, final_cost=lambda t, y, z, p: y[0] ** 2 + z[3], rtol=1e-8, atol=1e-10
+    )
+    sol = daedal.solve(problem, (0.0, 1.0), start, sensitivities=True, rtol=1e-9, atol=1e-11, t_eval=[1.0])
+    for name in found.names:
+        s = sol.sensitivity(name)[:, -1]
+        assert found[name] == pytest.approx(2.0 * sol.y[0, -1] * s[0] + s[n + 3], rel=1e-6)
+
+
+def test_algebraic_variables_of_index_2_in_the_final_cost_are_refused_with_a_remedy():
     problem = daedal.ImplicitDAE(
         lambda t, y, yp, p: [yp[0] - y[1], y[0] - p["k"] * np.sin(t)], 2, params={"k": 1.0}, names=["x", "z"]
     )
-    with pytest.raises(daedal.InvalidProblemError, match="index 2 or more"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"index 2 or more.*reduce_index"):
         daedal.gradient(problem, (0.0, 1.0), ([0.0, 1.0], None), final_cost=lambda t, y, p: y[1])
+
+
+def test_a_second_call_gives_the_same_bits_and_other_parameters_other_ones():
+    problem, start, options = decay(), ([1.0], None), {"final_cost": lambda t, y, p: y[0] ** 2}
+    first = daedal.gradient(problem, (0.0, 1.0), start, **options)
+    other = daedal.gradient(problem, (0.0, 1.0), start, params={"k": 1.0}, **options)
+    again = daedal.gradient(problem, (0.0, 1.0), start, **options)
+    assert first == again or (first.value == again.value and np.array_equal(first.gradient, again.gradient))
+    assert other["k"] == pytest.approx(-2.0 * np.exp(-2.0), rel=1e-5)
 
 
 def test_states_of_first_order_beside_a_mechanism_survive_checkpoints():

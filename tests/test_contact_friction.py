@@ -307,23 +307,19 @@ def test_a_stack_of_three_blocks_stays_at_rest_and_its_top_slides_alone():
 
 
 def test_round_cones():
-    """Newton's method finds what polygons leave, but for a few of these random problems, which have no structure."""
-    found = 0
-    for seed in range(60):
+    """Every one of these random problems has a solution, since A = J J^T and b = J v, and it is found."""
+    for seed, most in [*((seed, 1.0) for seed in range(40)), (22, 2.0), (165, 2.0)]:  # polygons leave the last two
         rng = np.random.default_rng(seed)
-        m, rank = int(rng.integers(1, 4)), int(rng.integers(3, 10))
-        J, mu = rng.normal(size=(3 * m, rank)), rng.uniform(0.05, 1.0, m)
+        m, rank = int(rng.integers(1, 9)), int(rng.integers(3, 13))
+        J, mu = rng.normal(size=(3 * m, rank)), rng.uniform(0.05, most, m)
         A, b = J @ J.T, J @ rng.normal(size=rank)
         x = FrictionProblem(A, b, m, tuple(np.repeat(np.arange(m), 2).tolist()), mu).solve()
-        if x is None:
-            continue
-        found += 1
+        assert x is not None
         w, size = A @ x + b, 1.0 + np.abs(x).max()
         P, Q, u, s = x[:m], x[m:].reshape(m, 2), w[:m], w[m:].reshape(m, 2)
         assert P.min() >= 0.0 and u.min() > -1e-7 * size and abs(P @ u) < 1e-6 * size**2
         assert np.all(np.hypot(*Q.T) <= mu * P + 1e-7 * size)
         np.testing.assert_allclose(np.sum(Q * s, axis=1), -mu * P * np.hypot(*s.T), atol=1e-6 * size**2)
-    assert found >= 57
 
 
 def test_a_puck_stops_in_the_direction_in_which_it_slides():

@@ -71,7 +71,7 @@ MAY_USE = {
     "advise": ["problems", "mechanics", "analysis", "formulations", "solve"],
     "comparison": ["problems", "formulations", "methods", "drive", "solve", "advise"],
     "viz": [PUBLIC],
-    "adjoint": [PUBLIC, "symbolic", "problems", "tracing", "sensitivity"],
+    "adjoint": [PUBLIC, "kernels", "symbolic", "problems", "tracing", "sensitivity"],
     "fitting": [PUBLIC, "problems", "tracing", "hybrid", "viz"],
     "multibody": [PUBLIC, "kernels", "symbolic", "problems", "solution", "viz"],
     "circuits": [PUBLIC],
@@ -81,7 +81,14 @@ MAY_USE = {
 }
 OPEN = {"errors", "tabular", "messages"}  # to all rooms
 ROOM_OF = dict.fromkeys(
-    ("constrained_solution", "mechanical_solution", "mechanical_state", "second_order_solution", "solution_layout"),
+    (
+        "constrained_solution",
+        "machine_record",
+        "mechanical_solution",
+        "mechanical_state",
+        "second_order_solution",
+        "solution_layout",
+    ),
     "solution",
 ) | {"__main__": "cli"}
 

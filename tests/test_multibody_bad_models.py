@@ -193,3 +193,40 @@ def test_parts_are_asked_for_by_themselves_or_by_name_and_single_ones_without_a_
         sol.animate(traces=Body("other", mass=1.0))
     with pytest.raises(InvalidProblemError, match="t holds no times"):
         sol.joint("A", t=[])
+
+
+@pytest.mark.parametrize("coordinates", ["relative", "absolute"])
+def test_a_free_body_without_mass_is_named(coordinates):
+    model = Model(Free("flight", ground, Body("ghost")), Revolute("A", ground, box("arm")))
+    refused(lambda: model.system(coordinates), "body 'ghost' has no mass", "give a mass")
+
+
+def test_forces_and_constraints_with_the_same_name_are_named():
+    arm = box("arm")
+    hinge = Revolute("A", ground, arm)
+    springs = [Spring("s", ground.at(x, 1.0), arm, stiffness=1.0) for x in (0.0, 1.0)]
+    refused(lambda: Model(hinge, *springs), "two forces", "'s'")
+    refused(lambda: Model(hinge, Prescribed("A", "A", lambda t: t)), "two joint", "'A'")
+    refused(lambda: Model(hinge, *(Prescribed(f"p{i}", "A", lambda t: t) for i in range(2))), "'p0' and 'p1'", "'A'")
+
+
+def test_an_over_constrained_four_bar_in_space_is_told_and_moves():
+    """Three of the five conditions of its last hinge follow from the others: reactions are those of least norm."""
+    crank, coupler, rocker = (Body.rod(n, length=x, mass=1.0) for n, x in (("a", 1.0), ("b", 3.0), ("c", 2.0)))
+    model = Model(
+        Revolute("A", ground, crank.start),
+        Revolute("B", crank.end, coupler.start),
+        Revolute("C", coupler.end, rocker.end),
+        Revolute("D", ground.at(3.0, 0.0), rocker.start),
+        gravity=(0.0, -9.81),
+    )
+    report = model.report()
+    assert (report.gruebler, report.degrees_of_freedom, len(report.redundant)) == (-2, 1, 3)
+    assert "redundant" in str(report)
+    sol = daedal.solve(model.system(), (0.0, 0.5), model.assemble(A=1.0), rtol=1e-8, atol=1e-8)
+    assert sum("redundant" in note for note in sol.notes) == 3
+    assert np.ptp(sol["energy"]) < 1e-5
+    for joint in "ABCD":
+        reaction = sol.joint(joint).reaction
+        assert np.abs(reaction.force[2]).max() < 1e-9  # nothing presses out of the plane
+        assert np.abs(reaction.torque).max() < 1e-9  # and nothing twists

@@ -203,3 +203,27 @@ def test_arguments_of_wrong_size_are_named():
         aba(pendulum, [0.0], [0.0], [0.0, 0.0, 0.0])
     with pytest.raises(InvalidProblemError, match=r"forces has shape \(3,\); expected \(1, 3\)"):
         accelerations(pendulum, [0.0], [0.0], forces=[0.0, 0.0, 0.0])
+
+
+def test_algorithms_take_whatever_holds_the_numbers_and_name_what_does_not_fit():
+    layout = random_machine(5, 3).layout()
+    q, u, a = random_state(layout, 1)
+    expected = rnea(layout, q, u, a), crba(layout, q), aba(layout, q, u, a)
+    fixed = q.copy()
+    fixed.flags.writeable = False
+    for given in (q.tolist(), np.repeat(q, 2)[::2], fixed):
+        assert np.array_equal(rnea(layout, given, list(u), tuple(a)), expected[0])
+        assert np.array_equal(crba(layout, given), expected[1])
+        assert np.array_equal(aba(layout, given, u, a.tolist()), expected[2])
+    whole = np.zeros(layout.n_v, dtype=int)
+    assert np.array_equal(aba(layout, q, whole, whole), aba(layout, q, 0.0 * u, 0.0 * u))
+    for call, name in (
+        (lambda: rnea(layout, q[:-1], u, a), "q"),
+        (lambda: rnea(layout, q, np.append(u, 0.0), a), "u"),
+        (lambda: aba(layout, q, u, 1.0), "tau"),
+        (lambda: crba(layout, q[:, None]), "q"),
+        (lambda: crba(layout, None), "q"),
+        (lambda: rnea(layout, q, u, "ab"), "a"),
+    ):
+        with pytest.raises(InvalidProblemError, match=f"^{name} (has shape|must be)"):
+            call()

@@ -9,6 +9,7 @@ import numpy as np
 
 from daedal.constrained_solution import ConstrainedSolution
 from daedal.errors import InvalidProblemError
+from daedal.machine_record import RecordedMachine
 from daedal.mechanical_state import State, StateNames
 from daedal.problems.checks import check_real
 from daedal.problems.compile import last_argument
@@ -220,7 +221,8 @@ class MechanicalSolution(ConstrainedSolution):
             state = self(flat)
             found = self._state_names.quantities(partial(getattr, state))
         if self.machine is not None or "_energies" in self.__dict__:
-            found.append(Quantity("energy", "", _ENERGIES, partial(self._energy_rows, t)))
+            known = t is None or not isinstance(self.machine, RecordedMachine)
+            found.append(Quantity("energy", "", _ENERGIES, partial(self._energy_rows, t), (), known))
         return found
 
     def _energy_rows(self, t: Any) -> np.ndarray:

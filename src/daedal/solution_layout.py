@@ -10,6 +10,7 @@ import numpy as np
 from daedal.constrained_solution import HessenbergSolution, RawOutput
 from daedal.events.event import EventRecord
 from daedal.events.table import EventTable
+from daedal.machine_record import MACHINE, RecordedMachine, wrong_times
 from daedal.mechanical_solution import MechanicalSolution
 from daedal.results.pieces import Pieces
 from daedal.results.schema import (
@@ -201,6 +202,7 @@ _MECHANICAL = _CONSTRAINED | {
     "s": Optional(Array("f8", (None, "nt"))),
     "residuals": Optional(Array("f8", ("n_lambda", "nt"))),
     "energies": Optional(Array("f8", (3, "nt"))),
+    "machine": Optional(MACHINE),
 }
 _HESSENBERG = _CONSTRAINED | {"a": Array("f8", ("n_x", "nt"))}
 _LATE = ("constraints", "drifts", "stored", "residuals", "energies", "ending", "n_w", "n_q")  # kept with an underscore
@@ -212,6 +214,8 @@ def _of_constrained(solution: Any, wanted: dict[str, Kind]) -> dict[str, Any]:
     given = {name: kept.get(f"_{name}" if name in _LATE else name) for name in wanted}
     given["events"], given["names"] = kept["events"], solution.names
     given["event_names"] = solution.event_names
+    if given.get("machine") is not None and not isinstance(given["machine"], RecordedMachine):
+        given["machine"] = given["machine"].recorded(solution)
     a, lam, *further = kept["_augmented"]
     given |= {"a": a, "lam": lam} | dict(zip(("rate", "w", "reaction"), further))
     return given | ({"s": None} if np.size(kept.get("s", ())) == 0 and "s" in wanted else {})
@@ -241,7 +245,7 @@ def _wrong_mechanical(given: dict[str, Any]) -> str | None:
         n_q,
     ]:
         return "has dense output of other sizes"
-    return _wrong_constrained(given)
+    return wrong_times(given["machine"], given["t"].size) or _wrong_constrained(given)
 
 
 def _wrong_hessenberg(given: dict[str, Any]) -> str | None:

@@ -9,6 +9,7 @@ For :math:`F(t, y, y', p) = 0` with the sensitivities :math:`E s' + A s + B = 0`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from daedal.errors import InvalidProblemError
 from daedal.sensitivity.motion import VariationalMotion
 from daedal.sensitivity.variational import equations_of
 from daedal.symbolic import Untraceable
+from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import gradient, jacobian
-from daedal.symbolic.functions import GraphFunction
+from daedal.symbolic.machine import compile_function
 from daedal.tracing.parameters import NAME
 from daedal.tracing.tracer import Tracer
 
@@ -38,11 +40,15 @@ class Linearised:
         Names of the parameters.
     is_mechanical : bool
     constraints_by_parameters : tuple of int
-        Parameters that occur in constraints of a mechanism, so that its initial values depend on them.
+        Parameters that occur in constraints on what is differential, so that initial values depend on them.
+    places : tuple
+        Rows and columns of the entries of E and of A.
+    is_constant : bool
+        Whether E is constant.
     """
 
     def __init__(self, problem: Any, cost: Callable | None, final_cost: Callable | None):
-        self.problem = problem
+        self.problem, self._dependencies = problem, Dependencies()
         self.is_mechanical = isinstance(problem, daedal.MechanicalSystem)
         try:
             self._state()
@@ -60,19 +66,26 @@ class Linearised:
         multipliers = tracer.nodes(_ADJOINT)
         running, final = self._cost("cost", cost), self._cost("final_cost", final_cost)
         e, a = jacobian(graph, self._equations, self._rates), jacobian(graph, self._equations, self._unknowns)
-        self._e, e_nodes = _pattern(e, self.n, self._rate_places)
-        self._a, a_nodes = _pattern(a, self.n, range(self.n))
+        if not self.is_mechanical:
+            self.constraints_by_parameters = self._in_constraints(e, a, count)
+        (e_places, e_nodes), (a_places, a_nodes) = _pattern(e, self._rate_places), _pattern(a, range(self.n))
+        self.places = e_places, a_places
+        self.is_constant = all(graph.operations[i] == "constant" for i in e_nodes)
         slope = gradient(graph, running, self._unknowns)
-        self._matrices = GraphFunction("matrices", graph, [*e_nodes, *a_nodes, *slope, running], sizes, params)
+        self._matrices = _Batch(graph, [*e_nodes, *a_nodes, *slope, running], sizes, params)
         weighted = graph.zero
         for x, equation in zip(multipliers, self._equations, strict=True):
             weighted = graph.add(weighted, graph.multiply(x, equation))
+        beside = {**sizes, _ADJOINT: self.n}
         total = gradient(graph, graph.add(weighted, running), parameters)
-        self._by_parameters = GraphFunction("by_parameters", graph, total, {**sizes, _ADJOINT: self.n}, params)
-        alone = gradient(graph, weighted, parameters)
-        self._jump = GraphFunction("jump", graph, alone, {**sizes, _ADJOINT: self.n}, params)
+        self._by_parameters = _Batch(graph, total, beside, params)
+        self._jump = _Batch(graph, gradient(graph, weighted, parameters), beside, params)
         ends = [*gradient(graph, final, self._unknowns), *gradient(graph, final, parameters), final]
-        self._final = GraphFunction("final", graph, ends, sizes, params)
+        self._final = _Batch(graph, ends, sizes, params)
+
+    def is_current(self, params: Any) -> bool:
+        """Whether the functions still read the same from outside, and the parameters have the same structure."""
+        return self._dependencies.are_unchanged() and (self._layout is None or self._layout.fits(params))
 
     # --- the equations ------------------------------------------------------------------------------------------------
 
@@ -81,6 +94,7 @@ class Linearised:
         if self.is_mechanical:
             motion = VariationalMotion(problem, ())
             self._tracer, dynamics = motion.tracer, motion.equations
+            self._dependencies.add(motion.dependencies)
             tracer, n_q, n_r, n_c = self._tracer, problem.n_q, problem.n_r, dynamics.n_lambda
             tracer.sizes |= {"a": n_q, "lam": n_c}
             a, lam = tracer.nodes("a"), tracer.nodes("lam")
@@ -106,7 +120,8 @@ class Linearised:
         self.n = problem.n
         self._tracer = tracer = Tracer(problem, {"y": self.n, "yp": self.n}, always=True)
         self._graph = tracer.graph
-        self._equations = equations_of(tracer, problem)[0]
+        self._equations, dependencies, _ = equations_of(tracer, problem)
+        self._dependencies.add(dependencies)
         self._unknowns, self._rates = tracer.nodes("y"), tracer.nodes("yp")
         self._rate_places = range(self.n)
         self._sizes = {"y": self.n, "yp": self.n}
@@ -114,6 +129,15 @@ class Linearised:
         split = getattr(problem, "n_y", self.n)
         self._vectors = [y[:split], y[split:]] if isinstance(problem, daedal.SemiExplicitDAE) else [y]
         self.constraints_by_parameters = ()
+
+    def _in_constraints(self, e: Sequence[dict[int, int]], a: Sequence[dict[int, int]], count: int) -> tuple[int, ...]:
+        """Parameters in equations that contain neither derivatives nor variables without derivatives (index 2)."""
+        graph = self._graph
+        differential = {j for row in e for j in row}
+        by = {graph.argument(NAME, k): k for k in range(count)}
+        pairs = zip(self._equations, e, a, strict=True)
+        bound = [equation for equation, rates, values in pairs if not rates and differential.issuperset(values)]
+        return tuple(sorted(by[i] for i in graph.needed(bound) if i in by)) if bound else ()
 
     def _cost(self, name: str, function: Callable | None) -> int:
         if function is None:
@@ -130,6 +154,7 @@ class Linearised:
             raise InvalidProblemError(
                 f"{name} cannot be differentiated: it {reason} (it is called as {name}({called}) and returns a number)"
             ) from reason
+        self._dependencies.add(traced.dependencies)
         return traced.nodes[0]
 
     # --- numbers ------------------------------------------------------------------------------------------------------
@@ -141,65 +166,83 @@ class Linearised:
             parts = [state.q, state.v, *([state.r] if self.problem.n_r else []), state.a, state.lam]
             y = np.concatenate([np.atleast_2d(part) for part in parts]).T
             return np.ascontiguousarray(y), np.zeros_like(y)
+        if solution.dense is None:
+            return np.ascontiguousarray(solution(times).T), np.ascontiguousarray(solution(times, derivative=True).T)
         y, yp = solution.dense.evaluate(times)
         return np.ascontiguousarray(y), np.ascontiguousarray(yp)
 
-    def _arguments(self, y: np.ndarray, yp: np.ndarray) -> list[np.ndarray]:
-        parts = []
-        if self.is_mechanical:
-            first = 0
-            for name, size in self._sizes.items():
-                if name != "yp":
-                    parts.append(y[first : first + size])
-                    first += size
-            parts.append(yp)
-        else:
-            parts = [y, yp]
-        return parts
+    def numbers(self, params: Any) -> np.ndarray:
+        """Parameters as the functions take them."""
+        none = self._layout is None or not self._layout.count
+        return np.zeros(0) if none else self._layout.numbers(params)
 
-    def _numbers(self, params: Any) -> list[np.ndarray]:
-        return [] if self._layout is None or not self._layout.count else [self._layout.numbers(params)]
-
-    def evaluated(self, t: float, y: np.ndarray, yp: np.ndarray, params: Any) -> np.ndarray:
-        """The entries of E and of A, the gradient of the running cost, and this cost, in one vector."""
-        return self._matrices(t, *self._arguments(y, yp), *self._numbers(params))
-
-    def dense(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """E^T and A^T from rows of such vectors."""
-        n_e, n_a = self._e[0].size, self._a[0].size
-        e, a = np.zeros((2, len(values), self.n, self.n))
-        e[:, self._e[1], self._e[0]] = values[:, :n_e]
-        a[:, self._a[1], self._a[0]] = values[:, n_e : n_e + n_a]
-        return e, a
+    def evaluated(self, times: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """For each row (y, y') the entries of E and of A, the gradient of the running cost, and this cost."""
+        return self._matrices(times, points, numbers)
 
     def sparse(self, values: np.ndarray) -> tuple[Any, Any]:
-        """E^T and A^T from one such vector."""
-        n_e, n_a = self._e[0].size, self._a[0].size
-        shape = (self.n, self.n)
-        e = sparse.csc_array((values[:n_e], self._e[::-1]), shape=shape)
-        return e, sparse.csc_array((values[n_e : n_e + n_a], self._a[::-1]), shape=shape)
+        """E^T and A^T from one such row."""
+        (e_rows, e_columns), (a_rows, a_columns) = self.places
+        n_e, n_a, shape = e_rows.size, a_rows.size, (self.n, self.n)
+        e = sparse.csc_array((values[:n_e], (e_columns, e_rows)), shape=shape)
+        return e, sparse.csc_array((values[n_e : n_e + n_a], (a_columns, a_rows)), shape=shape)
 
     def slopes(self, values: np.ndarray) -> np.ndarray:
-        """The gradients of the running cost in rows of such vectors."""
+        """The gradients of the running cost in such rows."""
         return values[..., -1 - self.n : -1]
 
-    def by_parameters(self, t: float, y: np.ndarray, yp: np.ndarray, mu: np.ndarray, params: Any) -> np.ndarray:
-        """The derivatives of mu^T F + g by all parameters."""
-        return self._by_parameters(t, *self._arguments(y, yp), mu, *self._numbers(params))
+    def by_parameters(self, times: np.ndarray, weights: np.ndarray, points: np.ndarray, numbers) -> np.ndarray:
+        """The weighted sum of the derivatives of mu^T F + g by all parameters at points (y, y', mu)."""
+        return self._by_parameters.summed(times, weights, points, numbers)
 
-    def jump(self, t: float, y: np.ndarray, yp: np.ndarray, mu: np.ndarray, params: Any) -> np.ndarray:
-        """The derivatives of mu^T F alone."""
-        return self._jump(t, *self._arguments(y, yp), mu, *self._numbers(params))
+    def jump(self, t: float, point: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """The derivatives of mu^T F alone, at (y, y', mu)."""
+        return self._jump(np.array([t]), point[None], numbers)[0]
 
-    def final(self, t: float, y: np.ndarray, yp: np.ndarray, params: Any) -> tuple[np.ndarray, np.ndarray, float]:
-        """The gradient of the final cost by y and by the parameters, and this cost."""
-        found = self._final(t, *self._arguments(y, yp), *self._numbers(params))
+    def final(self, t: float, point: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """The gradient of the final cost by y and by the parameters, and this cost, at (y, y')."""
+        found = self._final(np.array([t]), point[None], numbers)[0]
         return found[: self.n], found[self.n : -1], float(found[-1])
 
 
-def _pattern(
-    rows: Sequence[dict[int, int]], n: int, places: Sequence[int]
-) -> tuple[tuple[np.ndarray, np.ndarray], list[int]]:
+class _Batch:
+    """Nodes of a graph as machine code for many points."""
+
+    def __init__(self, graph: Any, nodes: Sequence[int], arguments: dict[str, int], params: tuple[str, int] | None):
+        self._made = graph, np.array(nodes, dtype=np.int64), arguments, dict([params]) if params else {}
+
+    @cached_property
+    def _code(self) -> Any:
+        graph, nodes, arguments, params = self._made
+        return compile_function(graph, arguments, {"": nodes}, params)
+
+    def _block(self, numbers: np.ndarray) -> np.ndarray:
+        block = np.zeros(self._code.size)
+        if NAME in self._code.slices:
+            block[self._code.slices[NAME]] = numbers
+        return block
+
+    def __call__(self, times: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """One row for each point."""
+        from daedal.adjoint.batch import evaluate_many
+
+        code, place = self._code, self._code.slices[""]
+        results = np.empty((times.size, place.stop - place.start))
+        evaluate_many(code.address, times, points, self._block(numbers), place.start, results)
+        return results
+
+    def summed(self, times: np.ndarray, weights: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """The weighted sum over all points."""
+        from daedal.adjoint.batch import add_many
+
+        code, place = self._code, self._code.slices[""]
+        total = np.zeros(place.stop - place.start)
+        if total.size:
+            add_many(code.address, times, weights, points, self._block(numbers), place.start, total)
+        return total
+
+
+def _pattern(rows: Sequence[dict[int, int]], places: Sequence[int]) -> tuple[tuple[np.ndarray, np.ndarray], list[int]]:
     """Places of the entries of a matrix, as (rows, columns), and their nodes."""
     entries = [(i, places[j], node) for i, row in enumerate(rows) for j, node in row.items()]
     i, j = (np.array([entry[k] for entry in entries], dtype=np.int32) for k in (0, 1))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +14,9 @@ from daedal.adjoint.equations import Linearised
 from daedal.adjoint.sweep import Sweep, graded
 from daedal.errors import InvalidProblemError, near_names
 from daedal.messages import unknown_name
-from daedal.sensitivity.parameters import with_floats
+from daedal.sensitivity.parameters import as_floats, with_floats
+
+_MOST_KEPT = 8  # linearised problems
 
 
 class Gradient(NamedTuple):
@@ -66,7 +70,8 @@ def gradient(
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE or MechanicalSystem
-        Of index 0 or 1, or a mechanism; stated with ``params``. Its functions must be traceable.
+        Of index 0 or 1, of index 2 in Hessenberg form, or a mechanism; stated with ``params``. Its functions must be
+        traceable.
     t_span, initial
         As for :func:`daedal.solve`.
     cost, final_cost : callable
@@ -112,37 +117,70 @@ def gradient(
     for name in ("t_eval", "dense_output", "sensitivities"):
         if name in options:
             raise InvalidProblemError(f"gradient: {name} cannot be given; what is stored of the run is its own matter")
-    problem = with_floats(problem if params is None else problem.with_params(params))
-    equations = Linearised(problem, cost, final_cost)
+    equations = _linearised(problem, cost, final_cost)
+    problem = equations.problem
     names = _names(problem, equations, parameters)
     first, last = (float(t) for t in t_span)
     if not last > first:
         raise InvalidProblemError(f"gradient: t_span must increase, got ({first:g}, {last:g})")
     settings = {"rtol": rtol, "atol": atol, **options}
-    sweep = Sweep(equations, problem.params, float(np.min(rtol)))
+    given = problem.params if params is None else as_floats(problem.with_params(params).params)
+    sweep = Sweep(equations, given, float(np.min(rtol)))
     begun = False
-    for piece in _pieces(problem, (first, last), initial, checkpoints, settings):
+    run = _Runs(problem, None if params is None else given, settings)
+    for piece in run.pieces((first, last), initial, checkpoints):
         times = np.unique(piece.t)
         if not begun:
             sweep.begin(piece, float(piece.t[-1]))
-            times, begun = graded(times), True
+            times, begun = graded(times, sweep.fastest), True
         sweep.over(piece, times)
-    return Gradient(sweep.value, _picked(problem, equations, sweep, names, (first, last), initial, settings), names)
+    return Gradient(sweep.value, _picked(run, equations, sweep, names, (first, last), initial), names)
 
 
-def _pieces(problem: Any, span: tuple[float, float], initial: Any, checkpoints: int | None, settings: dict):
-    """Solutions with dense output over pieces of the interval, the last one first."""
-    if checkpoints is None:
-        yield _whole(daedal.solve(problem, span, initial, dense_output=True, **settings))
-        return
-    if not isinstance(checkpoints, (int, np.integer)) or checkpoints < 1:
-        raise InvalidProblemError(f"checkpoints must be a positive whole number, got {checkpoints!r}")
-    marks = np.linspace(*span, int(checkpoints) + 2)
-    kept = _whole(daedal.solve(problem, span, initial, t_eval=marks, dense_output=False, **settings))
-    for k in reversed(range(marks.size - 1)):
-        start = initial if k == 0 else _at(kept, k)
-        piece = (float(marks[k]), float(marks[k + 1]))
-        yield _whole(daedal.solve(problem, piece, start, dense_output=True, **(settings | {"correct_initial": True})))
+_kept: OrderedDict[tuple, tuple[Any, Linearised]] = OrderedDict()
+_guard = Lock()
+
+
+def _linearised(problem: Any, cost: Callable | None, final_cost: Callable | None) -> Linearised:
+    """The linearised problem, as an earlier call may have left it: an optimiser asks for many gradients."""
+    key = id(problem), id(cost), id(final_cost)
+    with _guard:
+        found = _kept.get(key)
+        if found is not None and found[1].is_current(found[1].problem.params):
+            _kept.move_to_end(key)
+            return found[1]
+    made = Linearised(with_floats(problem), cost, final_cost)
+    with _guard:
+        _kept[key] = (problem, cost, final_cost), made  # what is kept keeps its id
+        while len(_kept) > _MOST_KEPT:
+            _kept.popitem(last=False)
+    return made
+
+
+class _Runs:
+    """Runs of a problem forward, with the parameters of one call."""
+
+    def __init__(self, problem: Any, params: Any, settings: dict[str, Any]):
+        self.problem, self._params, self._settings = problem, params, settings
+
+    def solve(self, span: tuple[float, float], initial: Any, t_eval: Any = None, **further: Any) -> Any:
+        """One run that reaches its end."""
+        solver = daedal.prepare(self.problem, **(self._settings | further))
+        return solver.solve(span, initial, self._params, t_eval=t_eval)
+
+    def pieces(self, span: tuple[float, float], initial: Any, checkpoints: int | None):
+        """Solutions with dense output over pieces of the interval, the last one first."""
+        if checkpoints is None:
+            yield _whole(self.solve(span, initial, dense_output=True))
+            return
+        if not isinstance(checkpoints, (int, np.integer)) or checkpoints < 1:
+            raise InvalidProblemError(f"checkpoints must be a positive whole number, got {checkpoints!r}")
+        marks = np.linspace(*span, int(checkpoints) + 2)
+        kept = _whole(self.solve(span, initial, marks, dense_output=False))
+        for k in reversed(range(marks.size - 1)):
+            start = initial if k == 0 else _at(kept, k)
+            piece = (float(marks[k]), float(marks[k + 1]))
+            yield _whole(self.solve(piece, start, dense_output=True, correct_initial=True))
 
 
 def _whole(solution: Any) -> Any:
@@ -177,29 +215,31 @@ def _names(problem: Any, equations: Linearised, wanted: Sequence[str] | None) ->
             )
         return tuple(equations.labels)
     names = (wanted,) if isinstance(wanted, str) else tuple(str(name) for name in wanted)
-    known = [*equations.labels, *(f"{name}(0)" for name in _variables(problem))]
+    known = dict.fromkeys([*equations.labels, *(f"{name}(0)" for name in _variables(problem))])
     for name in names:
         if name not in known:
-            hint = near_names(name, known) or f"known: {', '.join(known[:12])}"
+            hint = near_names(name, list(known)) or f"known: {', '.join(list(known)[:12])}"
             raise InvalidProblemError(f"parameters: there is no parameter or initial value {name!r}; {hint.rstrip()}")
     return names
 
 
 def _picked(
-    problem, equations: Linearised, sweep: Sweep, names: tuple[str, ...], span, initial, settings
+    run: _Runs, equations: Linearised, sweep: Sweep, names: tuple[str, ...], span: tuple[float, float], initial: Any
 ) -> np.ndarray:
     """The derivatives by what was asked for, with what follows from the initial values."""
-    variables = _variables(problem)
+    variables = _variables(run.problem)
     moved = {equations.labels[k] for k in equations.constraints_by_parameters}
-    starts = {name for name in names if name in moved or (equations.is_mechanical and name.endswith("(0)"))}
+    bound = equations.is_mechanical or sweep.is_bound
+    starts = {name for name in names if name in moved or (bound and name.endswith("(0)"))}
     rows: dict[str, np.ndarray] = {}
     if starts:  # what the constraints demand of the initial values
         short = (span[0], span[0] + 1e-6 * (span[1] - span[0]))
-        sol = daedal.solve(problem, short, initial, sensitivities=sorted(starts), **settings)
+        sol = run.solve(short, initial, sensitivities=sorted(starts))
         rows = {name: np.asarray(sol.sensitivity(name))[:, 0] for name in starts}
     found = []
+    place = {name: k for k, name in enumerate(equations.labels)}
     for name in names:
-        own = 0.0 if name.endswith("(0)") else sweep.gradient[equations.labels.index(name)]
+        own = 0.0 if name.endswith("(0)") else sweep.gradient[place[name]]
         if name in rows:
             own -= float(sweep.w[: rows[name].size] @ rows[name])
         elif name.endswith("(0)"):

@@ -141,7 +141,7 @@ class Choice:
         """The singular configuration that the monitor found; None for a false alarm or a smooth passage."""
         from daedal.analysis import singular
 
-        monitor, dense = segment.equations.monitor, segment.outcome.dense
+        monitor, dense = segment.equations.monitor, segment.outcome.last_step
         t0, t1 = float(monitor["t_before"]), float(monitor["t"])
         last = segment.outcome.y_reached
 

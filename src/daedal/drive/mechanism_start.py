@@ -14,6 +14,7 @@ from daedal.kernels.functions import CodedFunction
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.pool import Pool
 from daedal.mechanics.probes import SOME_TIMES, asks_for_time, check_point
+from daedal.mechanics.recursive_start import recursive_start
 from daedal.mechanics.setting import Setting, plain_setting, setting_at
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
@@ -56,6 +57,13 @@ class MechanismStarts:
             check_vector(w0, system.n_w, "w0")
         self._compare(t, q, v, consistent=not correct)
         ready, z, key = None, np.concatenate([q, v]), ()
+        if getattr(system.straight_line, "is_recursive", False) and v0 is not None:
+            assembly = self.pool.take(system, self._find(request, z, known))
+            start = recursive_start(system, t, z, r)
+            if start is not None:
+                assembly.weigh("M")
+                return assembly, start.towards(request.sign), []
+            self.pool.give_back(assembly)
         if system.contact is None and v0 is not None and not system.n_w and not system.force_uses_multipliers:
             key = *span, z.tobytes()
             ready = self._ready(request, t, z, r, known, key)

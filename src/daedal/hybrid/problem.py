@@ -207,6 +207,11 @@ class HybridProblem:
         object.__setattr__(self, "start", start)
 
     @property
+    def records_idle(self) -> bool:
+        """Whether transitions that change nothing are events; those of contacts are round-off."""
+        return True
+
+    @property
     def functions(self) -> dict[str, FunctionTable]:
         """For each mode how its functions are evaluated by default."""
         return {name: mode.problem.functions for name, mode in self.modes.items()}

@@ -251,11 +251,15 @@ class HybridRun:
             begin = self._consistent(target, begin)
         except InconsistentInitialError as error:
             raise self._refused(transition.name, source, target, error) from error
-        self._note(t if at is None else at, transition.name, kind, target, y, begin.y, direction)
+        idle = target == source and np.max(np.abs(begin.y - y)) <= _IDLE * np.max(np.abs(y))
+        if not idle or self.problem.records_idle:
+            self._note(t if at is None else at, transition.name, kind, target, y, begin.y, direction)
+        else:
+            self.store.n_events += 1
         crossed = transition.name if kind == "transition" else None
         self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)
         self.came_by = transition
-        if target == source and np.max(np.abs(begin.y - y)) <= _IDLE * np.max(np.abs(y)):
+        if idle:
             self.steps.pop(target, None)  # round-off at the start of a motion away: its steps lead to the next of these
         if self.store.n_events >= self.max_events:
             raise _Stop(False, "failed", messages.too_many(self.store.n_events, t))

@@ -7,6 +7,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.output import HybridOutput
+from daedal.machine_record import RecordedMachine, joined
 from daedal.tabular import Tabular, plural
 
 
@@ -89,6 +90,8 @@ class HybridSolution(HybridOutput):
                 "the solved modes were not made of bodies and joints, so nothing is known of them (see "
                 "daedal.multibody), or the segments were not kept; call solve with dense_output=True"
             )
+        if isinstance(found[0], RecordedMachine):
+            return joined(found, self.points_of_segments)
         return found[0].results(self)
 
     def __getstate__(self) -> dict[str, Any]:

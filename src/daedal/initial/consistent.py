@@ -168,6 +168,10 @@ def prepare_initial(
     check_start(problem, workspace, t0, y0, start)
     if np.any(weights <= 0.0):
         return y0, start  # the integrator reports the vanishing weight with the variable's name
+    large = isinstance(problem, SemiExplicitDAE) and problem.n > LARGEST_DENSE
+    if large and yp0 is None and not (correct or unknown_z):
+        # y' = f; Newton's method, to which index 2 is foreign, might leave z, which was given.
+        yp0 = start = np.r_[problem.slope(t0, y0[: problem.n_y], y0[problem.n_y :]), np.zeros(problem.n_z)]
     if yp0 is None or correct:
         # A small artificial step makes the iteration matrix that of the exact Newton method.
         result = complete(workspace, t0, y0, start, 1e-3 * h, weights)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from daedal.library.circuits import Branch as Branch
     from daedal.library.circuits import Source as Source
     from daedal.library.circuits import sparse_tableau as sparse_tableau
+    from daedal.library.combustion import FlameRun as FlameRun
+    from daedal.library.combustion import follow_flame as follow_flame
     from daedal.library.model import Indices as Indices
     from daedal.library.model import Model as Model
     from daedal.library.model import Reference as Reference
@@ -37,11 +39,13 @@ if TYPE_CHECKING:
 _OTHERS = {
     "Branch": "circuits",
     "Control": "nodal_analysis",
+    "FlameRun": "combustion",
     "Indices": "model",
     "Model": "model",
     "Reference": "model",
     "Source": "circuits",
     "ViolinRun": "violin",
+    "follow_flame": "combustion",
     "mna": "nodal_analysis",
     "play_violin": "violin",
     "sparse_tableau": "circuits",

@@ -339,6 +339,16 @@ class Run:
             for i in np.flatnonzero(fired)
         ]
 
+    def _last_step(self) -> DenseOutput | None:
+        """The polynomial of the last step alone, for those who look back at it where none is stored."""
+        degree, t = int(self.record["degree"]), self._time()
+        if not degree or not int(self.record["steps"]):
+            return None
+        psi = self.record["psi"][: degree + 1][None, :].copy()
+        begin = t - float(self.record["h_last"])
+        coefficients = self._phi[: degree + 1].copy()
+        return DenseOutput(begin, np.array([t]), np.array([degree]), np.array([0]), psi, coefficients)
+
     def orders_of(self, degrees: np.ndarray) -> np.ndarray:
         """The order of every step from the degree of its polynomial."""
         return degrees if self.constant_order is None else np.full(degrees.size, self.constant_order)
@@ -371,6 +381,7 @@ class Run:
             yp=yp,
             history=history,
             dense=dense,
+            last_step=dense if task.dense else self._last_step(),
             events=[event for i in sorted(self._events) for event in self._events[i]],
             interrupted=reason is Ending.INTERRUPTED,
             failure=self._failure(task, reason) if reason < 0 and exception is None else None,

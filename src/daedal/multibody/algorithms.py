@@ -7,16 +7,19 @@ in C. For Euler parameters in q, u has the angular velocity in the axes of the j
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.compilation import kernel
+from daedal.kernels.compilation import _enable_caching, kernel
 from daedal.kernels.records import data_of, record_at
 from daedal.multibody.articulated import accelerate, eliminate
 from daedal.multibody.dynamics import composite_bodies, newton_euler
 from daedal.multibody.kinematics import move, place
+from daedal.multibody.layout import Layout
 from daedal.multibody.packed import (
     ELIMINATION,
     MACHINE,
@@ -78,10 +81,14 @@ def rnea(model: Any, q, u, a, *, forces=None, torques=None) -> np.ndarray:
     >>> print(rnea(arm, [0.0], [0.0], [0.0]))
     [9.81]
     """
-    layout = layout_of(model)
+    layout = model if type(model) is Layout else layout_of(model)
     loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
-    result = _rnea(layout.packed.address, vector(q), vector(u), vector(a), loads.address)
-    return result if result.size else _nothing_to_do(layout, q=q, u=u, a=a)
+    result, machine = np.empty(layout.n_v), layout.packed.address
+    try:
+        fits = _rnea.call(machine, q, u, a, loads.address, result)
+    except TypeError:
+        fits = _rnea.call(machine, *_vectors(layout, q=q, u=u, a=a), loads.address, result)
+    return result if fits else _refuse(layout, q=q, u=u, a=a)
 
 
 def crba(model: Any, q) -> np.ndarray:
@@ -106,9 +113,14 @@ def crba(model: Any, q) -> np.ndarray:
     >>> print(crba(Model(Revolute("pivot", ground, rod.start)), [0.3]))
     [[4.]]
     """
-    layout = layout_of(model)
-    result = _crba(layout.packed.address, vector(q))
-    return result if result.size else _nothing_to_do(layout, q=q).reshape(0, 0)
+    layout = model if type(model) is Layout else layout_of(model)
+    n_v = layout.n_v
+    result, machine = np.zeros((n_v, n_v)), layout.packed.address
+    try:
+        fits = _crba.call(machine, q, result)
+    except TypeError:
+        fits = _crba.call(machine, *_vectors(layout, q=q), result)
+    return result if fits else _refuse(layout, q=q)
 
 
 def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
@@ -140,10 +152,14 @@ def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
     >>> print(aba(arm, [0.0], [0.0], [0.0]))
     [-15.]
     """
-    layout = layout_of(model)
+    layout = model if type(model) is Layout else layout_of(model)
     loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
-    result = _aba(layout.packed.address, vector(q), vector(u), vector(tau), loads.address)
-    return result if result.size else _nothing_to_do(layout, q=q, u=u, tau=tau)
+    result, machine = np.empty(layout.n_v), layout.packed.address
+    try:
+        fits = _aba.call(machine, q, u, tau, loads.address, result)
+    except TypeError:
+        fits = _aba.call(machine, *_vectors(layout, q=q, u=u, tau=tau), loads.address, result)
+    return result if fits else _refuse(layout, q=q, u=u, tau=tau)
 
 
 def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> Accelerations:
@@ -200,20 +216,41 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
             f"accelerations knows joints only, and the model has {named} besides; use model.system().at(t, q, v)"
         )
     loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
-    drive = np.zeros(layout.n_v) if tau is None else vector(tau)
-    found, multipliers, redundant = _accelerations(layout.packed.address, vector(q), vector(u), drive, loads.address)
-    if not found.size:
-        found = _nothing_to_do(layout, q=q, u=u, tau=drive)
-    return Accelerations(found, multipliers, redundant)
+    q, u, drive = _vectors(layout, q=q, u=u, tau=np.zeros(layout.n_v) if tau is None else tau)
+    return Accelerations(*_accelerations(layout.packed.address, q, u, drive, loads.address))
 
 
-@kernel
-def _rnea(address, q, u, a, loads):
+class _Quick:
+    """A compiled function for calls of a microsecond: it takes vectors of floats alone, and keeps Python's lock.
+
+    Numba spends as long as a tree of seven bodies takes on the release of the lock, and on an array that is returned.
+    Other arguments raise a TypeError; they are converted then.
+    """
+
+    def __init__(self, signature: str, function: Callable[..., bool]):
+        self._signature = signature
+        self._compiled = njit(error_model="numpy")(function)
+        _enable_caching(self._compiled, function)
+        self.call: Callable[..., bool] = self._first_call
+
+    def _first_call(self, *arguments) -> bool:
+        self._compiled.compile(self._signature)
+        self._compiled.disable_compile()
+        self.call = self._compiled
+        return self.call(*arguments)
+
+
+def _quick(signature: str):
+    return lambda function: _Quick(signature, function)
+
+
+@_quick("boolean(int64, float64[::1], float64[::1], float64[::1], int64, float64[::1])")
+def _rnea(address, q, u, a, loads, result):
     record = record_at(address, MACHINE)
     n, n_v = record.n, record.n_v
     if q.size != record.n_q or u.size != n_v or a.size != n_v:
-        return np.zeros(0)
-    tree, result = tree_at(address), np.empty(n_v)
+        return False
+    tree = tree_at(address)
     n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
     block = np.zeros(n_placed + n_moving + 12 * n)
     room = data_of(block)
@@ -224,16 +261,16 @@ def _rnea(address, q, u, a, loads):
     move(tree, placed, u, moving)
     newton_euler(tree, placed, moving, a, rows(loads, n), rows(loads + 24 * n, n), work, result)
     keep(block)
-    return result
+    return True
 
 
-@kernel
-def _crba(address, q):
+@_quick("boolean(int64, float64[::1], float64[:, ::1])")
+def _crba(address, q, matrix):
     record = record_at(address, MACHINE)
     n, n_v = record.n, record.n_v
     if q.size != record.n_q:
-        return np.zeros((0, 0))
-    tree, matrix = tree_at(address), np.zeros((n_v, n_v))
+        return False
+    tree = tree_at(address)
     n_placed = floats_for(n, n_v, PLACEMENT)
     block = np.zeros(n_placed + 13 * n)
     room = data_of(block)
@@ -242,16 +279,16 @@ def _crba(address, q):
     place(tree, q, placed)
     composite_bodies(tree, placed, work, matrix)
     keep(block)
-    return matrix
+    return True
 
 
-@kernel
-def _aba(address, q, u, tau, loads):
+@_quick("boolean(int64, float64[::1], float64[::1], float64[::1], int64, float64[::1])")
+def _aba(address, q, u, tau, loads, result):
     record = record_at(address, MACHINE)
     n, n_v = record.n, record.n_v
     if q.size != record.n_q or u.size != n_v or tau.size != n_v:
-        return np.zeros(0)
-    tree, result = tree_at(address), np.empty(n_v)
+        return False
+    tree = tree_at(address)
     n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
     block = np.zeros(n_placed + n_moving + floats_for(n, n_v, ELIMINATION) + 6 * n)
     room = data_of(block)
@@ -263,14 +300,12 @@ def _aba(address, q, u, tau, loads):
     eliminate(tree, placed, moving, tau, rows(loads, n), rows(loads + 24 * n, n), left)
     accelerate(tree, placed, moving, left, (rows(further, n), rows(further + 24 * n, n)), result)
     keep(block)
-    return result
+    return True
 
 
 @kernel
 def _accelerations(address, q, u, tau, loads):
     record = record_at(address, MACHINE)
-    if q.size != record.n_q or u.size != record.n_v or tau.size != record.n_v:
-        return np.zeros(0), np.zeros(0), 0
     machine = tree_at(address), closures_at(address), chains_at(address)
     n = record.n
     return constrained_accelerations(*machine, q, u, tau, rows(loads, n), rows(loads + 24 * n, n))
@@ -281,12 +316,27 @@ def layout_of(model: Any):
     return model if hasattr(model, "packed") else model.layout()
 
 
-def vector(values) -> np.ndarray:
-    """Floats one behind the other, as compiled code takes them; what they are is checked where they do not fit."""
-    try:
-        return np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidProblemError(f"q, u, a and tau must be arrays of numbers, got {values!r}") from error
+def _vectors(layout: Layout, **given) -> list[np.ndarray]:
+    """Floats one behind the other, as compiled code takes them; an error names the argument of another size."""
+    found = []
+    for name, values in given.items():
+        size, what = (layout.n_q, "coordinates") if name == "q" else (layout.n_v, "velocities of joints")
+        try:
+            vector = np.require(values, np.float64, "CW")
+        except (TypeError, ValueError) as error:
+            raise InvalidProblemError(f"{name} must be an array of {size} numbers, got {values!r}") from error
+        if vector.shape != (size,):
+            raise InvalidProblemError(
+                f"{name} has shape {vector.shape}; expected ({size},), as the model has {size} {what}"
+            )
+        found.append(vector)
+    return found
+
+
+def _refuse(layout: Layout, **given):
+    """Name the argument with the wrong size."""
+    _vectors(layout, **given)
+    raise AssertionError("arguments that compiled code refused are of the right sizes")
 
 
 def _loads(layout, forces, torques) -> LoadBlock:
@@ -298,13 +348,3 @@ def _loads(layout, forces, torques) -> LoadBlock:
                 raise InvalidProblemError(f"{name} has shape {values.shape}; expected {target.shape}")
             target[:] = values
     return loads
-
-
-def _nothing_to_do(layout, **given) -> np.ndarray:
-    """The empty result of a model that cannot move, or an error that names the argument with the wrong size."""
-    for name, values in given.items():
-        size, shape = layout.n_q if name == "q" else layout.n_v, np.shape(values)
-        if shape != (size,):
-            what = "coordinates" if name == "q" else "velocities of joints"
-            raise InvalidProblemError(f"{name} has shape {shape}; expected ({size},), as the model has {size} {what}")
-    return np.zeros(0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.machine_record import RecordedMachine, save
 from daedal.multibody.held import stated_joints
+from daedal.multibody.recorded import recorded
 from daedal.multibody.results import Energy, Results
 
 
@@ -40,6 +43,8 @@ class KinematicSolution:
     dead_points: tuple[tuple[float, str], ...]
     model: Any
     layout: Any
+    attributes: dict[str, Any] = field(default_factory=dict)  # notes of the user, which files keep
+    params: ClassVar[Any] = None
 
     @property
     def r(self) -> np.ndarray:
@@ -91,6 +96,17 @@ class KinematicSolution:
     @cached_property
     def _results(self) -> Results:
         return _Results(self.model, self.layout, self)
+
+    def recorded(self) -> RecordedMachine:
+        """Bodies and joints as numbers, for a file."""
+        return recorded(self._results)
+
+    def save(self, path: Any) -> Path:
+        """Write the motion to a file that :func:`daedal.load` reads: times, coordinates, bodies and joints as numbers.
+
+        Returns the path, which ends in ``.npz``.
+        """
+        return save(self, path)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_results"}

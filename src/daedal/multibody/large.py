@@ -146,6 +146,8 @@ class CompiledLoops(CodedFunction):
 class RecursiveCode:
     """Accelerations and projections of a large machine, as methods ask for the code of a system as a whole."""
 
+    is_recursive = True  # nothing is said about it by matrices
+
     def __init__(self, machine: LargeMachine, functions: dict[str, CompiledLoops]):
         n, n_c, n_r = machine.layout.n_q, _n_constraints(machine.layout), machine.n_states
         self._functions = functions

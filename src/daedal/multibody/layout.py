@@ -170,14 +170,14 @@ class Layout:
     def remember(self):
         """Compute what is computed once; functions that are traced must change nothing outside of them."""
         coordinates = self.index, self.joint_coordinates, self.counted_angles, self.turns, self.massless
-        return coordinates, self.closures, self.typical_sizes
+        return coordinates, self.closures, self.typical_sizes, self.n_q, self.n_v
 
-    @property
+    @cached_property
     def n_q(self) -> int:
         """Number of coordinates."""
         return int(self.tree.first_q[-1])
 
-    @property
+    @cached_property
     def n_v(self) -> int:
         """Number of velocities of joints."""
         return int(self.tree.first_v[-1])

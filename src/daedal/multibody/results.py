@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.machine_record import RecordedMachine
 from daedal.messages import unknown_name
 from daedal.multibody.body import GROUND, ground
 from daedal.multibody.course import Course
@@ -19,6 +20,7 @@ from daedal.multibody.forces import Force
 from daedal.multibody.joint_view import JointView
 from daedal.multibody.layout import Layout
 from daedal.multibody.reactions import JointForces
+from daedal.multibody.recorded import recorded
 from daedal.multibody.stored import without_functions
 from daedal.multibody.views import BodyView, ForceView
 from daedal.problems.checks import check_real
@@ -242,6 +244,10 @@ class Machine:
     def results(self, solution: Any) -> Results:
         """Bodies, joints and forces of a solution."""
         return Results(self.model, self.layout, solution)
+
+    def recorded(self, solution: Any) -> RecordedMachine:
+        """The same as numbers at the output points, for a file."""
+        return recorded(self.results(solution))
 
     def __reduce__(self):
         return Machine, without_functions(self.model, self.layout)

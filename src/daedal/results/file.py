@@ -19,6 +19,7 @@ _LAYOUTS = {  # the classes that a file may hold: the module with the layout of 
     "HessenbergSolution": "daedal.solution_layout",
     "RecognisedSolution": "daedal.index_reduction.recognised_layout",
     "HybridSolution": "daedal.hybrid.solution_layout",
+    "KinematicSolution": "daedal.machine_record",
     "Ensemble": "daedal.ensembles.ensemble_layout",
 }
 _KEYS = ("format", "version", "daedal", "class", "solution", "params", "attributes")

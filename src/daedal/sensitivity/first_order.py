@@ -133,12 +133,12 @@ class FirstOrderSensitivity:
     def _plan(self, settings: Settings) -> Any:
         """The plan for the variational equations, for the tolerances of one run."""
         if not self.stands:
-            return self._make_plan(self._numbered(self.variational.problem), settings)
+            return self._make_plan(self.numbered(self.variational.problem), settings)
         kept = self._kept
         if kept.plan is None:
             problem = self.traced_problem()
             kept.plan = FirstOrderPlan(problem, replace(settings, formulation="none"), self._wishes())
-        plan = kept.plan.with_problem(self._numbered(kept.plan.problem))
+        plan = kept.plan.with_problem(self.numbered(kept.plan.problem))
         plan.rtol, plan.atol = check_tolerances(plan.problem.n, settings.rtol, settings.atol)
         plan.sharpest = float(np.min(plan.rtol))
         return plan
@@ -164,7 +164,8 @@ class FirstOrderSensitivity:
             return {}
         return {"error_test": np.arange(self.variational.problem.n) < self.problem.n}
 
-    def _numbered(self, problem: Any) -> Any:
+    def numbered(self, problem: Any) -> Any:
+        """A problem with the parameters of this plan, as numbers."""
         if problem.params is None:  # differences know the parameters themselves
             return problem
         return with_numbers(problem, self.variational.numbers(self.problem.params))
@@ -204,7 +205,7 @@ class FirstOrderSensitivity:
         """The solution with its sensitivities from a consistent start, over an interval in which nothing jumps."""
         t0, initial = request.span[0], request.initial
         settings = self._tolerances(request.settings, y0)
-        problem = self._numbered(self.variational.problem)
+        problem = self.numbered(self.variational.problem)
         s, sp = consistent_sensitivities(self, problem, t0, y0, yp0, s0)
         slopes: np.ndarray | None = np.concatenate([yp0, sp.ravel()])
         if initial[1] is None and self._begins_with_slopes():

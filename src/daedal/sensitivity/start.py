@@ -12,16 +12,20 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InconsistentInitialError
+from daedal.initial.structure import LARGEST_DENSE, algebraic_variables
 
 _REGULAR = 1e-9  # smallest singular value in relation to the largest, of scaled matrices
 _FREE = 1e6  # how much farther algebraic variables may go than others
 _COARSE, _SHARP = 1e-9, 1e-13  # of the largest value, to which consistent values are found
+_ARTIFICIAL = 1e-12  # step of large problems, shorter than anything that happens
 _ROUNDOFF = 1e-6  # what may be left of the equations, in units of their terms
 
 
 def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
     """s and s' at the start, each (m, n), from the values that were given; `problem` is the variational one."""
     n, m = y0.size, s0.shape[0]
+    if n > LARGEST_DENSE:
+        return _of_large_problem(plan, t0, y0, yp0, s0)
     e, a = plan.partials(t0, y0, yp0)
     point = np.concatenate([y0, s0.ravel()]), np.concatenate([yp0, np.zeros(m * n)])
     left = problem.evaluate(t0, *point)[n:].reshape(m, n)
@@ -41,6 +45,26 @@ def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray,
     on_constraints = s0 + _to_constraints(e, a, left, algebraic)
     point = np.concatenate([y0, on_constraints.ravel()]), point[1]
     return _of_higher_index(plan, problem, t0, point, algebraic)
+
+
+def _of_large_problem(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
+    """By Newton's method with the matrix of the integration, for an artificial step (BCP section 7.5)."""
+    from daedal.initial.newton import newton_initial
+    from daedal.methods.workspace import Workspace
+
+    n, m = y0.size, s0.shape[0]
+    problem = plan.numbered(plan.traced_problem())
+    algebraic = algebraic_variables(plan.problem.implicit(), t0, y0, yp0)
+    y, yp = np.concatenate([y0, s0.ravel()]), np.concatenate([yp0, np.zeros(m * n)])
+    sizes = np.maximum(np.abs(y), _SHARP * max(1.0, float(np.abs(y).max())))
+    step = _ARTIFICIAL * max(1.0, abs(t0))
+    found = newton_initial(Workspace(problem), t0, y, yp, np.tile(algebraic, 1 + m), step, _COARSE * sizes)
+    if not found.converged:
+        raise InconsistentInitialError(
+            f"no consistent initial sensitivities were found at t = {t0:g}: Newton's method did not converge. Remedy: "
+            "say which variables are algebraic (algebraic=...), or give initial_sensitivities"
+        )
+    return found.y[n:].reshape(m, n), found.yp[n:].reshape(m, n)
 
 
 def _to_constraints(e: np.ndarray, a: np.ndarray, left: np.ndarray, algebraic: np.ndarray) -> np.ndarray:

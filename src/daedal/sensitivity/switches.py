@@ -39,7 +39,8 @@ class ModedSensitivity(FirstOrderSensitivity):
         self._kept = Kept()
         self.modes = np.full(len(self.variational.switches), np.nan)
 
-    def _numbered(self, problem: Any) -> Any:
+    def numbered(self, problem: Any) -> Any:
+        """A problem with parameters and modes, as numbers."""
         return with_numbers(problem, self._with_modes(self.variational.numbers(self.problem.params)))
 
     def _with_modes(self, numbers: np.ndarray | None) -> np.ndarray:
@@ -68,7 +69,7 @@ class ModedSensitivity(FirstOrderSensitivity):
     def partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dF/dy' and dF/dy on these branches."""
         rest, n = np.zeros(self.variational.problem.n - y.size), y.size
-        problem = self._numbered(self.traced_problem())
+        problem = self.numbered(self.traced_problem())
         found = problem.exact_partials(t, np.concatenate([y, rest]), np.concatenate([yp, rest]))
         if found is None:
             raise Unfollowed
@@ -77,7 +78,7 @@ class ModedSensitivity(FirstOrderSensitivity):
     def completed(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Algebraic variables and slopes of differential ones, by Newton's method."""
         y, yp, n = y.copy(), yp.copy(), y.size
-        rest, problem = np.zeros(self.variational.problem.n - n), self._numbered(self.variational.problem)
+        rest, problem = np.zeros(self.variational.problem.n - n), self.numbered(self.variational.problem)
         for _ in range(_MOST_ITERATIONS):
             left = problem.evaluate(t, np.concatenate([y, rest]), np.concatenate([yp, rest]))[:n]
             e, a = self.partials(t, y, yp)

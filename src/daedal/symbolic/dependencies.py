@@ -7,6 +7,7 @@ globals, closures, lists, arrays and attributes may change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from operator import is_, itemgetter
 from types import CellType, FunctionType
 from typing import Any
@@ -83,6 +84,8 @@ class Dependencies:
         getters = [(itemgetter(*names, names[0]), space, (*v, v[0])) for space, names, v in bound.values()]
         cells, attributes = tuple(self._cells.values()), tuple(self._attributes.values())
         containers, arrays = tuple(self._containers.values()), tuple(self._arrays.values())
+        mappings = [(held, len(before) // 2, before) for held, before in containers if isinstance(held, Mapping)]
+        others = [(held, before) for held, before in containers if not isinstance(held, Mapping)]
 
         def holds() -> bool:
             try:
@@ -100,7 +103,10 @@ class Dependencies:
             for owner, name, value in attributes:
                 if getattr(owner, name, _MISSING) is not value:
                     return False
-            for container, before in containers:
+            for mapping, size, before in mappings:
+                if len(mapping) != size or not all(map(is_, chain(mapping, mapping.values()), before)):
+                    return False
+            for container, before in others:
                 if not same_entries(entries(container), before):
                     return False
             for array, shape, bits in arrays:

@@ -211,7 +211,7 @@ class Substitution:
             elif isinstance(member, FunctionType):
                 setattr(made, name, self.of(member))
         for base in kind.__mro__[:-1]:
-            if not _is_own(base):
+            if not _is_own(base) and base.__module__.split(".")[0] not in _KEPT:
                 self.dependencies.container(vars(base))
         self._copies.append((vars(made), dict(vars(made)), f"attributes of the class {kind.__name__}"))
         return made

@@ -2,7 +2,7 @@ r"""Small linear complementarity problems: :math:`0 \le z \perp M z + q \ge 0`, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ _DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by d
 _COVERS = 4  # artificial columns that are tried in turn
 _TURNS = 20  # of the polygons that stand for the circles of friction cones
 _NEWTON = 40  # steps of Newton's method on round cones
+_FIRST_SHARE, _LEAST_SHARE = 0.1, 1e-4  # of friction, by which it is added along a path of solutions
 
 
 def lemke(M: np.ndarray, q: np.ndarray) -> np.ndarray | None:
@@ -165,7 +166,8 @@ class FrictionProblem:
 
     One tangent at a contact is an exact linear complementarity problem. Of two, the circle of the cone is taken as a
     polygon first; from there Newton's method leads to the round cone (:class:`RoundCones`). Where it does not converge
-    the polygon is turned, so that one of its corners lies where the force does.
+    the polygon is turned, so that one of its corners lies where the force does; and where this does not help either,
+    friction is added little by little to contacts without it.
 
     Attributes
     ----------
@@ -209,9 +211,33 @@ class FrictionProblem:
                 break
             x = turned
         if least > _WRONG:
+            best, least = self._from_smooth_contacts()
+        if least > _WRONG:
             return None
         best[: self.m] = np.maximum(best[: self.m], 0.0 if self.least is None else self.least)
         return best
+
+    def _from_smooth_contacts(self) -> tuple[np.ndarray, float]:
+        """The path of solutions from contacts without friction to those with all of it, followed by Newton's method.
+
+        Polygons leave about one in a hundred problems with many dependent contacts and large friction: the corner next
+        to the force belongs to another pattern of stick and slip than the round cone, however it is turned.
+        """
+        assert self.mu is not None
+        start = FrictionProblem(self.A[: self.m, : self.m], self.b[: self.m], self.m, least=self.least).solve()
+        x = np.zeros(self.b.size)
+        if start is None:
+            return x, np.inf
+        x[: self.m] = start
+        share, step, wrong = 0.0, _FIRST_SHARE, np.inf
+        while share < 1.0 and step > _LEAST_SHARE:
+            ahead = min(1.0, share + step)
+            found, left = RoundCones(replace(self, mu=ahead * self.mu)).polished(x)
+            if left > _EXACT:
+                step *= 0.5
+                continue
+            x, share, step, wrong = found, ahead, 1.5 * step, left
+        return x, wrong if share == 1.0 else np.inf
 
     def _tangents(self, c: int) -> list[int]:
         return [self.m + k for k, owner in enumerate(self.owner) if owner == c]

@@ -188,6 +188,11 @@ class UnilateralProblem(HybridProblem):
         return whole_system(self.system, self.contacts)
 
     @property
+    def records_idle(self) -> bool:
+        """An impact that changes neither contacts nor velocities is round-off."""
+        return False
+
+    @property
     def functions(self):
         """How the functions of the mode without contact are evaluated by default; those of others like them."""
         return {FREE: self.modes[FREE].problem.functions}

@@ -59,8 +59,8 @@ def is_sparse(system, t: float, initial) -> bool:
 
 
 def _yields_sparse(function, t: float, q: np.ndarray, params) -> bool:
-    if not callable(function) or is_compiled(function):
-        return False
+    if not callable(function) or is_compiled(function) or getattr(function, "is_derivative", False):
+        return False  # machine code of Daedal writes dense matrices
     try:
         return hasattr(function(t, q.copy(), *last_argument(function, params)), "tocsr")
     except Exception:  # whatever it is, the dense path says it properly

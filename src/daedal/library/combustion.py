@@ -1,0 +1,371 @@
+"""Combustion by the method of lines: ignition in a closed vessel, and a flame on a mesh that moves with it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal.library.diffusion import FRONT_TIMES, HEAT_RELEASE, REACTION_RATE
+from daedal.library.model import Model, check_choice, check_positive, compile_if_large, model
+from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
+
+# --- ignition in a closed cylinder, in coordinates that go with the gas ---------------------------------------------
+
+KAPPA = 2.0 / 7.0  # R / (W c_p) of a gas of two atoms
+
+
+def ignition_residual(t, y, yp, p):
+    """Temperature, fuel, radius, pressure at every node, which stay together: a narrow band.
+
+    Parameters: nodes, kappa, heat of reaction, its rate, activation energy, wall temperature, time in which the wall
+    gets it, 1 if the wall is adiabatic, then psi of the nodes. All quantities are relative to those of the cold gas,
+    times to the time of diffusion.
+    """
+    n = int(p[0])
+    adiabatic = int(p[7])
+    kappa, heat, rate, activation, wall, heating = p[1], p[2], p[3], p[4], p[5], p[6]
+    psi = p[8:]
+    r = np.empty(4 * n)
+    flow, loss = 0.0, 0.0  # of heat and fuel through the inner face, rho r^2 dT/dpsi and the same of fuel
+    for i in range(n):
+        k = 4 * i
+        temperature, fuel, radius, pressure = y[k], y[k + 1], y[k + 2], y[k + 3]
+        size, flow_in, loss_in = 0.0, flow, loss
+        if i > 0:
+            size += 0.5 * (psi[i] - psi[i - 1])
+        if i < n - 1:
+            width = psi[i + 1] - psi[i]
+            size += 0.5 * width
+            density = 0.5 * (pressure / temperature + y[k + 7] / y[k + 4])
+            squared = 0.5 * (radius * radius + y[k + 6] * y[k + 6])
+            flow = density * squared * (y[k + 4] - temperature) / width
+            loss = density * squared * (y[k + 5] - fuel) / width
+        else:
+            flow, loss = 0.0, 0.0
+        burning = rate * fuel * np.exp(activation * (1.0 - 1.0 / temperature))
+        r[k] = yp[k] - kappa * temperature / pressure * yp[k + 3] - (flow - flow_in) / size - heat * burning
+        r[k + 1] = yp[k + 1] - (loss - loss_in) / size + burning
+        if i == 0:
+            r[k + 2] = radius
+        else:  # (r^2 / 2)' = 1 / rho
+            volume = 0.5 * (psi[i] - psi[i - 1]) * (temperature / pressure + y[k - 4] / y[k - 1])
+            r[k + 2] = 0.5 * (radius * radius - y[k - 2] * y[k - 2]) - volume
+        if i < n - 1:
+            r[k + 3] = y[k + 7] - pressure
+        else:
+            r[k + 3] = radius - 1.0
+    if adiabatic == 0:
+        share = min(t / heating, 1.0)
+        r[4 * n - 4] = y[4 * n - 4] - 1.0 - (wall - 1.0) * share * share * (3.0 - 2.0 * share)
+    return r
+
+
+@model(
+    title="Ignition in a closed vessel",
+    source="R. J. Kee, L. R. Petzold, A differential/algebraic equation formulation of the method-of-lines solution to "
+    "systems of partial differential equations, Sandia report SAND86-8893 (1986); "
+    + BRENAN_CAMPBELL_PETZOLD
+    + ", sections 1.3 and 6.5",
+    description="Gas in a closed cylinder is heated by the wall until it ignites. In Lagrangian coordinates nodes go "
+    "with the gas; radius and pressure, which is everywhere the same, are unknowns of every node, so that the "
+    "matrix is banded. No boundary condition belongs to the pressure: that the gas fills the cylinder determines it.",
+    equations=r"""\begin{aligned} T_t - \kappa\,\frac{T}{p}\,p_t &= (\rho r^2 T_\psi)_\psi + q\,\omega,\qquad
+    Y_t = (\rho r^2 Y_\psi)_\psi - \omega,\qquad \omega = B\,Y e^{\delta(1 - 1/T)} \\
+    0 &= r_\psi - \frac1{\rho r},\qquad 0 = p_\psi,\qquad \rho = \frac pT \\
+    0 &= r = T_\psi\ (\psi = 0),\qquad r = 1,\ T = T_w(t),\ Y_\psi = 0\ (\psi = \tfrac12) \end{aligned}""",
+)
+def ignition(
+    nodes: int = 41,
+    heat: float = 4.0,
+    rate: float = 0.02,
+    activation: float = 12.0,
+    wall: float | None = 1.5,
+    t1: float = 0.5,
+    compiled: bool | None = None,
+) -> Model:
+    """Ignition of a gas in a closed cylinder with hot walls (Kee and Petzold's method of lines).
+
+    Parameters
+    ----------
+    nodes : int
+        Nodes between the axis and the wall; there are ``4 nodes`` unknowns.
+    heat, rate, activation : float
+        Heat of the reaction, its rate at the temperature 1, and the activation energy. With ``heat=0`` and ``rate=0``
+        the gas is only heated, as in section 1.3 of the book.
+    wall : float or None
+        The temperature that the wall gets between t = 0 and 0.05; None for a wall that lets no heat through.
+    t1 : float
+        End time.
+    compiled : bool, optional
+        Whether the residual is compiled; by default from 200 unknowns on.
+
+    Notes
+    -----
+    Temperature, pressure, density and radius are relative to those at the start, so that they are 1 there, and times
+    to that of diffusion. ``model.extra["psi"]`` are the coordinates of the nodes, which stand at equal distances at
+    first; ``model.extra["weights"]`` are the masses that belong to them. The discretisation keeps energy:
+    ``weights @ ((1 - kappa) T + heat Y)`` is constant if the wall is adiabatic.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.ignition(nodes=21)
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    >>> print(f"{sol['p20'][-1]:.2f}")  # the pressure in the end
+    1.73
+    """
+    if heat < 0.0 or rate < 0.0 or not np.isfinite(heat + rate):
+        raise daedal.InvalidProblemError(f"heat={heat!r} and rate={rate!r} must not be negative")
+    check_positive(activation=activation, wall=1.0 if wall is None else wall, t1=t1)
+    if nodes < 3:
+        raise daedal.InvalidProblemError(f"nodes={nodes} must be at least 3")
+    radius = np.linspace(0.0, 1.0, nodes)
+    psi = 0.5 * radius**2
+    constants = [nodes, KAPPA, heat, rate, activation, 1.0 if wall is None else wall, 0.05, float(wall is None)]
+    y0 = np.ones((nodes, 4))
+    y0[:, 2] = radius
+    algebraic = np.tile([False, False, True, False], (nodes, 1))
+    if wall is not None:
+        algebraic[-1, [0, 3]] = True
+    problem = daedal.ImplicitDAE(
+        ignition_residual,
+        4 * nodes,
+        params=np.array([*constants, *psi]),
+        algebraic=algebraic.ravel(),
+        bandwidth=(6, 7),
+        names=[f"{quantity}{i}" for i in range(nodes) for quantity in "TYrp"],
+    )
+    return Model(
+        problem=compile_if_large(problem, compiled),
+        t_span=(0.0, float(t1)),
+        initial=(y0.ravel(), None),
+        index=1,
+        options={"rtol": 1e-6, "atol": 1e-8},
+        plot={"variables": ["T0", f"T{nodes - 2}", "p0", "Y0"]},
+        extra={"psi": psi, "weights": np.gradient(psi) * np.r_[0.5, np.ones(nodes - 2), 0.5]},
+    )
+
+
+# --- a flame on a mesh that moves with it ---------------------------------------------------------------------------
+
+
+def moving_flame_residual(t, y, yp, p):
+    """Temperature and place of every node side by side.
+
+    Parameters: form of the equations, alpha, penalty, activation energy, rate, temperature of burnt gas.
+    """
+    n = y.size // 2
+    form, alpha, penalty, activation, rate, end = int(p[0]), p[1], p[2], p[3], p[4], p[5]
+    r = np.empty(2 * n)
+    for i in range(n - 1):
+        k = 2 * i
+        right = y[k + 3] - y[k + 1]
+        reaction = rate * (end - y[k]) * np.exp(activation * (1.0 - 1.0 / y[k]))
+        if i == 0:
+            r[0] = yp[0] - 2.0 * (y[2] - y[0]) / (right * right) - reaction
+            r[1] = y[1]
+        else:
+            left = y[k + 1] - y[k - 1]
+            rise, fall = (y[k + 2] - y[k]) / right, (y[k] - y[k - 2]) / left
+            slope = (left * rise + right * fall) / (left + right)
+            rate_of_change = 2.0 * (rise - fall) / (left + right) + reaction
+            speed = -rate_of_change * slope / (alpha + slope * slope)
+            r[k] = yp[k] - slope * yp[k + 1] - rate_of_change
+            r[k + 1] = yp[k + 1] - speed
+            if form == 1:
+                r[k + 1] = alpha * yp[k + 1] + slope * yp[k]
+                r[k + 1] += penalty * (yp[k + 1] - yp[k - 1]) / (left * left)
+                r[k + 1] -= penalty * (yp[k + 3] - yp[k + 1]) / (right * right)
+            elif form == 3:
+                r[k] = yp[k] - slope * speed - rate_of_change
+    r[2 * n - 2] = y[2 * n - 2] - 1.0
+    r[2 * n - 1] = y[2 * n - 1] - 1.0
+    return r
+
+
+def _shares(y: np.ndarray) -> np.ndarray:
+    """What every interval has of the length and of the integral of the root of curvature, twice.
+
+    The integral of sqrt(|T_xx|) over a front does not depend on how steep it is; where all intervals have the same
+    share, interpolation is as wrong in all of them.
+    """
+    temperature, place = y[::2], y[1::2]
+    width = np.diff(place)
+    slopes = np.diff(temperature) / width
+    root = np.zeros(place.size)
+    root[1:-1] = np.sqrt(np.abs(np.diff(slopes)) / (0.5 * (width[1:] + width[:-1])))
+    root[0], root[-1] = np.sqrt(2.0 * abs(slopes[0]) / width[0]), root[-2]
+    for _ in range(max(2, place.size // 15)):  # so that neighbouring intervals do not differ much
+        root[1:-1] = 0.25 * (root[:-2] + 2.0 * root[1:-1] + root[2:])
+    return width + (root[1:] + root[:-1]) * width
+
+
+def imbalance(t: float, y: np.ndarray, yp: np.ndarray) -> float:
+    """The largest share of an interval in relation to the mean; negative as long as it is less than 2.5."""
+    shares = _shares(y)
+    return float(shares.max() / shares.mean()) - 2.5
+
+
+def balanced(y: np.ndarray) -> np.ndarray:
+    """The same temperatures, by a cubic spline, on nodes between which all shares are alike."""
+    from scipy.interpolate import CubicSpline
+
+    temperatures, result = CubicSpline(y[1::2], y[::2]), y.copy()
+    for _ in range(3):
+        measure = np.r_[0.0, np.cumsum(_shares(result))]
+        result[1::2] = np.interp(np.linspace(0.0, measure[-1], y.size // 2), measure, result[1::2])
+        result[1], result[-1] = 0.0, 1.0
+        result[::2] = temperatures(result[1::2])
+    return result
+
+
+def _slopes(problem: daedal.ImplicitDAE, y: np.ndarray) -> np.ndarray:
+    """y' of a state: the residual is linear in it, with a band of seven diagonals, and both ends rest."""
+    from scipy.linalg import solve_banded
+
+    n = y.size
+    rest, band = problem.evaluate(0.0, y, np.zeros(n)), np.zeros((7, n))
+    for first in range(7):
+        columns = np.arange(first, n, 7)
+        unit = np.zeros(n)
+        unit[columns] = 1.0
+        change = problem.evaluate(0.0, y, unit) - rest
+        for k in range(7):
+            inside = columns[(columns + k >= 3) & (columns + k - 3 < n)]
+            band[k, inside] = change[inside + k - 3]
+    ends = [1, n - 2, n - 1]
+    band[3, ends], rest[ends] = 1.0, 0.0
+    return solve_banded((3, 3), band, -rest)
+
+
+@dataclass(frozen=True)
+class FlameRun:
+    """A flame followed by a moving mesh: states at some times, and what it took.
+
+    Attributes
+    ----------
+    t : numpy.ndarray
+        The times.
+    T, x : numpy.ndarray, shape (points, times)
+        Temperatures and places of the nodes.
+    steps, meshes : int
+        Steps of all runs, and how often nodes were chosen anew.
+    """
+
+    t: np.ndarray
+    T: np.ndarray
+    x: np.ndarray
+    steps: int
+    meshes: int
+
+
+def follow_flame(model: Model, t_eval: Any, rtol: float = 1e-6) -> FlameRun:
+    """Solve :func:`daedal.library.moving_flame` up to the last of the times `t_eval`; nodes are chosen anew on the way.
+
+    Whenever the mesh has got out of balance, ``model.extra["imbalance"]``, which is an event, the nodes are put where
+    ``model.extra["balanced"]`` wants them, and a new run begins.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.moving_flame(points=31)
+    >>> run = daedal.library.follow_flame(model, [0.27, 0.28])
+    >>> run.T.shape, run.meshes > 5
+    ((31, 2), True)
+    """
+    times = np.atleast_1d(np.asarray(t_eval, dtype=float))
+    if not times.size or not np.all(np.diff(times, prepend=0.0) > 0.0):
+        raise daedal.InvalidProblemError("t_eval must be positive times in increasing order")
+    event = daedal.Event(model.extra["imbalance"], terminal=True, direction=1)
+    solver = daedal.prepare(model.problem, rtol=rtol, atol=0.1 * rtol, events=event)
+    t, y, kept, steps, meshes = 0.0, model.initial[0], [], 0, 0
+    while t < times[-1]:
+        ahead = times[times > t]
+        sol = solver.solve((t, times[-1]), (y, _slopes(model.problem, y)), t_eval=ahead)
+        kept.append(sol.y[:, np.isin(sol.t, ahead)])
+        steps += sol.stats.steps
+        fired = len(sol.events) > 0
+        t = float(sol.events[-1].t) if fired else times[-1]
+        if fired:
+            y, meshes = model.extra["balanced"](sol.events[-1].y), meshes + 1
+    states = np.hstack(kept)
+    return FlameRun(times, states[::2], states[1::2], steps, meshes)
+
+
+@model(
+    title="Flame on a moving mesh",
+    source="L. R. Petzold, Observations on an adaptive moving grid method for one-dimensional systems of partial "
+    "differential equations, Appl. Numer. Math. 3 (1987), pp. 347-360; " + BRENAN_CAMPBELL_PETZOLD + ", section 6.5",
+    description="The flame of the problem 'flame' on nodes that move so that temperature and place change as little as "
+    "possible: they ride on the front. Implicit, and not semi-explicit; with each front the matrix of the derivatives "
+    "is nearly singular.",
+    equations=r"""T' - T_x x' = T_{xx} + \frac{R}{\alpha\delta}\,(1 + \alpha - T)\,e^{\delta(1 - 1/T)},\qquad
+    x' + T_x T' + \lambda\Bigl(\frac{x_i' - x_{i-1}'}{(x_i - x_{i-1})^2} - \frac{x_{i+1}' - x_i'}{(x_{i+1} - x_i)^2}
+    \Bigr) = 0""",
+)
+def moving_flame(
+    delta: float = 20.0,
+    points: int = 31,
+    form: int = 1,
+    penalty: float = 0.0,
+    compiled: bool | None = None,
+) -> Model:
+    """The flame of :func:`daedal.library.flame` on a mesh that moves with it, by Petzold's method.
+
+    Parameters
+    ----------
+    delta : float
+        Activation energy; the larger it is, the steeper the front.
+    points : int
+        Points of the mesh, both ends included; there are ``2 points`` unknowns.
+    form : {1, 2, 3}
+        The equations of the three cases in the book: x' + T_x T' = 0 (1), solved for x' (2), and for both (3).
+    penalty : float
+        The factor lambda of the term that keeps nodes from running into each other, in the first form.
+    compiled : bool, optional
+        Whether the residual is compiled; by default from 200 unknowns on.
+
+    Notes
+    -----
+    Temperatures and places of nodes alternate. The nodes in the front are those that were there when it was born; so
+    Petzold's code chooses nodes anew in between, and so does :func:`daedal.library.follow_flame`, whenever
+    ``model.extra["imbalance"]`` becomes positive. ``model.extra["front_times"]`` says when the temperature 1.5 passes
+    some points.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.moving_flame(points=31)
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    >>> bool(sol["x15"][-1] > 0.5)  # the node in the middle has moved with the front
+    True
+    """
+    check_positive(delta=delta)
+    check_choice("form", form, (1, 2, 3))
+    if penalty < 0.0 or not np.isfinite(penalty):
+        raise daedal.InvalidProblemError(f"penalty={penalty!r} must not be negative")
+    if points < 3:
+        raise daedal.InvalidProblemError(f"points={points} must be at least 3")
+    rate = REACTION_RATE / (HEAT_RELEASE * delta)
+    y0 = np.column_stack([np.ones(points), np.linspace(0.0, 1.0, points)])
+    yp0 = np.zeros((points, 2))
+    yp0[:-1, 0] = rate * HEAT_RELEASE
+    problem = daedal.ImplicitDAE(
+        moving_flame_residual,
+        2 * points,
+        algebraic=[2 * points - 2] if form == 1 and penalty > 0.0 else [1, 2 * points - 2, 2 * points - 1],
+        params=np.array([form, 1.0, penalty, delta, rate, 1.0 + HEAT_RELEASE]),
+        bandwidth=(3, 3),
+        names=[f"{quantity}{i}" for i in range(points) for quantity in "Tx"],
+    )
+    shown = [f"x{round(share * (points - 1))}" for share in (0.2, 0.4, 0.6, 0.8)]
+    return Model(
+        problem=compile_if_large(problem, compiled),
+        t_span=(0.0, 0.29),
+        initial=(y0.ravel(), yp0.ravel()),
+        index=1,
+        options={"rtol": 1e-5, "atol": 1e-6},
+        plot={"variables": shown},
+        extra={"imbalance": imbalance, "balanced": balanced, "front_times": FRONT_TIMES.get(float(delta), {})},
+    )
