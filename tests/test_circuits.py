@@ -445,6 +445,35 @@ def test_starts_from_given_voltages_and_currents():
         circuit.start(given={"C7": 1.0})
 
 
+def test_a_current_that_is_given_controls_other_sources():
+    """The current of an inductor, 0.1 A at the start, controls a source and is coupled with another inductor."""
+    coupled = "L2 d 0 1m\nR3 d 0 1\nK1 L1 L2 0.5"
+    circuit = circuits.parse("V1 a 0 1\nL1 a b 1m ic=0.1\nR1 b 0 10\nF1 0 c L1 2\nR2 c 0 5\n" + coupled)
+    y0, _ = circuit.start()
+    values = dict(zip(circuit.problem().names, y0))
+    assert values["v(c)"] == pytest.approx(1.0) and values["v(b)"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sparse_structure_covers_the_jacobian(form):
+    """A long ladder with diodes, transistors, coupled inductors and controlled sources."""
+    lines = "".join(f"L{k} n{k} n{k + 1} 1m\nC{k} n{k + 1} 0 1u\nD{k} n{k + 1} 0 M\n" for k in range(25))
+    extra = "K1 L1 L2 0.5\nF1 0 n5 L3 2\nE1 e 0 n3 n4 2\nR2 e n9 1\nQ1 n6 n7 0 T\nO1 n8 n9 o\nR3 o n9 1k\n"
+    models = ".model M d(is=1n cjo=10n)\n.model T npn(cje=1p)"
+    circuit = circuits.parse("V1 n0 0 SIN(0 1 1k)\n" + lines + extra + "R1 n25 0 30\n" + models)
+    equations = circuit.equations(form)
+    pattern = equations.sparsity(circuit.params)
+    assert pattern.nnz < 0.2 * pattern.shape[0] ** 2
+    rng = np.random.default_rng(2)
+    x, xp = rng.normal(size=(2, len(equations.names)))
+    x *= 0.1
+    base = np.array(equations.residual(0.1, x, xp, circuit.params), dtype=float)
+    for k in range(len(x)):
+        for moved in ((x + 1e-3 * np.eye(len(x))[k], xp), (x, xp + np.eye(len(x))[k])):
+            change = np.array(equations.residual(0.1, *moved, circuit.params), dtype=float) - base
+            assert set(np.flatnonzero(change)) <= set(pattern[:, [k]].nonzero()[0])
+
+
 def test_empty_leaves_out_what_follows_from_sources():
     """The capacitors of a CV-loop and the inductors of an LI-cutset cannot all be empty."""
     y0, _ = circuits.parse("V1 a 0 3\nC1 a b 1\nC2 b 0 1\nR1 b 0 1").start(empty=True)

@@ -16,7 +16,7 @@ def test_a_line_at_rest_has_the_pressures_of_the_exact_formula():
     numbers = [n, n - 1, 1, 1, 2]
     for k in range(n - 1):
         numbers += [k, k + 1, resistance]
-    numbers += [*capacities, gas_networks.SOURCE, -1, 0, 0.0, n - 1, flow / gas_networks.FACTORS[0]]
+    numbers += [*capacities, gas_networks.SOURCE, -1, 0, 0.0, 1.0, n - 1, flow / gas_networks.FACTORS[0]]
     squares = gas_networks.SUPPLY**2 - resistance * flow**2 * np.arange(n)
     y = np.array([*np.sqrt(squares), flow, 0.0, 0.0])
     r = gas_networks.network_residual(0.0, y, np.zeros(n + 3), np.array(numbers))

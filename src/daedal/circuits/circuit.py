@@ -135,7 +135,13 @@ class Circuit:
         def residual(t, x, xp, p):
             return equations.residual(t, x, xp, p)
 
-        return daedal.ImplicitDAE(residual, len(equations.names), params=dict(self.params), names=equations.names)
+        return daedal.ImplicitDAE(
+            residual,
+            len(equations.names),
+            params=dict(self.params),
+            sparsity=equations.sparsity(self.params),
+            names=equations.names,
+        )
 
     def operating_point(self, t: float = 0.0, form: str = "nodal") -> OperatingPoint:
         """The state at rest, with the sources of time `t`: capacitors carry no current, inductors no voltage.

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from scipy import sparse
 
 import daedal
 from daedal.circuits.equations import Equations
@@ -84,7 +85,9 @@ def _with_time(equations: Equations, params: dict[str, float]) -> daedal.Implici
     def residual(t, y, yp, p):
         return [*equations.residual(y[n], y[:n], yp[:n], p), y[n] - t]
 
-    return daedal.ImplicitDAE(residual, n + 1, params=params).compiled(backend="trace")
+    inner = equations.sparsity(params)
+    pattern = None if inner is None else sparse.block_array([[inner, np.ones((n, 1))], [None, np.ones((1, 1))]])
+    return daedal.ImplicitDAE(residual, n + 1, params=params, sparsity=pattern).compiled(backend="trace")
 
 
 def _units(equations: Equations, params: Mapping[str, float]) -> tuple[np.ndarray, float]:

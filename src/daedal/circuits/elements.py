@@ -88,6 +88,11 @@ class Element:
         return self.name.rpartition(".")[2][0].upper()
 
     @property
+    def ends(self) -> tuple[str, str]:
+        """Its first two terminals."""
+        return self.nodes[0], self.nodes[1]
+
+    @property
     def parameters(self) -> dict[str, float]:
         """Its numbers by their full names, such as ``R1`` or ``D1.is``."""
         numbers = dict(self.values) | (self.signal.parameters if self.signal is not None else {})
@@ -102,9 +107,10 @@ class Element:
         mine = {name: float(given[full]) for name in self.values if (full := self.parameter(name)) in given}
         if self.signal is None:
             return replace(self, values=dict(self.values) | mine)
-        names = self.signal.parameters
+        signal: Any = self.signal
+        names = signal.parameters
         levels = {name or "level": float(given[full]) for name in names if (full := self.parameter(name)) in given}
-        return replace(self, signal=replace(self.signal, **levels))
+        return replace(self, signal=replace(signal, **levels))
 
     def branches(self, couplings: Couplings) -> Iterator[Branch]:
         """Its branches."""
@@ -132,12 +138,12 @@ def at_rest(branch: Branch, levels: Mapping[str, float]) -> Iterator[Branch]:
 
 def _resistor(element: Element, _) -> Iterator[Branch]:
     name = element.name
-    yield Branch(name, *element.nodes, "R", lambda state, v: v / state.value(name))
+    yield Branch(name, *element.ends, "R", lambda state, v: v / state.value(name))
 
 
 def _capacitor(element: Element, _) -> Iterator[Branch]:
     name = element.name
-    yield Branch(name, *element.nodes, "C", lambda state, v: state.value(name) * v)
+    yield Branch(name, *element.ends, "C", lambda state, v: state.value(name) * v)
 
 
 def _inductor(element: Element, couplings: Couplings) -> Iterator[Branch]:
@@ -150,17 +156,17 @@ def _inductor(element: Element, couplings: Couplings) -> Iterator[Branch]:
             total = total + state.value(coupling) * state.mean(name, other) * state.current(other)
         return total
 
-    yield Branch(name, *element.nodes, "L", flux)
+    yield Branch(name, *element.ends, "L", flux)
 
 
 def _voltage_source(element: Element, _) -> Iterator[Branch]:
     signal, read = element.signal or Constant(), _reader(element)
-    yield Branch(element.name, *element.nodes, "V", lambda state, v: v - state.scale * signal.at(state.t, read(state)))
+    yield Branch(element.name, *element.ends, "V", lambda state, v: v - state.scale * signal.at(state.t, read(state)))
 
 
 def _current_source(element: Element, _) -> Iterator[Branch]:
     signal, read = element.signal or Constant(), _reader(element)
-    yield Branch(element.name, *element.nodes, "I", lambda state, v: state.scale * signal.at(state.t, read(state)))
+    yield Branch(element.name, *element.ends, "I", lambda state, v: state.scale * signal.at(state.t, read(state)))
 
 
 def _by_voltage(element: Element, _) -> Iterator[Branch]:
@@ -173,7 +179,7 @@ def _by_voltage(element: Element, _) -> Iterator[Branch]:
         return state.value(name) * state.voltage(*control)
 
     kind, law = ("E", voltage) if element.kind == "E" else ("G", current)
-    yield Branch(name, *element.nodes, kind, law, controlled=True)
+    yield Branch(name, *element.ends, kind, law, controlled=True)
 
 
 def _by_current(element: Element, _) -> Iterator[Branch]:
@@ -186,7 +192,7 @@ def _by_current(element: Element, _) -> Iterator[Branch]:
         return state.value(name) * state.current(control)
 
     kind, law = ("E", voltage) if element.kind == "H" else ("G", current)
-    yield Branch(name, *element.nodes, kind, law, controlled=True)
+    yield Branch(name, *element.ends, kind, law, controlled=True)
 
 
 def _amplifier(element: Element, _) -> Iterator[Branch]:

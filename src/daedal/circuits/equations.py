@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from daedal.circuits.elements import CURRENT_GIVEN, GROUND, WITH_CURRENT, Branch
 
 FORMS = ("nodal", "charge", "tableau")
+LARGEST_DENSE = 60  # unknowns up to which matrices are dense
 
 
 class State:
@@ -29,10 +31,20 @@ class State:
     looked for with these.
     """
 
-    __slots__ = ("gmin", "numbers", "params", "places", "scale", "t")
+    __slots__ = ("gmin", "known", "numbers", "params", "places", "scale", "t")
 
-    def __init__(self, places: Mapping[str, int], t: Any, numbers: Any, params: Any, gmin: Any = 0.0, scale: Any = 1.0):
+    def __init__(
+        self,
+        places: Mapping[str, int],
+        t: Any,
+        numbers: Any,
+        params: Any,
+        gmin: Any = 0.0,
+        scale: Any = 1.0,
+        known: Mapping[str, float] | None = None,
+    ):
         self.places, self.t, self.numbers, self.params, self.gmin, self.scale = places, t, numbers, params, gmin, scale
+        self.known = known or {}
 
     def potential(self, node: str) -> Any:
         """The voltage of a node."""
@@ -45,7 +57,9 @@ class State:
         return self.potential(positive) - self.potential(negative)
 
     def current(self, branch: str) -> Any:
-        """The current of a branch, where it is an unknown."""
+        """The current of a branch, where it is an unknown or known."""
+        if branch in self.known:
+            return self.known[branch]
         return self.numbers[self.places[f"i({branch})"]]
 
     def unknown(self, name: str) -> Any:
@@ -61,6 +75,21 @@ class State:
         return np.sqrt(self.params[one] * self.params[other])
 
 
+class _Read:
+    """Unknowns that remember which of them were looked at."""
+
+    def __init__(self):
+        self.seen: set[int] = set()
+
+    def __getitem__(self, place: int) -> float:
+        self.seen.add(place)
+        return 0.1
+
+
+class _Written(dict[int, Any]):
+    """The rows that were written."""
+
+
 @dataclass(frozen=True)
 class Equations:
     """The equations of branches in one form.
@@ -72,6 +101,8 @@ class Equations:
         All nodes but the ground.
     form : str
         One of ``nodal``, ``charge`` and ``tableau``.
+    known : dict
+        Currents of branches that are no unknowns, by the names of the branches.
     names : tuple of str
         The unknowns. The equation with the number of ``v(node)`` is Kirchhoff's current law there.
     """
@@ -79,6 +110,7 @@ class Equations:
     branches: tuple[Branch, ...]
     nodes: tuple[str, ...]
     form: str
+    known: Mapping[str, float] = field(default_factory=dict)
     names: tuple[str, ...] = field(init=False)
     places: Mapping[str, int] = field(init=False, repr=False)
 
@@ -89,7 +121,7 @@ class Equations:
 
     def residual(self, t: Any, x: Any, xp: Any, params: Any, gmin: Any = 0.0, scale: Any = 1.0) -> list[Any]:
         """F(t, x, x'); see :class:`State` for `gmin` and `scale`."""
-        now = State(self.places, t, x, params, gmin, scale)
+        now = State(self.places, t, x, params, gmin, scale, self.known)
         rate = State(self.places, t, xp, params)
         r: list[Any] = [0.0] * len(self.names)
         write = self._tableau_branch if self.form == "tableau" else self._nodal_branch
@@ -102,6 +134,24 @@ class Equations:
                     if node != GROUND:
                         r[self.places[f"v({node})"]] += sign * current
         return r
+
+    def sparsity(self, params: Mapping[str, float]) -> sparse.csr_array | None:
+        """Where F_x + c F_x' can differ from zero, for circuits that are large enough for sparse matrices."""
+        n = len(self.names)
+        if n <= LARGEST_DENSE:
+            return None
+        entries: set[tuple[int, int]] = set()
+        write = self._tableau_branch if self.form == "tableau" else self._nodal_branch
+        for branch in self.branches:
+            read, written = _Read(), _Written()
+            now, rate = (State(self.places, 0.0, read, params, known=self.known) for _ in range(2))
+            write(branch, now, rate, written)  # type: ignore[arg-type]
+            rows = [self.places[f"v({node})"] for node in branch.nodes if node != GROUND]
+            entries |= {(row, column) for row in (*written, *rows) for column in read.seen}
+            if self.form == "tableau":
+                entries |= {(row, self.places[f"i({branch.name})"]) for row in rows}
+        rows, columns = np.array(sorted(entries)).T
+        return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(n, n))
 
     def _nodal_branch(self, branch: Branch, now: State, rate: State, r: list[Any]) -> Any:
         """Enter the law of a branch; its current is returned."""

@@ -81,7 +81,8 @@ def state_at_rest(
             holding = Branch(name, node, GROUND, "C", lambda state, v: v)
             branches += at_rest(holding, levels)
     check_at_rest(equations.branches, branches, equations.nodes)
-    search = _Search(Equations(tuple(branches), equations.nodes, "nodal"), dict(params), t)
+    currents = {b.name: levels[b.name] for b in equations.branches if b.kind == "L" and b.name in levels}
+    search = _Search(Equations(tuple(branches), equations.nodes, "nodal", currents), dict(params), t)
     return _completed(equations, search, levels)
 
 
@@ -117,7 +118,8 @@ class _Search:
             return equations.residual(t, x, xp, p["values"], p["gmin"], p["scale"])
 
         given: dict[str, Any] = {"values": params, "gmin": 0.0, "scale": 1.0}
-        bare = daedal.ImplicitDAE(residual, len(equations.names), params=given)
+        sparsity = equations.sparsity(params)
+        bare = daedal.ImplicitDAE(residual, len(equations.names), params=given, sparsity=sparsity)
         self.problem = bare.compiled(backend="trace")
         self.junctions = [branch for branch in equations.branches if branch.junction]
 
@@ -145,12 +147,12 @@ class _Search:
 
     def along(self, x: np.ndarray, course: list[tuple[float, float]]) -> np.ndarray | None:
         """From one pair of conductance and part of the sources to the next."""
-        found: np.ndarray | None = x
         for gmin, scale in course:
-            found = self.newton(found, gmin, scale)
+            found = self.newton(x, gmin, scale)
             if found is None:
                 return None
-        return found
+            x = found
+        return x
 
     def newton(self, x: np.ndarray, gmin: float, scale: float) -> np.ndarray | None:
         """A zero near `x`, or None."""

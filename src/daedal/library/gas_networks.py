@@ -18,6 +18,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 import daedal
 from daedal.library.model import Model, Reference, check_choice, known, model
@@ -37,22 +38,26 @@ VALVE = 0.01  # bar per kg/s
 HOURS = (6.0, 9.0, 17.0, 22.0)
 FACTORS = (0.6, 1.3, 1.0, 1.4, 0.7)  # of the demand, until, between and after these hours
 OUTAGE = (12.0, 14.0)  # a compressor in the middle of the first line stands still
+LARGEST_DENSE = 100  # unknowns
 SOURCE, COMPRESSOR, REGULATOR, VALVE_KIND = 0.0, 1.0, 2.0, 3.0
 
 
 class Network(NamedTuple):
-    """Nodes by name; pipes (start, end, R, volume); machines (kind, start, end); demands (node, kg/s)."""
+    """Nodes by name; pipes (start, end, R, volume); machines (kind, start, end); demands (node, kg/s); `thin`, by
+    which the pieces of long lines are shorter than usual."""
 
     nodes: list[str]
     pipes: list[tuple[int, int, float, float]]
     machines: list[tuple[float, int, int, str]]
     demands: list[tuple[int, float]]
+    thin: float
 
 
 def network(stations: int) -> Network:
     """Two lines of `stations` each, with a district at every station and a valve between the lines."""
     nodes: dict[str, int] = {}
     pipes, machines, demands = [], [], []
+    thin = min(1.0, 12.0 / stations)  # longer lines have shorter pieces and less demand at each, and smaller ratios
 
     def node(name: str) -> int:
         return nodes.setdefault(name, len(nodes))
@@ -64,19 +69,19 @@ def network(stations: int) -> Network:
 
     for line in "AB":
         machines.append((SOURCE, -1, node(f"{line}in"), f"source_{line}"))
-        pipe(f"{line}in", f"{line}0s", *LINE)
+        pipe(f"{line}in", f"{line}0s", thin * LINE[0], *LINE[1:])
         for k in range(stations):
             suction, discharge = f"{line}{k}s", f"{line}{k}d"
             machines.append((COMPRESSOR, node(suction), node(discharge), f"compressor_{line}{k}"))
-            pipe(discharge, f"{line}{k + 1}s", *LINE)
+            pipe(discharge, f"{line}{k + 1}s", thin * LINE[0], *LINE[1:])
             machines.append((REGULATOR, node(discharge), node(f"{line}{k}n0"), f"regulator_{line}{k}"))
             for (one, other), data in zip(DISTRICT, PIPES):
                 pipe(f"{line}{k}n{one}", f"{line}{k}n{other}", *data)
-            size = 14.0 + 8.0 * math.sin(1.7 * k + (line == "B"))
+            size = thin * (14.0 + 8.0 * math.sin(1.7 * k + (line == "B")))
             demands += [(node(f"{line}{k}n{place}"), size * share) for place, share in CONSUMERS]
     for k in range(stations):
         machines.append((VALVE_KIND, node(f"A{k}d"), node(f"B{k}d"), f"valve_{k}"))
-    return Network(list(nodes), pipes, machines, demands)
+    return Network(list(nodes), pipes, machines, demands, thin)
 
 
 def network_residual(t, y, yp, p):
@@ -105,12 +110,12 @@ def network_residual(t, y, yp, p):
             r[n + n_machines] -= flow
         elif int(kind) == 1:
             running = 1.0 - load * np.where(t >= OUTAGE[0], np.where(t < OUTAGE[1], 1.0, 0.0), 0.0)
-            r[k] = y[other] - y[one] * (1.0 + running * (RATIO[0] - 1.0)) + y[one] * RATIO[1] * flow
+            r[k] = y[other] - y[one] * (1.0 + p[at + 4] * (running * (RATIO[0] - 1.0) - RATIO[1] * flow))
         elif int(kind) == 2:
             r[k] = y[other] - DELIVERY + (DROOP[1] * flow if index == 1 else 0.0)
         else:
             r[k] = y[one] - y[other] - VALVE * flow
-        at += 4
+        at += 5
     factor = FACTORS[0]
     for k in range(4):
         factor = factor + (FACTORS[k + 1] - FACTORS[k]) * np.where(t >= HOURS[k], 1.0, 0.0)
@@ -134,10 +139,32 @@ def packed(net: Network, index: int, outage: str) -> np.ndarray:
         numbers += [one, other, resistance]
     numbers += list(volumes * BAR / SOUND**2 / HOUR)
     for kind, one, other, name in net.machines:
-        numbers += [kind, one, other, 1.0 if name == outage else 0.0]
+        numbers += [kind, one, other, 1.0 if name == outage else 0.0, net.thin]
     for demand in net.demands:
         numbers += demand
     return np.array(numbers, dtype=float)
+
+
+def _problem(net: Network, params: np.ndarray) -> daedal.ImplicitDAE:
+    n, machines = len(net.nodes), len(net.machines)
+    names = [*(f"p_{name}" for name in net.nodes), *(machine[3] for machine in net.machines), "supplied", "consumed"]
+    entries = {(k, k) for k in range(n + machines + 2)}
+    for one, other, *_ in net.pipes:
+        entries |= {(one, other), (other, one)}
+    for k, (kind, one, other, _) in enumerate(net.machines, n):
+        ends = [other] if kind == SOURCE else [one, other]
+        entries |= {pair for node in ends for pair in ((k, node), (node, k))}
+        entries |= {(n + machines, k)} if kind == SOURCE else set()
+    rows, columns = np.array(sorted(entries)).T
+    pattern = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(names), len(names)))
+    return daedal.ImplicitDAE(
+        network_residual,
+        len(names),
+        params=params,
+        algebraic=range(n, n + machines),
+        sparsity=pattern if len(names) > LARGEST_DENSE else None,
+        names=names,
+    )
 
 
 @functools.cache
@@ -148,7 +175,7 @@ def steady_state(stations: int, index: int) -> np.ndarray:
     y = np.zeros(n + 2)
     y[: len(net.nodes)] = [SUPPLY if name.endswith(("in", "s", "d")) else DELIVERY for name in net.nodes]
     rest = np.zeros(n + 2)
-    problem = daedal.ImplicitDAE(network_residual, n + 2, params=p).compiled(backend="trace")
+    problem = _problem(net, p).compiled(backend="trace")
     for _ in range(60):
         partials = problem.exact_partials(0.0, y, rest)
         assert partials is not None
@@ -189,7 +216,8 @@ def gas_network(stations: int = 12, index: int = 1) -> Model:
     The last two unknowns are the mass of gas in kg that was supplied and that was consumed.
     ``model.extra["mass"](y)`` is the mass in the pipes: it differs from the first less the second by a constant, which
     Rosenbrock methods keep to rounding. Jumps of the demand and the outage are hidden switches, which a run follows.
-    ``model.extra["network"]`` has nodes, pipes, machines and demands.
+    ``model.extra["network"]`` has nodes, pipes, machines and demands. Beyond 12 stations lines are divided more
+    finely; the characteristics of compressors become flatter, the problem comes close to index 2, and takes more steps.
 
     Examples
     --------
@@ -208,17 +236,15 @@ def gas_network(stations: int = 12, index: int = 1) -> Model:
     sources = [n + k for k, machine in enumerate(net.machines) if machine[0] == SOURCE]
     yp0[-2], yp0[-1] = HOUR * y0[sources].sum(), HOUR * FACTORS[0] * sum(demand for _, demand in net.demands)
     capacity = params[5 + 3 * len(net.pipes) :][:n] * HOUR
-    names = [*(f"p_{name}" for name in net.nodes), *(machine[3] for machine in net.machines), "supplied", "consumed"]
+    problem = _problem(net, params)
     last, middle = stations - 1, stations // 2
     return Model(
         title=f"Gas transmission network of index {index}",
-        problem=daedal.ImplicitDAE(
-            network_residual, len(names), params=params, algebraic=range(n, n + machines), names=names
-        ),
+        problem=problem,
         t_span=(0.0, 24.0),
         initial=(y0, yp0),
         index=index,
-        reference=_reference(names, stations=stations, index=index),
+        reference=_reference(list(problem.names), stations=stations, index=index),
         options={"rtol": 1e-4, "atol": 1e-4} | ({"method": "rosenbrock"} if index == 1 else {}),
         plot={"variables": [f"p_A{middle}d", f"p_A{last}d", f"p_A{last}n6", "source_A"]},
         extra={"mass": lambda y: capacity @ np.asarray(y)[:n], "network": net},
