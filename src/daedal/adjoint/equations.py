@@ -23,6 +23,7 @@ from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import gradient, jacobian
 from daedal.symbolic.machine import compile_function
+from daedal.symbolic.switches import switches
 from daedal.tracing.parameters import NAME
 from daedal.tracing.tracer import Tracer
 
@@ -45,6 +46,8 @@ class Linearised:
         Rows and columns of the entries of E and of A.
     is_constant : bool
         Whether E is constant.
+    cost_switches : list of Switch
+        Branches of the running cost, at which it bends or jumps.
     """
 
     def __init__(self, problem: Any, cost: Callable | None, final_cost: Callable | None):
@@ -73,6 +76,9 @@ class Linearised:
         self.is_constant = all(graph.operations[i] == "constant" for i in e_nodes)
         slope = gradient(graph, running, self._unknowns)
         self._matrices = _Batch(graph, [*e_nodes, *a_nodes, *slope, running], sizes, params)
+        self.cost_switches = [switch for switch in switches(graph, [running]) if switch.points or switch.period]
+        watched = [switch.function for switch in self.cost_switches]
+        self._switches = _Batch(graph, [*watched, running], sizes, params)
         weighted = graph.zero
         for x, equation in zip(multipliers, self._equations, strict=True):
             weighted = graph.add(weighted, graph.multiply(x, equation))
@@ -179,6 +185,10 @@ class Linearised:
     def evaluated(self, times: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """For each row (y, y') the entries of E and of A, the gradient of the running cost, and this cost."""
         return self._matrices(times, points, numbers)
+
+    def cost_with_switches(self, solution: Any, times: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """The switching functions of the running cost, and this cost last, one row for each time."""
+        return self._switches(times, np.concatenate(self.points(solution, times), axis=1), numbers)
 
     def sparse(self, values: np.ndarray) -> tuple[Any, Any]:
         """E^T and A^T from one such row."""

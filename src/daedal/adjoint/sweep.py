@@ -24,6 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from daedal.adjoint.equations import Linearised
+from daedal.adjoint.jumps import with_kinks
 from daedal.adjoint.stages import NODES, TABLEAU, WEIGHTS, steps_for
 from daedal.adjoint.terminal import terminal_values
 from daedal.errors import IntegrationError
@@ -85,6 +86,7 @@ class Sweep:
         Every portion is computed with every second step left out, with all of them, and with steps that are halved
         until its result no longer changes.
         """
+        times = with_kinks(self._equations, solution, times, self._numbers)
         portion = min(_TOGETHER, max(1, int(_PORTION / self._equations.n**1.5)))
         for end in range(times.size - 1, 0, -portion):
             grid = times[max(end - portion, 0) : end + 1]
