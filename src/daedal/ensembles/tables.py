@@ -64,13 +64,14 @@ def save(ensemble: Any, path: Any) -> None:
     if target.suffix == ".zarr":
         _save_zarr(ensemble, target)
         return
+    columns: dict[str, Any] = {":".join(key): values for key, values in _arrays(ensemble).items()}
     np.savez(
         target,
         names=np.array(ensemble.names, dtype=str),
         status=ensemble.status.astype(str),
         failed=ensemble.failed,
         messages=np.array([ensemble.messages.get(int(k), "") for k in ensemble.failed], dtype=str),
-        **{":".join(key): values for key, values in _arrays(ensemble).items()},
+        **columns,
     )
 
 
