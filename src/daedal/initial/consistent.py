@@ -277,7 +277,7 @@ def linear_slopes(problem, e: np.ndarray, b: np.ndarray, r: np.ndarray) -> tuple
     """
     algebraic = ~np.any(e, axis=1) if problem.algebraic is None else np.broadcast_to(problem.algebraic, r.shape)
     combined = np.where(algebraic[:, None, :], b, e)
-    solved = np.isfinite(combined).all(axis=(1, 2))
+    solved: np.ndarray = np.asarray(np.isfinite(combined).all(axis=(1, 2)))
     solved[solved] = ~_are_nearly_singular(combined[solved])
     changes = np.zeros_like(r)
     changes[solved] = -np.linalg.solve(combined[solved], r[solved][:, :, None])[:, :, 0]
