@@ -528,6 +528,11 @@ def test_values_of_elements_are_parameters_with_sensitivities():
     assert other["v(b)"][-1] == pytest.approx(1.0 - math.exp(-0.5), rel=1e-6)
 
 
+def test_what_is_no_text_is_refused():
+    with pytest.raises(daedal.InvalidProblemError, match="a netlist is a text, not list"):
+        circuits.parse(["V1 a 0 1"])
+
+
 def test_tran_and_output_cards(tmp_path):
     file = tmp_path / "filter.cir"
     file.write_text("A low-pass filter\nV1 a 0 1\nR1 a b 1k\nC1 b 0 1u\n.tran 1u 5m\n.print tran v(b)\n.end\nrubbish")

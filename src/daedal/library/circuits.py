@@ -285,8 +285,8 @@ def rc_circuit(index: int = 1) -> Model:
     Notes
     -----
     ``model.extra["exact"](t, derivative)`` is the closed solution, ``model.extra["netlist"]`` the circuit as a netlist.
-    An RC circuit with voltage sources has index 1 if and only if the rows of the incidence matrix that belong to sources
-    and capacitors are linearly independent.
+    An RC circuit with voltage sources has index 1 if and only if the rows of the incidence matrix that belong to
+    sources and capacitors are linearly independent.
     """
     check_choice("index", index, (1, 2))
     e = Source(amplitude=1.0, frequency=2.0)
