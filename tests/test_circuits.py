@@ -13,28 +13,7 @@ from daedal.circuits.devices import THERMAL_VOLTAGE, depletion_charge
 from daedal.circuits.quantities import EXPONENTS, in_engineering
 
 FORMS = ("nodal", "charge", "tableau")
-AMPLIFIER = """
-Vb b 0 6
-Ve e 0 SIN(0 0.1 100)
-R0 e 1 1k
-R1 2 0 9k
-R2 b 2 9k
-R3 3 0 9k
-R4 b 4 9k
-R5 5 0 9k
-R6 b 5 9k
-R7 6 0 9k
-R8 b 7 9k
-R9 8 0 9k
-C1 1 2 1u ic=-3
-C2 3 0 2u ic=3
-C3 4 5 3u ic=3
-C4 6 0 4u ic=3
-C5 7 8 5u ic=6
-Q1 4 2 3 T
-Q2 7 5 6 T
-.model T npn(ies=1u ics=0 af=0.99 vt=0.026)
-"""
+AMPLIFIER = daedal.library.transistor_amplifier().extra["netlist"]
 
 
 # --- numbers and lines ------------------------------------------------------------------------------------------------
@@ -220,6 +199,55 @@ def test_amplifiers_leave_the_index_to_the_analysis():
 
 
 # --- equations --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("rlc_network", {}),
+        ("rc_circuit", {"index": 1}),
+        ("rc_circuit", {"index": 2}),
+        ("differentiator_cascade", {"stages": 3}),
+        ("four_resistor_amplifier", {"element": "source"}),
+        ("four_resistor_amplifier", {"element": "capacitor"}),
+        ("four_resistor_amplifier", {"conductances": (1.0, 2.0, 3.0, 6.0)}),
+    ],
+)
+def test_networks_of_the_book_from_netlists_have_their_closed_solutions(name, given):
+    """Brenan, Campbell and Petzold, section 6.4: voltages of nodes and currents solve the equations of all forms."""
+    model = daedal.library.get(name, **given)
+    circuit = circuits.parse(model.extra["netlist"])
+    exact = model.extra["exact"]
+    for form in ("nodal", "tableau"):
+        problem = circuit.problem(form)
+        for t in (0.0, 0.7):
+            x, xp = (_solution(circuit, problem, model, exact(t, k)) for k in (0, 1))
+            np.testing.assert_allclose(problem.evaluate(t, x, xp), 0.0, atol=1e-12 * (1.0 + np.max(np.abs(xp))))
+    assert daedal.analyse(circuit.problem()).index == model.index
+    if circuit.topology.index() is not None:
+        assert circuit.topology.index("tableau") == model.index
+
+
+def _solution(circuit, problem, model, values):
+    """The unknowns of a problem from those of a model, whose names are v1, i_R2 (of branch 2), or iE, io."""
+    named = dict(zip(model.problem.names, values))
+    found = {f"v({node})": named.get(f"v{node.lstrip('n')}", 0.0) for node in circuit.nodes}
+    state = {"0": 0.0} | {node: found[f"v({node})"] for node in circuit.nodes}
+    for branch in circuit.branches:
+        found[f"u({branch.name})"] = u = state[branch.positive] - state[branch.negative]
+        kind, number = "ES"["VI".index(branch.name[0])] if branch.name[0] in "VI" else branch.name[0], branch.name[1:]
+        known = {"V": "iE", "O": "io", "C": f"i{number}"}.get(branch.name[0], "")
+        found[f"i({branch.name})"] = named.get(f"i_{kind}{number}", named.get(known, np.nan))
+        if branch.kind == "R":
+            found[f"i({branch.name})"] = u / circuit.params[branch.name]
+    for _ in range(3):  # currents that the model does not have follow from Kirchhoff's law
+        for node in circuit.nodes:
+            meeting = [(b, 1.0 if b.positive == node else -1.0) for b in circuit.branches if node in b.nodes]
+            unknown = [(b, sign) for b, sign in meeting if np.isnan(found[f"i({b.name})"])]
+            if len(unknown) == 1:
+                rest = sum(sign * found[f"i({b.name})"] for b, sign in meeting if b is not unknown[0][0])
+                found[f"i({unknown[0][0].name})"] = -rest / unknown[0][1]
+    return np.array([found[name] for name in problem.names])
 
 
 def test_amplifier_of_a_netlist_is_that_of_the_library():
@@ -498,6 +526,11 @@ def test_values_of_elements_are_parameters_with_sensitivities():
     assert sol.sensitivity("R1")[1, -1] == pytest.approx(exact, rel=1e-5)
     other = circuit.solve((0.0, 1e-3), rtol=1e-9, params={"R1": 2e3})
     assert other["v(b)"][-1] == pytest.approx(1.0 - math.exp(-0.5), rel=1e-6)
+
+
+def test_what_is_no_text_is_refused():
+    with pytest.raises(daedal.InvalidProblemError, match="a netlist is a text, not list"):
+        circuits.parse(["V1 a 0 1"])
 
 
 def test_tran_and_output_cards(tmp_path):

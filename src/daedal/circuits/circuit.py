@@ -303,6 +303,10 @@ def parse(text: str) -> Circuit:
     3 elements, 2 nodes besides the ground
     index 1, 1 degrees of freedom
     """
+    if not isinstance(text, str):
+        raise daedal.InvalidProblemError(
+            f"a netlist is a text, not {type(text).__name__}; files are read by read(path)"
+        )
     found = contents(text)
     return Circuit(tuple(found.elements), found.title, found.held, found.t_span, tuple(found.ignored))
 

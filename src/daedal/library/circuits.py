@@ -213,11 +213,25 @@ def sparse_tableau(branches: Sequence[Branch | tuple]) -> daedal.ImplicitDAE:
     return linear_dae(H, G, sources, names + [f"v{k}" for k in range(1, n_nodes + 1)])
 
 
+def netlist(branches: Sequence[Branch]) -> str:
+    """The network for :func:`daedal.circuits.parse`; elements are numbered as branches are."""
+    lines = []
+    for number, (kind, positive, negative, value) in enumerate(branches, 1):
+        if kind in "ES":
+            source = value if isinstance(value, Source) else Source(offset=value)
+            hertz, degrees = source.frequency / (2.0 * np.pi), np.degrees(source.phase)
+            text = f"SIN({source.offset!r} {source.amplitude!r} {float(hertz)!r} 0 0 {float(degrees)!r})"
+        else:
+            text = repr(float(value))
+        lines.append(f"{'VI'['ES'.index(kind)] if kind in 'ES' else kind}{number} {positive} {negative} {text}")
+    return "\n".join(lines)
+
+
 def _network(
     branches: list[Branch], indices: Indices, exact: Callable[[float, int], Array], t1: float, **others
 ) -> Model:
     others |= {"index": indices.differentiation, "indices": indices}
-    extra = {"branches": branches, "incidence": incidence(branches)}
+    extra = {"branches": branches, "incidence": incidence(branches), "netlist": netlist(branches)}
     return closed_model(sparse_tableau(branches), exact, t1, accuracy=1e-13, extra=extra, **others)
 
 
@@ -233,7 +247,8 @@ def rlc_network(resistance: float = 1.0, inductance: float = 0.1, capacitance: f
 
     Notes
     -----
-    ``model.extra["exact"](t, derivative)`` is the closed solution, ``model.extra["branches"]`` the incidence list.
+    ``model.extra["exact"](t, derivative)`` is the closed solution, ``model.extra["branches"]`` the incidence list, and
+    ``model.extra["netlist"]`` the same for :func:`daedal.circuits.parse`.
     """
     check_positive(resistance=resistance, inductance=inductance, capacitance=capacitance)
     R, L, C = resistance, inductance, capacitance
@@ -269,8 +284,9 @@ def rc_circuit(index: int = 1) -> Model:
 
     Notes
     -----
-    ``model.extra["exact"](t, derivative)`` is the closed solution. An RC circuit with voltage sources has index 1 if
-    and only if the rows of the incidence matrix that belong to sources and capacitors are linearly independent.
+    ``model.extra["exact"](t, derivative)`` is the closed solution, ``model.extra["netlist"]`` the circuit as a netlist.
+    An RC circuit with voltage sources has index 1 if and only if the rows of the incidence matrix that belong to
+    sources and capacitors are linearly independent.
     """
     check_choice("index", index, (1, 2))
     e = Source(amplitude=1.0, frequency=2.0)

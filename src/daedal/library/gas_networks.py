@@ -244,7 +244,7 @@ def gas_network(stations: int = 12, index: int = 1) -> Model:
         t_span=(0.0, 24.0),
         initial=(y0, yp0),
         index=index,
-        reference=_reference(list(problem.names), stations=stations, index=index),
+        reference=_reference(list(problem.names or ()), stations=stations, index=index),
         options={"rtol": 1e-4, "atol": 1e-4} | ({"method": "rosenbrock"} if index == 1 else {}),
         plot={"variables": [f"p_A{middle}d", f"p_A{last}d", f"p_A{last}n6", "source_A"]},
         extra={"mass": lambda y: capacity @ np.asarray(y)[:n], "network": net},

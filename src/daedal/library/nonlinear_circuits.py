@@ -38,6 +38,17 @@ def amplifier_residual(t, y, yp, p):
     return r
 
 
+def amplifier_netlist() -> str:
+    """The amplifier for :func:`daedal.circuits.parse`; nodes 1 to 8 have the voltages U1 to U8."""
+    ends = "e 1, 2 0, b 2, 3 0, b 4, 5 0, b 5, 6 0, b 7, 8 0".split(", ")
+    lines = [f"Vb b 0 {SUPPLY}", f"Ve e 0 SIN(0 {SIGNAL_AMPLITUDE} {SIGNAL_FREQUENCY / (2.0 * math.pi)!r})"]
+    lines += [f"R{k} {nodes} {value}" for k, (nodes, value) in enumerate(zip(ends, RESISTANCES))]
+    charged = zip(("1 2", "3 0", "4 5", "6 0", "7 8"), CAPACITANCES, (-3, 3, 3, 3, 6))
+    lines += [f"C{k} {nodes} {value!r} ic={start}" for k, (nodes, value, start) in enumerate(charged, 1)]
+    lines += ["Q1 4 2 3 T", "Q2 7 5 6 T", f".model T npn(ies={BETA} ics=0 af={ALPHA} vt={THERMAL_VOLTAGE})"]
+    return "\n".join(lines)
+
+
 def initial_derivative() -> np.ndarray:
     """The consistent y'(0).
 
@@ -78,7 +89,12 @@ def initial_derivative() -> np.ndarray:
     C_5(U_7' - U_8') &= U_8/R_9 \end{aligned}""",
 )
 def transistor_amplifier() -> Model:
-    """A two-stage transistor amplifier: eight node voltages, a mass matrix of rank five."""
+    """A two-stage transistor amplifier: eight node voltages, a mass matrix of rank five.
+
+    Notes
+    -----
+    ``model.extra["netlist"]`` is the circuit for :func:`daedal.circuits.parse`.
+    """
     half = SUPPLY / 2.0
     problem = daedal.ImplicitDAE(
         amplifier_residual,
@@ -97,6 +113,7 @@ def transistor_amplifier() -> Model:
         # The diodes change the Jacobian from step to step: a convergence rate remembered from earlier steps misleads.
         options={"rtol": 1e-7, "atol": 1e-7, "remember_rate": False},
         plot={"variables": ["U1", "U5", "U8"]},
+        extra={"netlist": amplifier_netlist()},
     )
 
 

@@ -23,6 +23,7 @@ def differentiator_cascade(stages: int = 1, resistance: float = 1.0, capacitance
     Notes
     -----
     ``model.extra["exact"](t, derivative)`` is the closed solution: the last voltage is a derivative of the source.
+    ``model.extra["netlist"]`` is the circuit for :func:`daedal.circuits.parse`; its tableau has the same unknowns.
     """
     if stages < 1:
         raise daedal.InvalidProblemError(f"stages={stages} must be at least 1")
@@ -50,7 +51,11 @@ def differentiator_cascade(stages: int = 1, resistance: float = 1.0, capacitance
     names = ["v0"] + [f"{letter}{k}" for k in range(1, stages + 1) for letter in "iv"]
     problem, plot = linear_dae(H, G, {0: source}, names), {"variables": ["v0", f"v{stages}"]}
     indices = Indices.usual(stages + 1, 0)
-    return closed_model(problem, exact, 2.0, index=stages + 1, indices=indices, options=options, plot=plot)
+    lines = [f"V1 n0 0 SIN(0 1 {2.0 / (2.0 * np.pi)!r})"]
+    for k in range(1, stages + 1):
+        lines += [f"C{k} n{k - 1} m{k} {capacitance!r}", f"R{k} m{k} n{k} {resistance!r}", f"O{k} 0 m{k} n{k}"]
+    extra = {"netlist": "\n".join(lines)}
+    return closed_model(problem, exact, 2.0, index=stages + 1, indices=indices, options=options, plot=plot, extra=extra)
 
 
 @model(
@@ -80,7 +85,7 @@ def four_resistor_amplifier(
     -----
     ``model.extra["determinant"](s)`` is the determinant of the pencil ``G + s H``: ``G2 G3 - G1 G4`` with the source,
     ``s C (G1 G4 - G2 G3) - G1 G2 G3`` with the capacitor. ``model.extra["exact"](t, derivative)`` is the closed
-    solution.
+    solution, ``model.extra["netlist"]`` the circuit for :func:`daedal.circuits.parse`.
     """
     check_choice("element", element, ("capacitor", "source"))
     check_positive(**{f"G{k}": g for k, g in enumerate(conductances, 1)}, capacitance=capacitance)
@@ -116,6 +121,10 @@ def four_resistor_amplifier(
             return per_volt * rate**derivative * np.exp(rate * t)
 
     names = ["v1", "v2", "v3", "v4"] + (["iE", "io"] if driven else ["io"])
+    first = f"V1 1 0 SIN(0 1 {1.0 / (2.0 * np.pi)!r})" if driven else f"C1 1 0 {capacitance!r}"
+    ends = ((1, 2), (2, 3), (4, 0), (3, 4))
+    resistors = (f"R{k} {one} {other} {1.0 / g!r}" for k, ((one, other), g) in enumerate(zip(ends, conductances), 1))
+    netlist = "\n".join([first, *resistors, "O1 2 4 3"])
     return closed_model(
         linear_dae(H, G, {4: source} if driven else {}, names),
         exact,
@@ -129,5 +138,5 @@ def four_resistor_amplifier(
         ),
         options={"rtol": 1e-6, "atol": 1e-9} | ({} if mismatch != 0.0 else {"error_test": "differential"}),
         plot={"variables": ["v1", "v2", "v3"]},
-        extra={"determinant": lambda s: float(np.linalg.det(G + s * H))},
+        extra={"determinant": lambda s: float(np.linalg.det(G + s * H)), "netlist": netlist},
     )
