@@ -25,10 +25,12 @@ from daedal.multibody import (
     Torque,
     TorsionSpring,
     Universal,
+    force_code,
     ground,
     large,
 )
 from daedal.multibody.coordinates import coordinate_rates
+from daedal.symbolic import trace
 from multibody_models import random_machine, random_state
 
 
@@ -211,7 +213,25 @@ def test_forces_in_compiled_loops_are_those_that_were_stated(monkeypatch):
 def test_forces_that_differ_in_numbers_share_code():
     model = chain(30, TorsionSpring, lambda i: {"stiffness": 0.01 + i, "damping": 0.1 * i + 0.07})
     machine = model.system().force.machine
-    assert [(len(group.members), group.constants.shape) for group in machine.code.groups] == [(30, (30, 2))]
+    assert [group.constants.shape for group in machine.code.groups] == [(30, 2)]
+
+
+def test_equal_forces_are_traced_once(monkeypatch):
+    """Springs of one kind at all links, and two others: three traces, and the same loads."""
+    traced = []
+    monkeypatch.setattr(force_code, "trace", lambda *a: traced.append(1) or trace(*a))
+    links = chain(30)
+    wires = [
+        Spring(f"wire {i}", ground.at(0.3, 1.0), body.end, stiffness=1.0 + (i == 7), length=0.3, damping=0.1)
+        for i, body in enumerate(links.bodies)
+    ]
+    twists = [TorsionSpring(f"twist {i}", joint, stiffness=0.2) for i, joint in enumerate(links.joints)]
+    system = Model(*links.joints, *wires, *twists, planar=True).system()
+    assert len(traced) == 3
+    random = np.random.default_rng(4)
+    q, v = random.normal(size=30), random.normal(size=30)
+    expected = system.force._stated(0.0, q, v)
+    assert np.allclose(system.force(0.0, q, v), expected, rtol=0.0, atol=1e-13 * np.abs(expected).max())
 
 
 def test_a_chain_with_springs_moves_as_its_traced_equations_say(monkeypatch):

@@ -8,16 +8,17 @@ time to make the code ready.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daedal.kernels.records import Record
 from daedal.multibody.forces.force import Force
 from daedal.multibody.layout import Layout
+from daedal.multibody.likeness import Entry, Likeness, entries, exchanged, likeness
 from daedal.multibody.loads import FORCES, Places
 from daedal.multibody.motion import Loads, Motion
 from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace
@@ -25,6 +26,7 @@ from daedal.symbolic.alike import ARGUMENT, Alike, alike
 from daedal.symbolic.arrays import Array, array_of
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.expression import symbol
+from daedal.symbolic.machine import MachineFunction
 from daedal.symbolic.substitution import Substitution
 
 _SYMBOLIC = Substitution(Dependencies())
@@ -187,14 +189,37 @@ class ForceCode:
         for force in forces:
             self.states[force.name] = slice(first, first + len(force.initial))
             first += len(force.initial)
-        elements = [_Element(self, force) for force in forces]
-        traces = [element.traced() for element in elements]
         self._dependencies = Dependencies()
-        for element, traced in zip(elements, traces):
+        traced = self._traced(forces)
+        self.groups = [
+            _group(found, [traced[i] for i in found.members]) for found in alike([one.trace for one in traced])
+        ]
+
+    def _traced(self, forces: Sequence[Force]) -> list[_Traced]:
+        """Traces of the forces, one for all that are equal."""
+        found: list[_Traced] = []
+        known: dict[tuple, _Traced] = {}
+        n = self.layout.tree.father.size
+        targets = [("body", 0, n, 3), ("body", 3 * n, n, 3), ("v", 6 * n, self.layout.n_v, 1)]
+        for force in forces:
+            element = _Element(self, force)
+            like = None if element.may_change else likeness(force, self.layout)
+            if like is not None and like.key in known:
+                known[like.key].equals.append(like)
+                continue
+            trace = element.traced()
             if element.may_change:
-                self._dependencies.add(traced.dependencies)
-        self.groups = alike(traces)
-        self._targets = [np.array(element.targets, dtype=np.int64) for element in elements]
+                self._dependencies.add(trace.dependencies)
+            one = _Traced(trace, np.array(element.targets, dtype=np.int64), [])
+            found.append(one)
+            if like is not None:
+                read = [trace.graph.data[i][1] for i in _arguments(trace)]
+                one.arguments = entries(read, self.places.rows, like.rows)
+                one.driven = entries(element.targets, targets, like.rows)
+                if one.arguments is not None and one.driven is not None:
+                    one.equals.append(like)
+                    known[like.key] = one
+        return found
 
     @cached_property
     def is_current(self) -> Callable[[], bool]:
@@ -213,15 +238,50 @@ class ForceCode:
             sizes=sizes,
             arguments=_joined([group.arguments for group in groups], np.int64),
             constants=_joined([group.constants for group in groups], float),
-            targets=_joined([self._targets[i] for group in groups for i in group.members], np.int64),
+            targets=_joined([group.targets for group in groups], np.int64),
         )
 
 
-def _sizes(group: Alike) -> list[int]:
-    code = group.code
-    [result] = code.results
-    n_result = int(np.prod(code.shapes[result]))
-    return [code.address, len(group.members), group.arguments.shape[1], n_result, group.constants.shape[1], code.size]
+@dataclass
+class _Traced:
+    """The trace of a force, and what is to be exchanged for those that are its equals."""
+
+    trace: Traced
+    targets: np.ndarray
+    equals: list[Likeness]  # itself and the others; none if it has no equals
+    arguments: list[Entry] | None = None
+    driven: list[Entry] | None = None
+
+
+class Group(NamedTuple):
+    """Forces with the same code, in rows."""
+
+    code: MachineFunction
+    arguments: np.ndarray
+    constants: np.ndarray
+    targets: np.ndarray
+
+
+def _group(found: Alike, traced: Sequence[_Traced]) -> Group:
+    arguments, constants, targets = [], [], []
+    for one, own, numbers in zip(traced, found.arguments, found.constants):
+        several = max(len(one.equals), 1)
+        arguments.append(own[None] if one.arguments is None or not one.equals else exchanged(one.arguments, one.equals))
+        targets.append(one.targets[None] if one.driven is None or not one.equals else exchanged(one.driven, one.equals))
+        constants.append(np.repeat(numbers[None], several, axis=0))
+    return Group(found.code, np.concatenate(arguments), np.concatenate(constants), np.concatenate(targets))
+
+
+def _arguments(trace: Traced) -> list[int]:
+    """The nodes of the arguments that a trace reads, without time, in the order of its structure."""
+    graph = trace.graph
+    read = graph.needed([*trace.nodes, trace.raises])
+    return [i for i in read if graph.operations[i] == "argument" and graph.data[i][0] == ARGUMENT]
+
+
+def _sizes(group: Group) -> list[int]:
+    members, n_x = group.arguments.shape
+    return [group.code.address, members, n_x, group.targets.shape[1], group.constants.shape[1], group.code.size]
 
 
 def _joined(arrays: Sequence[np.ndarray], kind: Any) -> np.ndarray:

@@ -167,17 +167,19 @@ class RecursiveCode:
         return self._made.get(name)
 
 
-def large_machine(forces: Sequence[Force], layout: Layout) -> LargeMachine | None:
-    """The machine if its functions are to be compiled loops.
+def large_machine(model: Any, layout: Layout) -> LargeMachine | None:
+    """The model in the coordinates of a layout if its functions are to be compiled loops; made once.
 
     Constraints other than joints are Python, and traced; so are forces of which one cannot be traced by itself.
     """
     if layout.n_v <= MOST_TRACED[layout.planar] or layout.constraints:
         return None
-    try:
-        return LargeMachine(forces, layout)
-    except Untraceable:
-        return None
+    if layout not in model.large_machines:
+        try:
+            model.large_machines[layout] = LargeMachine(model.forces, layout)
+        except Untraceable:
+            return None
+    return model.large_machines[layout]
 
 
 def compiled_functions(machine: LargeMachine, stated: dict[str, Callable[..., Any]]) -> dict[str, CompiledLoops]:

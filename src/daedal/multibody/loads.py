@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,12 @@ class Places:
             "u": (q + n_q, n_v, ()),
             "states": (q + n_q + n_v, n_states, ()),
         }
+
+    @property
+    def rows(self) -> list[tuple[str, int, int, int]]:
+        """For each array of bodies, coordinates or velocities: of which, where it begins, rows, and their length."""
+        kinds = {"r": "body", "rotation": "body", "linear": "body", "angular": "body", "q": "q", "u": "v"}
+        return [(kind, *self.arrays[name][:2], prod(self.arrays[name][2])) for name, kind in kinds.items()]
 
 
 @part

@@ -24,6 +24,7 @@ from daedal.multibody.topology import Topology
 if TYPE_CHECKING:
     from daedal.multibody.conditions import Conditions
     from daedal.multibody.equations import Equations
+    from daedal.multibody.large import LargeMachine
 
 
 class Model(Analyses):
@@ -75,10 +76,11 @@ class Model(Analyses):
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
         self._equations: dict[Layout, Equations] = {}
+        self.large_machines: dict[Layout, LargeMachine] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """The parts; what was computed from them is computed again."""
-        return self.__dict__ | {"_layouts": {}, "_conditions": {}}
+        return self.__dict__ | {"_layouts": {}, "_conditions": {}, "large_machines": {}}
 
     def body(self, name: str) -> Body:
         """The body of this name."""

@@ -118,7 +118,7 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
     named += [other.name for other in rolling for _ in range(other.velocity_size(planar))]
     turning = [joint.name for joint in layout.topology.joints if joint.turn == ANY_ROTATION]
     functions: dict[str, Any] = {"mass": mass, "force": force, "constraint": constraint if n_constraints else None}
-    large = large_machine(forces, layout)
+    large = large_machine(model, layout)
     if large is not None:
         functions = compiled_functions(large, {"force": force, "state_rate": state_rate})
     elif n_states:
