@@ -1,6 +1,7 @@
 """The reference of the manual has every public name, once."""
 
 import importlib
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -32,3 +33,12 @@ def test_every_module_has_one_page(reference):
     for name, (_, members) in reference.MODULES.items():
         module = importlib.import_module(f"daedal.{name}")
         assert all(hasattr(module, word) for word in members.split(", ") if word)
+
+
+@pytest.mark.parametrize("folder", ["guide", "methods", "tutorials"])
+def test_every_page_is_listed_once(folder):
+    pages = FOLDER.parent / folder
+    text = (pages / "index.md").read_text(encoding="utf-8")
+    trees = re.findall(r"^```\{toctree\}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    listed = Counter(line for tree in trees for line in tree.split() if not line.startswith(":") and line != "1")
+    assert listed == Counter(path.stem for path in pages.glob("*.md") if path.stem != "index")
