@@ -53,6 +53,7 @@ def main() -> None:
         evaluation,
         first_call,
         fixed_cost,
+        gradients,
         machines,
         multibody,
         plain,
@@ -103,6 +104,7 @@ def main() -> None:
     results.plain = plain.rows(options.quick)
     results.ensembles = ensembles.rows(options.quick)
     results.sensitivities = sensitivities.rows(options.quick)
+    results.gradients = gradients.rows(options.quick)
     results.evaluations = evaluation.measure(evaluation.QUICK_BODIES if options.quick else evaluation.BODIES)
     save()
     report.show(results)

@@ -108,9 +108,14 @@ def rate(case: Case, members: int, on: str, workers: int) -> float:
 
 
 def error(case: Case, values: np.ndarray, right: np.ndarray) -> float:
-    """The largest error beside the largest entry, of reactions beside the largest of its component."""
-    sizes = np.max(np.abs(right), axis=0) if case.name == "robertson" else np.max(np.abs(right))
-    return float(np.max(np.abs(values - right) / sizes))
+    """The largest error beside the largest entry, of reactions beside the largest of its component.
+
+    Variables that a mode does not have are nan in both; where only one of them has a variable, the error is infinite.
+    """
+    sizes = np.nanmax(np.abs(right), axis=0) if case.name == "robertson" else np.nanmax(np.abs(right))
+    one, other = np.isnan(values), np.isnan(right)
+    errors = np.where(one & other, 0.0, np.where(one != other, np.inf, np.abs(values - right) / sizes))
+    return float(np.max(errors))
 
 
 # --- SciPy ------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,18 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchmarks import cases, ensembles, evaluation, fixed_cost, machines, multibody, plain, report, sensitivities
+from benchmarks import (
+    cases,
+    ensembles,
+    evaluation,
+    fixed_cost,
+    gradients,
+    machines,
+    multibody,
+    plain,
+    report,
+    sensitivities,
+)
 from benchmarks.compare import Standing, nearest, number_text, quickest_forms, ratio_text, standings
 from benchmarks.mechanisms import FORMS
 from benchmarks.report import drift_and_failures, markdown
@@ -120,6 +131,7 @@ TABLES: dict[str, Callable[[Results], list[str]]] = {
     "machines": lambda results: markdown(list(machines.HEADS), results.machines),
     "ensembles": lambda results: markdown(list(ensembles.HEADS), results.ensembles),
     "sensitivities": lambda results: markdown(list(sensitivities.HEADS), results.sensitivities),
+    "gradients": lambda results: markdown(list(gradients.HEADS), results.gradients),
     "plain": lambda results: markdown(list(plain.HEADS), results.plain),
     "evaluation": lambda results: markdown(*evaluation.table(results.evaluations)),
 }

@@ -6,7 +6,7 @@ import math
 import os
 from pathlib import Path
 
-from benchmarks import cases, ensembles, fixed_cost, machines, multibody, plain, sensitivities
+from benchmarks import cases, ensembles, fixed_cost, gradients, machines, multibody, plain, sensitivities
 from benchmarks.compare import TARGET_ERRORS, TYPICAL_ERROR, Line, Standing, compare, number_text, ratio_text, standings
 from benchmarks.first_call import FirstCall
 from benchmarks.measure import Point
@@ -103,6 +103,10 @@ def sensitivities_table(results: Results) -> Table:
     return "Sensitivities to all parameters, beside IDAS in CasADi", list(sensitivities.HEADS), results.sensitivities
 
 
+def gradients_table(results: Results) -> Table:
+    return "Gradients by adjoint equations", list(gradients.HEADS), results.gradients
+
+
 def write_markdown(path: Path, results: Results, figures: list[Path]) -> None:
     facts = results.machine
     text = [
@@ -143,6 +147,7 @@ def show(results: Results) -> None:
         plain_table(results),
         ensembles_table(results),
         sensitivities_table(results),
+        gradients_table(results),
     ]:
         table = RichTable(title=title, title_justify="left", header_style="bold")
         for k, head in enumerate(heads):

@@ -52,6 +52,7 @@ class Results:
     plain: list[list[str]] = field(default_factory=list)
     ensembles: list[list[str]] = field(default_factory=list)
     sensitivities: list[list[str]] = field(default_factory=list)
+    gradients: list[list[str]] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=machine)
     releases: dict[str, str] = field(default_factory=dict)
 

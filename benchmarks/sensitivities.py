@@ -1,7 +1,8 @@
 """What sensitivities cost, beside IDAS through CasADi at equal error; `make bench` prints it, so does ``-m`` of it.
 
 For each problem all parameters, at the end of the interval. Errors are the largest of all sensitivities, each row in
-units of its size, against a run with rtol = 1e-12. Times at equal error are interpolated between runs.
+units of its size, against a run with rtol = 1e-12 (1e-9 of large problems). Times at equal error are interpolated
+between runs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 import daedal
 from benchmarks.fixed_cost import shortest
+from benchmarks.gradients import rod
 
 RTOLS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 AT = 1e-5
@@ -24,12 +26,23 @@ HEADS = ("at error 1e-5", "parameters", "one solve ms", "with all ms", "solves e
 
 @dataclass(frozen=True)
 class Case:
-    """A problem of the library, the end of its interval, absolute tolerance over rtol, and its equations in CasADi."""
+    """A problem with its initial values, the end of its interval, absolute tolerance over rtol, and its equations in
+    CasADi: f, g, x, z, p."""
 
     name: str
     end: float
     scale: float
-    casadi: Callable[[Any], tuple[list[Any], list[Any], Any, Any, Any]]
+    casadi: Callable[[Any], tuple[Any, ...]]
+    make: Callable[[], tuple[Any, Any]] | None = None
+    large: bool = False
+
+    @property
+    def problem(self) -> tuple[Any, Any]:
+        """The problem and its initial values; of the library by default."""
+        if self.make is not None:
+            return self.make()
+        model = daedal.library.get(self.name)
+        return model.problem, model.initial[0]
 
 
 def _robertson(ca: Any):
@@ -52,7 +65,24 @@ def _akzo(ca: Any):
     return odes, [p[6] * x[0] * x[3] - z[0]], x, z, p
 
 
-CASES = (Case("robertson", 40.0, 1e-4, _robertson), Case("chemical_akzo_nobel", 180.0, 1e-3, _akzo))
+def _rod(n: int) -> Case:
+    """The rod of :mod:`benchmarks.gradients` with three sources."""
+
+    def equations(ca: Any):
+        x, z, p = ca.SX.sym("x", n), ca.SX.sym("z", 0), ca.SX.sym("p", 3)
+        left, right = ca.vertcat(0.0, x[:-1]), ca.vertcat(x[1:], 0.0)
+        sources = ca.vertcat(*[p[k * 3 // n] for k in range(n)])
+        return [0.05 * (n + 1) ** 2 * (left - 2.0 * x + right) + sources - x**3], [], x, z, p
+
+    return Case(f"heated rod, {n}", 1.0, 1e-2, equations, lambda: (rod(n, 3)[0], np.zeros(n)), large=True)
+
+
+CASES = (
+    Case("robertson", 40.0, 1e-4, _robertson),
+    Case("chemical_akzo_nobel", 180.0, 1e-3, _akzo),
+    _rod(1000),
+    _rod(10_000),
+)
 
 
 def errors_of(found: np.ndarray, exact: np.ndarray) -> float:
@@ -71,14 +101,14 @@ def at_error(points: Sequence[tuple[float, float]]) -> float:
 
 def daedal_points(case: Case, exact: np.ndarray, rtols: Sequence[float]) -> tuple[list, list]:
     """Errors and times with all sensitivities, and times of solves without, for each tolerance."""
-    model = daedal.library.get(case.name)
-    y0, span, end = model.initial[0], (0.0, case.end), [case.end]
+    problem, y0 = case.problem
+    span, end = (0.0, case.end), [case.end]
     found: list[tuple[float, float]] = []
     plain: list[tuple[float, float]] = []
     for rtol in rtols:
         tolerances = {"rtol": rtol, "atol": case.scale * rtol, "dense_output": False}
-        solver = daedal.prepare(model.problem, sensitivities=True, **tolerances)
-        bare = daedal.prepare(model.problem, **tolerances)
+        solver = daedal.prepare(problem, sensitivities=True, **tolerances)
+        bare = daedal.prepare(problem, **tolerances)
         sol = solver.solve(span, (y0, None), t_eval=end)
         error = errors_of(sol.sensitivities.values[:, :, -1], exact)
         for points, one in ((found, solver), (plain, bare)):
@@ -92,10 +122,10 @@ def casadi_points(case: Case, exact: np.ndarray, rtols: Sequence[float]) -> list
         import casadi
     except ImportError:
         return []
-    model = daedal.library.get(case.name)
+    problem, y0 = case.problem
     odes, constraints, x, z, p = case.casadi(casadi)
     system = {"x": x, "z": z, "p": p, "ode": casadi.vertcat(*odes), "alg": casadi.vertcat(*constraints)}
-    y0, n = model.initial[0], x.numel()
+    n = x.numel()
     points = []
     for rtol in rtols:
         options = {"reltol": rtol, "abstol": case.scale * rtol}
@@ -103,7 +133,7 @@ def casadi_points(case: Case, exact: np.ndarray, rtols: Sequence[float]) -> list
         derivative = run.factory("derivative", ["x0", "z0", "p"], ["jac:xf:p", "jac:zf:p"])
 
         def call(derivative=derivative):
-            return derivative(y0[:n], y0[n:], model.problem.params)
+            return derivative(y0[:n], y0[n:], problem.params)
 
         values = call()
         found = np.concatenate([np.array(values[0]), np.array(values[1])]).T
@@ -113,15 +143,15 @@ def casadi_points(case: Case, exact: np.ndarray, rtols: Sequence[float]) -> list
 
 def exact_of(case: Case) -> np.ndarray:
     """Sensitivities at the end, (m, n), to eleven digits or so."""
-    model = daedal.library.get(case.name)
+    problem, y0 = case.problem
     sol = daedal.solve(
-        model.problem,
+        problem,
         (0.0, case.end),
-        (model.initial[0], None),
+        (y0, None),
         sensitivities=True,
         method="radau",
-        rtol=1e-12,
-        atol=1e-12 * case.scale,
+        rtol=1e-9 if case.large else 1e-12,
+        atol=(1e-9 if case.large else 1e-12) * case.scale,
         t_eval=[case.end],
     )
     return sol.sensitivities.values[:, :, -1]
@@ -130,8 +160,10 @@ def exact_of(case: Case) -> np.ndarray:
 def rows(quick: bool = False) -> list[list[str]]:
     """The table under `HEADS`."""
     table = []
-    rtols = RTOLS[1:4] if quick else RTOLS
     for case in CASES:
+        if quick and case.large:
+            continue
+        rtols = (1e-3, *RTOLS[:2]) if case.large else RTOLS[1:4] if quick else RTOLS
         exact = exact_of(case)
         with_all, plain = (at_error(points) for points in daedal_points(case, exact, rtols))
         points = casadi_points(case, exact, rtols)

@@ -262,3 +262,17 @@ def test_states_of_first_order_beside_a_mechanism_survive_checkpoints():
     assert whole.names == ("k",)
     assert pieces.value == pytest.approx(whole.value, rel=1e-7)
     assert pieces.gradient == pytest.approx(whole.gradient, rel=1e-6)
+
+
+def test_a_cost_that_jumps_is_refused_and_one_that_bends_is_not():
+    """int max(x - 1/2, 0) dt with x = exp(-k t): up to t* = log(2) / k, where the integrand vanishes."""
+    problem, start = decay(1.0), ([1.0], None)
+    with pytest.raises(daedal.InvalidProblemError, match=r"cost is not differentiable: it jumps .* at t = 0\.693"):
+        daedal.gradient(problem, (0.0, 2.0), start, cost=lambda t, y, p: 1.0 if y[0] > 0.5 else 0.0)
+    for cost in (
+        lambda t, y, p: np.maximum(y[0] - 0.5, 0.0),
+        lambda t, y, p: np.where(y[0] > 0.5, y[0] - 0.5, 0.0),
+    ):
+        found = daedal.gradient(problem, (0.0, 2.0), start, cost=cost, rtol=1e-8, atol=1e-10)
+        end = np.log(2.0)
+        assert found["k"] == pytest.approx(end * 0.5 - 0.5, abs=1e-5)  # -int t exp(-t) dt up to t*

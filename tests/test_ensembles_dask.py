@@ -11,6 +11,7 @@ import daedal
 from ensemble_models import START, moody, pendulum
 
 dask = pytest.importorskip("dask")
+pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -43,6 +44,20 @@ def test_chunks_are_tasks_with_the_bits_of_single_runs(client):
     assert "Dask" in there.message
     mean = daedal.solve_many(pendulum(), (0.0, 1.0), START, params={"g": gravities}, on=client, reduce="mean")
     assert_allclose(mean.reduced["mean"]["y"], here.final.y.mean(axis=0), atol=1e-15)
+
+
+def test_results_may_stay_with_the_workers(client):
+    gravities, times = np.linspace(1.0, 10.0, 30), [0.5, 1.0]
+    options = {"params": {"g": gravities}, "t_eval": times, "chunk_size": 7}
+    here = daedal.solve_many(pendulum(), (0.0, 1.0), START, workers=1, **options)
+    there = daedal.solve_many(pendulum(), (0.0, 1.0), START, on=client, gather=False, **options)
+    assert isinstance(there.final.q, dask.array.Array) and there.q.numblocks[0] >= 4
+    assert_array_equal(there.q.compute(), here.q)
+    assert_array_equal(there.final.y.compute(), here.final.y)
+    assert_allclose(there.q[:, 0].mean(axis=0).compute(), here.q[:, 0].mean(axis=0), rtol=1e-14)
+    assert_array_equal(there.t_final, here.t_final)
+    with pytest.raises(daedal.InvalidProblemError, match="gather=False needs"):
+        daedal.solve_many(pendulum(), (0.0, 1.0), START, gather=False, **options)
 
 
 def test_the_chunk_of_a_killed_worker_is_run_again(client, marker):

@@ -121,6 +121,25 @@ def test_cavity_flow_becomes_that_of_ghia_ghia_and_shin(steady_cavity):
     assert model.extra["grid"].stream_function(sol.y[:, -1]).min() == pytest.approx(-0.103423, abs=2e-3)
 
 
+@pytest.mark.slow
+def test_cavity_at_reynolds_400_extrapolates_to_the_published_flow():
+    """From 32 and 48 cells; one of the printed numbers is a misprint, in its second digit."""
+    ends = []
+    for cells in (32, 48):
+        model = library.cavity(cells=cells, reynolds=400.0, t1=50.0)
+        lines = model.extra["grid"].centre_lines(run(model, t_eval=[50.0]).y[:, -1])
+        published = model.extra["published"].values()
+        ends.append([CubicSpline(*line)(places) for line, (places, _) in zip(lines, published)])
+    differences = [
+        fine + (fine - coarse) / (1.5**2 - 1.0) - values
+        for coarse, fine, (_, values) in zip(*ends, model.extra["published"].values())
+    ]
+    assert np.abs(differences[0]).max() < 5e-3
+    misprint = model.extra["published"]["v"][0] == 0.9063
+    assert np.abs(differences[1][~misprint]).max() < 5e-3
+    assert differences[1][misprint] == pytest.approx(-0.15, abs=2e-3)
+
+
 def test_cavity_flow_is_steady_and_free_of_divergence(steady_cavity):
     model, sol = steady_cavity
     n_y = model.problem.n_y

@@ -60,6 +60,7 @@ MAY_USE = {
         "events",
         "mechanics",
         "analysis",
+        "initial",
         "formulations",
         "methods",
         "drive",

@@ -211,10 +211,10 @@ def test_algorithms_take_whatever_holds_the_numbers_and_name_what_does_not_fit()
     expected = rnea(layout, q, u, a), crba(layout, q), aba(layout, q, u, a)
     fixed = q.copy()
     fixed.flags.writeable = False
-    for given in (q.tolist(), np.repeat(q, 2)[::2], fixed):
-        assert np.array_equal(rnea(layout, given, list(u), tuple(a)), expected[0])
-        assert np.array_equal(crba(layout, given), expected[1])
-        assert np.array_equal(aba(layout, given, u, a.tolist()), expected[2])
+    for places in (q.tolist(), np.repeat(q, 2)[::2], fixed):
+        assert np.array_equal(rnea(layout, places, list(u), tuple(a)), expected[0])
+        assert np.array_equal(crba(layout, places), expected[1])
+        assert np.array_equal(aba(layout, places, u, a.tolist()), expected[2])
     whole = np.zeros(layout.n_v, dtype=int)
     assert np.array_equal(aba(layout, q, whole, whole), aba(layout, q, 0.0 * u, 0.0 * u))
     for call, name in (

@@ -310,3 +310,71 @@ def test_a_solution_with_sensitivities_is_shown_as_a_table():
     decay = daedal.ODE(lambda t, y, p: [-p["k"] * y[0]], 1, params={"k": 1.0})
     sol = daedal.solve(decay, (0.0, 1.0), [1.0], sensitivities=["k"])
     assert "functions" in str(sol) and "<table" in sol._repr_html_()
+
+
+def with_corrector(corrector, method, **options):
+    model = daedal.library.get("robertson")
+    start = (model.initial[0], None)
+    return daedal.solve(
+        model.problem,
+        (0.0, 40.0),
+        start,
+        sensitivities=True,
+        method=method,
+        sensitivity_method=corrector,
+        rtol=1e-7,
+        atol=1e-11,
+        t_eval=[40.0],
+        **options,
+    )
+
+
+@pytest.mark.parametrize("control", [True, False], ids=["controlled", "free"])
+@pytest.mark.parametrize("method", ["dassl", "radau"])
+def test_correctors_agree(method, control):
+    """Maly and Petzold's simultaneous corrector, Feehery's staggered one, and DASSAC's staggered direct method."""
+    correctors = ["simultaneous", "staggered", *(["staggered direct"] if method == "dassl" else [])]
+    found = [with_corrector(one, method, sensitivity_errors=control) for one in correctors]
+    exact = with_corrector("simultaneous", "radau").sensitivities.values
+    for sol in found:
+        assert relative_error(sol.sensitivities.values[:, :, -1], exact[:, :, -1]) < 1e-5
+
+
+def test_correctors_take_the_iterations_that_they_should():
+    """One matrix for many steps, with further iterations for sensitivities; or a matrix and one solve in each step."""
+    together, after, direct = (
+        with_corrector(one, "dassl").stats for one in ("simultaneous", "staggered", "staggered direct")
+    )
+    assert together.factorisations == after.factorisations < 0.3 * together.steps
+    assert after.newton_iterations > 1.5 * together.newton_iterations
+    assert direct.factorisations > direct.steps
+    rest = direct.newton_iterations - direct.steps  # one linear solve for the sensitivities of a step
+    assert abs(rest - together.newton_iterations) < 0.1 * together.newton_iterations
+
+
+def test_correctors_are_refused_where_there_are_none():
+    with pytest.raises(InvalidProblemError, match="no staggered direct method"):
+        with_corrector("staggered direct", "radau")
+    with pytest.raises(InvalidProblemError, match="is for 'dassl' and 'radau', not for Rosenbrock"):
+        with_corrector("staggered", "rosenbrock")
+    with pytest.raises(InvalidProblemError, match="unknown sensitivity_method 'quick'"):
+        with_corrector("quick", "dassl")
+
+
+def test_a_large_problem_begins_consistently_without_dense_matrices():
+    """260 cells of a rod, each with an algebraic flux; against runs with other conductivities."""
+    n = 260
+
+    def f(t, y, z, p):
+        return p["k"] * (np.concatenate([z[1:], [-z[-1]]]) - z) + 1.0
+
+    def g(t, y, z, p):
+        return z - (y - np.concatenate([[0.0], y[:-1]]))
+
+    problem = daedal.SemiExplicitDAE(f, g, n, n, params={"k": 50.0})
+    start, options = (np.zeros(n), None), {"t_eval": [0.1], "rtol": 1e-8, "atol": 1e-11}
+    sol = daedal.solve(problem, (0.0, 0.1), start, sensitivities=["k"], **options)
+    ahead, behind = (
+        daedal.solve(problem, (0.0, 0.1), start, params={"k": 50.0 + h}, **options).y[:, -1] for h in (0.5, -0.5)
+    )
+    assert np.abs(sol.sensitivity("k")[:, -1] - (ahead - behind)).max() < 1e-4 * np.abs(ahead - behind).max()

@@ -31,6 +31,7 @@ MEMBERS = {"HEM4": "family"}
 
 LONGEST_VALUE = 200  # characters of a constant that are shown
 SHORTEST_SENTENCE = 30  # characters of a cell of a table
+LONGEST_NUMBER = 10  # the same
 
 
 def heading(text: str, underline: str = "=") -> str:
@@ -193,10 +194,13 @@ def skip_field(app, what, name, value, skip, options) -> bool | None:
 
 
 def mark_sentences(app, doctree) -> None:
-    """Cells with a sentence in them, which need some width to be read on a phone; tables of a word and a sentence."""
+    """Cells with a sentence, which need some width on a phone, or with a number; tables of a word and a sentence."""
     for cell in doctree.findall(nodes.entry):
-        if len(cell.astext()) > SHORTEST_SENTENCE:
+        length = len(cell.astext())
+        if length > SHORTEST_SENTENCE:
             cell["classes"].append("sentence")
+        elif length < LONGEST_NUMBER:
+            cell["classes"].append("short")
     for table in doctree.findall(nodes.table):
         rows = list(table.findall(nodes.row))
         if all(len(row) == 2 for row in rows) and any("sentence" in row[1]["classes"] for row in rows):

@@ -194,6 +194,7 @@ GROUPS = (
             "StabilisedReduction",
             "reduce_index",
             "ReducedProblem",
+            "regularise",
         ),
     ),
     Group(
@@ -211,6 +212,9 @@ GROUPS = (
             "formula",
             "RungeKuttaTableau",
             "MultistepFormula",
+            "general_linear",
+            "GeneralLinearMethod",
+            "corrected_multipliers",
             "extrapolation_table",
             "modified_euler",
             "order_conditions",

@@ -311,7 +311,7 @@ def wrong_times(machine: RecordedMachine | None, points: int) -> str | None:
     """Whether a machine was recorded at other points than its solution."""
     if machine is None:
         return None
-    parts = [*machine.bodies.values(), *machine.joints.values(), *machine.forces.values()]
+    parts: list[Any] = [*machine.bodies.values(), *machine.joints.values(), *machine.forces.values()]
     sizes = {part.t.size for part in parts} | ({machine.energies.kinetic.size} if machine.energies else set())
     return None if sizes <= {points} else "has bodies or joints at other points"
 

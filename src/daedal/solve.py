@@ -35,6 +35,7 @@ def solve(
     sensitivities=None,
     initial_sensitivities=None,
     sensitivity_errors=True,
+    sensitivity_method="auto",
     **method_options,
 ) -> Solution:
     r"""Solve an initial value problem for a differential-algebraic equation.
@@ -114,6 +115,9 @@ def solve(
         Where initial values depend on a parameter: their derivatives {name: array (n,)}.
     sensitivity_errors : bool
         Whether errors of sensitivities are controlled as well.
+    sensitivity_method : {"auto", "simultaneous", "staggered", "staggered direct"}
+        How a step of DASSL or Radau finds sensitivities: together with the solution; after it, by iteration with the
+        same matrix; or, in DASSL, by one solve with a matrix that is formed in every step.
     **method_options
         Options of the method when it is given by name, e.g. ``linear_solver="gmres"``.
 
@@ -142,7 +146,7 @@ def solve(
     """
     steps = (max_steps, first_step, max_step, fixed_step)
     kept = (dense_output, correct_initial, compile, switches)
-    wanted = (sensitivities, initial_sensitivities, sensitivity_errors)
+    wanted = (sensitivities, initial_sensitivities, sensitivity_errors, sensitivity_method)
     settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, *wanted, **method_options)
     if params is not None:
         problem = with_other_params(problem, params)

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 import daedal
+from daedal.adjoint.storage import DENSE
 from daedal.errors import InvalidProblemError
 from daedal.sensitivity.motion import VariationalMotion
 from daedal.sensitivity.variational import equations_of
@@ -23,6 +24,7 @@ from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import gradient, jacobian
 from daedal.symbolic.machine import compile_function
+from daedal.symbolic.switches import switches
 from daedal.tracing.parameters import NAME
 from daedal.tracing.tracer import Tracer
 
@@ -45,6 +47,8 @@ class Linearised:
         Rows and columns of the entries of E and of A.
     is_constant : bool
         Whether E is constant.
+    cost_switches : list of Switch
+        Branches of the running cost, at which it bends or jumps.
     """
 
     def __init__(self, problem: Any, cost: Callable | None, final_cost: Callable | None):
@@ -73,6 +77,9 @@ class Linearised:
         self.is_constant = all(graph.operations[i] == "constant" for i in e_nodes)
         slope = gradient(graph, running, self._unknowns)
         self._matrices = _Batch(graph, [*e_nodes, *a_nodes, *slope, running], sizes, params)
+        self.cost_switches = [switch for switch in switches(graph, [running]) if switch.points or switch.period]
+        watched = [switch.function for switch in self.cost_switches]
+        self._switches = _Batch(graph, [*watched, running], sizes, params)
         weighted = graph.zero
         for x, equation in zip(multipliers, self._equations, strict=True):
             weighted = graph.add(weighted, graph.multiply(x, equation))
@@ -173,19 +180,29 @@ class Linearised:
 
     def numbers(self, params: Any) -> np.ndarray:
         """Parameters as the functions take them."""
-        none = self._layout is None or not self._layout.count
-        return np.zeros(0) if none else self._layout.numbers(params)
+        if self._layout is None or not self._layout.count:
+            return np.zeros(0)
+        return self._layout.numbers(params)
 
     def evaluated(self, times: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """For each row (y, y') the entries of E and of A, the gradient of the running cost, and this cost."""
         return self._matrices(times, points, numbers)
 
-    def sparse(self, values: np.ndarray) -> tuple[Any, Any]:
-        """E^T and A^T from one such row."""
+    def cost_with_switches(self, solution: Any, times: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """The switching functions of the running cost, and this cost last, one row for each time."""
+        return self._switches(times, np.concatenate(self.points(solution, times), axis=1), numbers)
+
+    def transposed(self, values: np.ndarray) -> tuple[Any, Any]:
+        """E^T and A^T from one such row, as arrays of NumPy or, of large problems, sparse ones."""
         (e_rows, e_columns), (a_rows, a_columns) = self.places
         n_e, n_a, shape = e_rows.size, a_rows.size, (self.n, self.n)
-        e = sparse.csc_array((values[:n_e], (e_columns, e_rows)), shape=shape)
-        return e, sparse.csc_array((values[n_e : n_e + n_a], (a_columns, a_rows)), shape=shape)
+        parts = (values[:n_e], (e_columns, e_rows)), (values[n_e : n_e + n_a], (a_columns, a_rows))
+        if self.n > DENSE:
+            return sparse.csc_array(parts[0], shape=shape), sparse.csc_array(parts[1], shape=shape)
+        e, a = np.zeros(shape), np.zeros(shape)
+        for matrix, (entries, places) in zip((e, a), parts, strict=True):
+            matrix[places] = entries
+        return e, a
 
     def slopes(self, values: np.ndarray) -> np.ndarray:
         """The gradients of the running cost in such rows."""

@@ -10,7 +10,7 @@ from scipy import linalg, sparse
 from scipy.linalg import lapack
 from scipy.sparse import linalg as sparse_linalg
 
-from daedal.errors import IntegrationError
+from daedal.errors import DaedalError
 
 DENSE = 60
 """Unknowns up to which matrices are dense."""
@@ -138,4 +138,4 @@ def sparse_solver(matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
 def check_regular(info: int) -> None:
     """Refuse what LAPACK says of a matrix that is singular."""
     if info > 0:
-        raise IntegrationError("gradient: the matrix of the adjoint equations is singular", None)
+        raise DaedalError("gradient: the matrix of the adjoint equations is singular")

@@ -21,9 +21,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from daedal.adjoint.equations import Linearised
+from daedal.adjoint.jumps import with_kinks
 from daedal.adjoint.stages import NODES, TABLEAU, WEIGHTS, steps_for
 from daedal.adjoint.terminal import terminal_values
 from daedal.errors import IntegrationError
@@ -70,10 +70,9 @@ class Sweep:
         point = np.concatenate(equations.points(solution, np.array([t])), axis=1)[0]
         values = equations.evaluated(np.array([t]), point[None], numbers)[0]
         h_y, h_p, h = equations.final(t, point, numbers)
-        self.w, nu, self.is_bound = terminal_values(
-            *equations.sparse(values), h_y, equations.slopes(values), constant=equations.is_constant
-        )
-        self.fastest = _fastest(*equations.sparse(values))
+        e, a = equations.transposed(values)
+        self.w, nu, self.is_bound = terminal_values(e, a, h_y, equations.slopes(values), constant=equations.is_constant)
+        self.fastest = _fastest(e, a)
         self.value += h
         self.gradient += h_p
         if nu is not None:
@@ -85,6 +84,7 @@ class Sweep:
         Every portion is computed with every second step left out, with all of them, and with steps that are halved
         until its result no longer changes.
         """
+        times = with_kinks(self._equations, solution, times, self._numbers)
         portion = min(_TOGETHER, max(1, int(_PORTION / self._equations.n**1.5)))
         for end in range(times.size - 1, 0, -portion):
             grid = times[max(end - portion, 0) : end + 1]
@@ -132,6 +132,6 @@ class Sweep:
 def _fastest(e: Any, a: Any) -> float:
     """A bound of the rates of E^T mu' = A^T mu; infinite where some variables have no derivatives."""
     sizes, rates = (np.asarray(abs(matrix).sum(axis=1)).ravel() for matrix in (e, a))
-    if abs(e - sparse.diags_array(e.diagonal())).sum() > 0.0 or np.any(sizes == 0.0):
+    if np.any(sizes != np.abs(e.diagonal())) or np.any(sizes == 0.0):
         return float(np.inf)
     return float(np.max(rates / sizes))

@@ -18,7 +18,6 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse import linalg as sparse_linalg
 
-from daedal.adjoint.storage import DENSE
 from daedal.errors import InvalidProblemError
 
 _SINGULAR = 1e-10
@@ -32,8 +31,8 @@ def terminal_values(
 
     Parameters
     ----------
-    e, a : sparse arrays
-        E^T and A^T.
+    e, a : arrays
+        E^T and A^T; sparse ones of large problems.
     h_y, g_y : numpy.ndarray
         Gradients of final and running cost.
     constant : bool
@@ -73,16 +72,16 @@ def _of_index_2(e: Any, a: Any, h_y: np.ndarray, g_y: np.ndarray, left: Any, rig
 def _null_space(e: Any) -> Any:
     """Vectors x with e x = 0; of large matrices those that are unit vectors."""
     n = e.shape[0]
-    if n <= DENSE:
-        return linalg.null_space(e.toarray())
+    if not sparse.issparse(e):
+        return linalg.null_space(e)
     columns = np.flatnonzero(np.asarray(abs(e).sum(axis=0)).ravel() == 0.0)
     return sparse.csc_array((np.ones(columns.size), (columns, np.arange(columns.size))), shape=(n, columns.size))
 
 
 def _pseudo_inverse(e: Any) -> Any:
     """Of E^T; of large matrices, whose entries must stand on a diagonal."""
-    if e.shape[0] <= DENSE:
-        return np.linalg.pinv(e.toarray())
+    if not sparse.issparse(e):
+        return np.linalg.pinv(e)
     diagonal = e.diagonal()
     if abs(e - sparse.diags_array(diagonal)).max() > 0.0:
         raise InvalidProblemError(f"gradient: a problem of index 2 of this size must be semi-explicit. {_REMEDY}")

@@ -27,15 +27,15 @@ def sweep(
     rtol: Annotated[float | None, typer.Option(help="Relative tolerance; that of the problem by default.")] = None,
     atol: Annotated[float | None, typer.Option(help="Absolute tolerance; that of the problem by default.")] = None,
     t_end: End = None,
-    save: Annotated[Path | None, typer.Option(help="Write parameters and final states to this file (.npz).")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write parameters and final states: .npz or .zarr.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="Keep results in this folder, to go on after a stop.")] = None,
     plot: Plot = None,
 ) -> None:
     """Solve a problem of the library for many values of its parameters, on all cores.
 
-    Example: daedal sweep seven_body --set torque=0.02:0.04:1000 --on threads --save sweep.npz
+    Example: daedal sweep seven_body --set torque=0.02:0.04:1000 --on threads --save sweep.zarr
     """
-    check_ending("--save", save, ("npz",))
+    check_ending("--save", save, ("npz", "zarr"))
     check_figure(plot)
     fixed, ranges = _ranges(set_)
     model = find_model(name, fixed | {key: float(values[0]) for key, values in ranges.items()})
@@ -56,7 +56,7 @@ def sweep(
         if plot is not None:
             ensemble.plot("scatter", title=model.title, save=plot, pyplot=False)
             print_rows([("plot", str(plot))])
-    except OSError as error:
+    except (OSError, daedal.DaedalError) as error:
         refuse(f"cannot write: {error}")
     print(ensemble.message)
     if "Interrupted" in ensemble.message:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.methods.correctors import CORRECTORS
 from daedal.problems import HessenbergDAE, Quasilinear
 from daedal.problems.checks import check_flag, check_number, check_positive, check_real, paired
 from daedal.problems.symbols import check_values
@@ -30,11 +31,12 @@ class Wanted:
     names: Any = True
     initial: Any = None  # {parameter: d(initial values) / d(parameter)}
     control: bool = True  # whether errors of sensitivities are controlled
+    corrector: str = "auto"  # how they are found in a step, beside the solution
 
     @property
     def key(self) -> tuple:
         """What a plan depends on."""
-        return "sensitivities", self.names, self.initial, self.control
+        return "sensitivities", self.names, self.initial, self.control, self.corrector
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +120,7 @@ def checked_settings(
     sensitivities=None,
     initial_sensitivities=None,
     sensitivity_errors=True,
+    sensitivity_method="auto",
     **options,
 ) -> Settings:
     """Settings from what the user gave; tolerances, method and formulation are looked at together with the problem."""
@@ -143,12 +146,12 @@ def checked_settings(
         correct_initial=check_flag(correct_initial, "correct_initial"),
         compile=compile,
         switches=switches,
-        sensitivities=_wanted(sensitivities, initial_sensitivities, sensitivity_errors),
+        sensitivities=_wanted(sensitivities, initial_sensitivities, sensitivity_errors, sensitivity_method),
         options=options,
     )
 
 
-def _wanted(names, initial, control):
+def _wanted(names, initial, control, corrector):
     """The sensitivities that are asked for, or None."""
     if names is None or names is False:
         if initial is not None:
@@ -158,7 +161,9 @@ def _wanted(names, initial, control):
         if not isinstance(names, Iterable):
             raise InvalidProblemError(f"sensitivities must be True, or names or indices of parameters, got {names!r}")
         names = tuple(names)
-    return Wanted(names, initial, check_flag(control, "sensitivity_errors"))
+    if corrector not in ("auto", *CORRECTORS):
+        raise InvalidProblemError(f"unknown sensitivity_method {corrector!r}; known: {', '.join(CORRECTORS)}")
+    return Wanted(names, initial, check_flag(control, "sensitivity_errors"), corrector)
 
 
 def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None, t_stop=None, progress=False):

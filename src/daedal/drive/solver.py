@@ -47,6 +47,7 @@ def prepare(
     sensitivities=None,
     initial_sensitivities=None,
     sensitivity_errors=True,
+    sensitivity_method="auto",
     **method_options,
 ) -> Solver:
     """Make a solver ready for many runs of one problem.
@@ -73,7 +74,7 @@ def prepare(
     """
     steps = (max_steps, first_step, max_step, fixed_step)
     kept = (dense_output, correct_initial, compile, switches)
-    wanted = (sensitivities, initial_sensitivities, sensitivity_errors)
+    wanted = (sensitivities, initial_sensitivities, sensitivity_errors, sensitivity_method)
     settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, *wanted, **method_options)
     return Solver(problem, settings)
 

@@ -45,14 +45,16 @@ class Chosen:
             self.client.close()
 
 
-def chosen_backend(request: EnsembleRequest, on: Any, workers: int, found: Probe, left: int | None) -> Chosen:
+def chosen_backend(
+    request: EnsembleRequest, on: Any, workers: int, found: Probe, left: int | None, gather: bool = True
+) -> Chosen:
     """The backend for the members behind the first one."""
     if isinstance(on, Executor):
         count = getattr(on, "_max_workers", None) or workers
         return _named(ExecutorBackend(request, count, on))
     if is_dask_client(on) or on == "dask":
         client = on if is_dask_client(on) else dask_client()
-        made = _named(DaskBackend(request, threads_of(client), client))
+        made = _named(DaskBackend(request, threads_of(client), client, gather))
         made.client = None if client is on else client
         return made
     if on == "gpu" or type(on).__name__ == "GPU":

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from daedal.ensembles.columns import Chunk
 from daedal.ensembles.numbers import NumbersOf
-from daedal.ensembles.part import FINISHED, TIMED_OUT, Part
+from daedal.ensembles.part import EVENT, FINISHED, TIMED_OUT, Part
+from daedal.events.event import SwitchingFunctions, named_events, positional_arguments
 from daedal.kernels.endings import Ending
+from daedal.symbolic import Untraceable
+from daedal.tracing.switching_functions import switching_code
 
-SLICES = 50  # of runs, between two looks at the clock
-_FINISHED = int(Ending.FINISHED)
+_SLICES = 50  # of runs, between two looks at the clock
+_EVENTS = 4096  # rows of the table of events, more than one slice of a run can have
+_FINISHED, _EVENT_STOP = int(Ending.FINISHED), int(Ending.EVENT_STOP)
+_GOOD = (_FINISHED, _EVENT_STOP)
 _GIVEN_UP = -1000  # a reason that no run has
 
 
@@ -27,40 +33,86 @@ class Batch(ABC):
     """A compiled loop with its memory, for one thread.
 
     A batch of a class of problems makes everything ready for one member, with the objects of the driver, and takes an
-    *image* of all memory that a run starts with; its loop sets that back for each member.
+    *image* of all memory that a run starts with; the loop sets that back for each member.
     """
 
     request: Any
-    n: int  # length of a state
-    record: Any  # of the loop: where it is
-    times: np.ndarray
-    numbers: NumbersOf
-    bridge: Any
 
     @abstractmethod
-    def starts(self, chunk: Chunk) -> tuple[np.ndarray, ...] | None:
-        """Arrays with a row for each member; None if starts are not given as vectors."""
+    def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """Rows of starts, and of slopes where they are needed; None if starts are not given as vectors."""
 
-    @abstractmethod
-    def advance(
-        self, starts: tuple[np.ndarray, ...], numbers: np.ndarray, states: np.ndarray, reasons: np.ndarray
-    ) -> None:
-        """Run the compiled loop from where it is, until all members are done or a number of slices is over."""
+    def reasons(self, count: int, slopes: np.ndarray | None) -> np.ndarray:
+        """Members that are not zero are left to the driver; starts and parameters are in place, slopes may change."""
+        return np.zeros(count, dtype=np.int64)
+
+    def _made_of(self, ready: Any, task: Any, image: Image, own: Any, pointers: dict[str, Any], bridges: list) -> None:
+        """Put the record of the loop together; `own` and `pointers` are what the class of problems adds."""
+        from daedal.ensembles.batch_kernel import BATCH
+        from daedal.kernels.records import Record
+
+        request = self.request
+        image.add(*ready.image(task))
+        if ready.switching is not None:
+            if ready.switching.record["watched"]:
+                raise Unsuited("layers around switching functions are monitored")
+            bridges = [*bridges, ready.switching.bridge]
+        for bridge in bridges:
+            bridge.refuses = True
+        self._bridges, self._switching = bridges, task.switching
+        self._times, self.n = np.ascontiguousarray(request.times), int(task.y0.size)
+        targets, read = parameters_of(bridges)
+        self._numbers = NumbersOf(request.problem.params, read)
+        functions = 0 if task.switching is None else len(task.switching.names)
+        self._event_member, self._event_fired = np.zeros(_EVENTS, np.int64), np.zeros((_EVENTS, functions), np.int64)
+        self._event_t, rows = np.zeros(_EVENTS), image.rows
+        self._alive = image, ready, task, own, pointers
+        self.record = Record(
+            BATCH,
+            slices=_SLICES,
+            t0=request.span[0],
+            begins_with_start=bool(self._times[0] == request.span[0]),
+            n=self.n,
+            n_times=self._times.size,
+            times=self._times,
+            run=ready.record.address,
+            own=own.address,
+            **{name: pointer.address for name, pointer in pointers.items()},
+            image=rows,
+            n_image=len(rows),
+            targets=targets,
+            n_targets=targets.size,
+            event_member=self._event_member,
+            event_t=self._event_t,
+            event_fired=self._event_fired,
+            n_functions=functions,
+            event_slots=_EVENTS,
+        )
 
     def run(self, part: Part, chunk: Chunk, stopped: Callable[[], bool]) -> list[int]:
         """Run the members of a chunk; the rows of those that the driver must run."""
-        starts = self.starts(chunk)
-        numbers = None if starts is None else self.numbers.rows(chunk)
-        if starts is None or numbers is None:
+        from daedal.ensembles.batch_kernel import run_members
+
+        given, numbers = self.starts(chunk), self._numbers.rows(chunk)
+        if given is None or numbers is None:
             return list(range(chunk.count))
-        count, record = chunk.count, self.record
-        states = np.empty((count, self.times.size, self.n))
-        reasons = self.reasons(starts, numbers)
-        record["next"], record["resumed"] = 0, 0
-        limit, member, began = self.request.member_timeout, -1, time.monotonic()
+        count, record, limit = chunk.count, self.record, self.request.member_timeout
+        starts, slopes = given
+        states = np.full((count, self._times.size, self.n), np.nan)
+        finals, ends = np.empty((count, self.n)), np.empty(count)
+        places = {"starts": starts, "slopes": slopes, "numbers": numbers, "states": states}
+        for name, array in (places | {"finals": finals, "ends": ends}).items():
+            record[name] = 0 if array is None else array.ctypes.data
+        record["count"], record["n_numbers"] = count, numbers.shape[1]
+        reasons = self.reasons(count, slopes)
+        record["reasons"], record["next"], record["resumed"] = reasons.ctypes.data, 0, 0
+        happened: list[tuple[int, float, np.ndarray]] = []
+        member, began = -1, time.monotonic()
         while int(record["next"]) < count and not stopped():
-            self.advance(starts, numbers, states, reasons)
-            self.bridge.exception = None
+            run_members(record.address)
+            for bridge in self._bridges:
+                bridge.exception = None
+            self._drain_events(happened)
             now = int(record["next"])
             if now != member or not record["resumed"]:
                 member, began = now, time.monotonic()
@@ -69,27 +121,44 @@ class Batch(ABC):
                 reasons[now] = _GIVEN_UP
                 record["next"], record["resumed"] = now + 1, 0
         done = int(record["next"])
-        return self._keep(part, reasons[:done], states[:done])
+        self._keep_events(part, reasons, happened)
+        return self._keep(part, reasons[:done], states[:done], finals[:done], ends[:done])
 
-    def reasons(self, starts: tuple[np.ndarray, ...], numbers: np.ndarray) -> np.ndarray:
-        """How each member ended; members that are not zero at first are left to the driver."""
-        return np.zeros(len(numbers), dtype=np.int64)
+    def _drain_events(self, happened: list[tuple[int, float, np.ndarray]]) -> None:
+        """Take the events from the table of the loop."""
+        stored = int(self.record["events_stored"])
+        if stored and self.request.keeps_events:
+            rows = zip(self._event_member[:stored].tolist(), self._event_t[:stored].tolist())
+            happened += [(k, t, fired) for (k, t), fired in zip(rows, self._event_fired[:stored].copy())]
+        self.record["events_stored"] = 0
 
-    def _keep(self, part: Part, reasons: np.ndarray, states: np.ndarray) -> list[int]:
+    def _keep_events(self, part: Part, reasons: np.ndarray, happened: list[tuple[int, float, np.ndarray]]) -> None:
+        """The events of members that came through, as rows."""
+        for k, t, fired in happened:
+            if reasons[k] in _GOOD:
+                part.events += [
+                    (part.first + k, t, self._switching.names[i], int(np.sign(fired[i])), abs(int(fired[i])) > 1)
+                    for i in np.flatnonzero(fired)
+                ]
+
+    def _keep(
+        self, part: Part, reasons: np.ndarray, states: np.ndarray, finals: np.ndarray, ends: np.ndarray
+    ) -> list[int]:
         """Store the members that came through; the rows of the others."""
-        request, good = self.request, reasons == _FINISHED
+        request, good = self.request, np.isin(reasons, _GOOD)
         rows = np.flatnonzero(good)
         if rows.size:
             part.layout = request.layout
-            part.status[rows], part.t_final[rows] = FINISHED, request.span[1]
-            self._array(part, "final", (self.n,))[rows] = states[rows, -1]
+            part.status[rows] = np.where(reasons[rows] == _EVENT_STOP, EVENT, FINISHED)
+            part.t_final[rows] = ends[rows]
+            self._array(part, "final", (self.n,))[rows] = finals[rows]
             if request.keeps_states and request.n_times:
                 values = states[rows, : request.n_times].transpose(0, 2, 1)
                 self._array(part, "y", (self.n, request.n_times))[rows] = values
             for name in request.outputs or ():
-                column = states[rows, :, request.layout.names.index(name)]
+                column = request.layout.names.index(name)
                 shape = (request.n_times,) if request.n_times else ()
-                values = column[:, : request.n_times] if request.n_times else column[:, -1]
+                values = states[rows, : request.n_times, column] if request.n_times else finals[rows, column]
                 self._array(part, f"output:{name}", shape)[rows] = values
         return [int(row) for row in np.flatnonzero(~good & (reasons != _GIVEN_UP))]
 
@@ -104,15 +173,28 @@ def direct_plan(runner: Any, params: Any) -> Any:
     from daedal.drive.traced import TracedPlan
 
     request, settings = runner.request, runner.request.settings
-    if request.is_factory or request.needs_solutions or request.keeps_events or request.layout is None:
+    if request.is_factory or request.needs_solutions or request.layout is None:
         raise Unsuited("solutions are needed")
-    if settings.events is not None or settings.fixed_step is not None or settings.correct_initial:
-        raise Unsuited("events, constant steps or starts that are corrected")
+    if settings.fixed_step is not None or settings.correct_initial:
+        raise Unsuited("constant steps or starts that are corrected")
     solver = runner.solver if params is None else runner.solver.with_params(params)
     plan = solver.plan.direct() if isinstance(solver.plan, TracedPlan) else None
     if plan is None:
         raise Unsuited("functions are not machine code, or have switches")
     return plan
+
+
+def machine_events(switching: SwitchingFunctions | None, events: Any, problem: Any) -> SwitchingFunctions | None:
+    """Switching functions that are called without the interpreter: compiled by the user, or traced."""
+    if switching is None or switching.native is not None:
+        return switching
+    if switching.evaluate is not switching.plain:
+        raise Unsuited("events are functions of other variables than those that are integrated")
+    functions = [(event.function, positional_arguments(event.function)) for event in named_events(events)]
+    try:
+        return replace(switching, compiled=switching_code(problem, functions, switching.evaluate))
+    except Untraceable as reason:
+        raise Unsuited("events are called in Python") from reason
 
 
 class Image:
@@ -131,12 +213,11 @@ class Image:
         return np.array([(a.ctypes.data, b.ctypes.data, a.size) for a, b in self._alive], dtype=np.int64)
 
 
-def parameters_of(bridge: Any, params: Any) -> tuple[np.ndarray, Any]:
-    """Where the functions of a bridge read their parameters, and the function that turns these into numbers."""
-    entries = bridge._parameters
-    readers = [read for _, _, read in entries]
-    values = [read(params) for read in readers]
+def parameters_of(bridges: Sequence[Any]) -> tuple[np.ndarray, Any]:
+    """Where the functions of bridges read their parameters, and the function that turns these into numbers."""
+    entries = [entry for bridge in bridges for entry in bridge.parameters]
+    values = [read(cell[0]) for _, cell, read in entries]
     if any(not np.array_equal(values[0], other) for other in values):
         raise Unsuited("functions take different numbers of the parameters")
     addresses = np.array([target.ctypes.data for target, *_ in entries], dtype=np.int64)
-    return addresses, readers[0] if readers else None
+    return addresses, entries[0][2] if entries else None

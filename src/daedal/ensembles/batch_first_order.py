@@ -1,4 +1,4 @@
-"""Batches of small stiff problems F(t, y, y') = 0 whose Rosenbrock steps are machine code."""
+"""Batches of small problems of first order: stiff ones whose Rosenbrock steps are machine code, and plain ODEs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from daedal.analysis.index import are_clearly_index_1
 from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.request import checked_request
-from daedal.ensembles.batch import SLICES, Batch, Image, Unsuited, direct_plan, parameters_of
+from daedal.ensembles.batch import Batch, Image, Unsuited, direct_plan, machine_events
 from daedal.ensembles.columns import Chunk, Vectors
-from daedal.ensembles.numbers import NumbersOf
+from daedal.initial.consistent import linear_slopes
 from daedal.kernels.functions import store_matrix
 from daedal.progress import Progress
 
@@ -19,7 +19,7 @@ _LARGE = 2.0**30  # the factor by which `exact_partials` takes dF/dy' and dF/dy 
 
 
 class FirstOrderBatch(Batch):
-    """Implicit problems from consistent y and y', of index 0 or 1 beyond doubt.
+    """Implicit problems of index 0 or 1 beyond doubt, from consistent y and y' or from y alone; and ODEs, from y.
 
     Parameters
     ----------
@@ -35,95 +35,88 @@ class FirstOrderBatch(Batch):
             raise Unsuited("not an implicit problem")
         if request.settings.dense_output is False or request.settings.max_steps is not None:
             raise Unsuited("steps are limited, or not kept")
-        problem, nonnegative = plan.implicit, plan.nonnegative
-        dense_matrix = problem.sparsity is None and problem.bandwidth is None
-        if not dense_matrix or nonnegative is not None or not getattr(problem.jacobian, "is_derivative", False):
-            raise Unsuited("matrices are not dense, or signs are kept")
-        if not isinstance(start, tuple) or len(start) != 2 or start[1] is None:
-            raise Unsuited("y' is computed")
+        self._plan, self._y_alone = plan, not isinstance(start, tuple) or len(start) < 2 or start[1] is None
         one = checked_request(
-            problem, request.settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
+            plan.problem, request.settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
         )
         course = FirstOrderCourse(plan, one)
-        given = np.array_equal(course.y0, start[0]) and np.array_equal(course.yp0, start[1])
-        if course.choice.method.name != "rosenbrock" or course.excluded is not None or not given:
-            raise Unsuited("another method, or the start was not taken as it is")
-        self.n, self.times, self._plan = problem.n, np.ascontiguousarray(request.times), plan
+        y0, yp0 = (start, None) if not isinstance(start, tuple) else (*start, None)[:2]
+        given = np.array_equal(course.y0, y0) and (yp0 is None or np.array_equal(course.yp0, yp0))
+        if course.excluded is not None or plan.nonnegative is not None or not given:
+            raise Unsuited("signs are kept, or the start was not taken as it is")
+        method = course.choice.method
+        self._ordinary = method.works_on("rate") and plan.ordinary is not None
+        if self._ordinary and not self._y_alone:
+            raise Unsuited("y' of an ODE is given")
+        if not self._ordinary and method.name != "rosenbrock":
+            raise Unsuited("another method")
+        problem = plan.implicit
+        dense_matrix = problem.sparsity is None and problem.bandwidth is None
+        if not self._ordinary and not (dense_matrix and getattr(problem.jacobian, "is_derivative", False)):
+            raise Unsuited("matrices are not dense")
         self._made_ready(course)
-        self._targets, read = parameters_of(self.bridge, problem.params)
-        self.numbers = NumbersOf(request.problem.params, read)
 
     def _made_ready(self, course: FirstOrderCourse) -> None:
         """Everything that a run of the representative member has before its first step, as an image."""
-        from daedal.ensembles.first_order_kernel import FIRST_ORDER_BATCH
+        from daedal.ensembles.first_order_kernel import FIRST_ORDER, begin_implicit, begin_ordinary, look_at_slice
+        from daedal.events.event import gather_events
         from daedal.kernels.callbacks import Bridge
-        from daedal.kernels.records import Record
+        from daedal.kernels.records import Arena, Record
 
-        request, ready, problem, n = self.request, course.ready, self._plan.implicit, self.n
-        task = course.task(None, Progress(False, request.span))
-        image = Image()
-        image.add(*ready.image(task))
+        request, plan, ready = self.request, self._plan, course.ready
+        problem, n, events = plan.implicit, plan.implicit.n, self.request.settings.events
+        switching = gather_events(events, plan.problem, request.span[0], course.y0, course.yp0)
+        task = course.task(machine_events(switching, events, problem), Progress(False, request.span))
         if ready.system["scaled_rows"] or not task.dense:
             raise Unsuited("rows are scaled, or steps are not kept")
-        self.bridge = course.workspace.bridge
-        self._partials_bridge = Bridge()
-        self._jacobian = self._partials_bridge.function(
-            problem.jacobian, (n, n), (n, n), store_matrix("jacobian", n, n), problem.params, scalars=1
-        )
-        self._partial_targets, _ = parameters_of(self._partials_bridge, problem.params)
-        self._alive = image, course, task
-        self._signs = np.zeros((2, n), dtype=np.int64)
-        self._image, self._address, self._system = image.rows, ready.record.address, ready.system.address
-        self.record = Record(
-            FIRST_ORDER_BATCH,
-            t0=request.span[0],
-            begins_with_start=bool(self.times[0] == request.span[0]),
-            slices=SLICES,
+        bridges, jacobian = [ready.bridge], {}
+        if not self._ordinary:
+            bridges.append(Bridge())
+            shape = (n, n)
+            store = store_matrix("jacobian", n, n)
+            jacobian["jacobian"] = bridges[1].function(problem.jacobian, shape, shape, store, problem.params, scalars=1)
+        own = Record(
+            FIRST_ORDER,
+            Arena({"signs": 2 * n}, integers=("signs",)),
+            system=ready.system.address,
+            atol=np.ascontiguousarray(plan.atol),
             first_look=0 if task.watch is None else task.watch.due,
+            **jacobian,
         )
+        self._used = course
+        pointers = {"begin": begin_ordinary if self._ordinary else begin_implicit, "look": look_at_slice}
+        self._made_of(ready, task, Image(), own, pointers, bridges)
 
-    def starts(self, chunk: Chunk) -> tuple[np.ndarray, ...] | None:
-        """Rows y and rows y'."""
-        if not isinstance(chunk.starts, Vectors):
+    def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """Rows y and rows y'; these are zero at first where they are to be computed."""
+        if not isinstance(chunk.starts, Vectors) or chunk.starts.scalar:
             return None
-        y, yp = chunk.starts.arrays(chunk.count)[:2]
-        if y is None or yp is None or not (np.isfinite(y).all() and np.isfinite(yp).all()):
+        y, yp = (*chunk.starts.arrays(chunk.count), None)[:2]
+        if y is None or (yp is None) != self._y_alone or not np.isfinite(y).all():
             return None
-        return np.ascontiguousarray(y), np.ascontiguousarray(yp)
+        if yp is not None and not np.isfinite(yp).all():
+            return None
+        y = np.ascontiguousarray(y, dtype=float)
+        slopes = np.zeros(y.shape) if yp is None else np.ascontiguousarray(yp, dtype=float)
+        return y, None if self._ordinary else slopes
 
-    def reasons(self, starts: tuple[np.ndarray, ...], numbers: np.ndarray) -> np.ndarray:
+    def reasons(self, count: int, slopes: np.ndarray | None) -> np.ndarray:
         """Members whose index is not plainly 0 or 1 at the start are left to the driver, which looks closer."""
-        from daedal.ensembles.first_order_kernel import NOT_PLAIN, partials_at_starts
+        from daedal.ensembles.batch_kernel import NOT_PLAIN
+        from daedal.ensembles.first_order_kernel import values_at_starts
 
-        count, n = starts[0].shape
-        matrices = np.empty((2, count, n, n))
-        factors = np.array([0.0, _LARGE])
-        known = partials_at_starts(
-            self._jacobian.data, self._partial_targets, self.request.span[0], *starts, numbers, factors, matrices
-        )
-        self._partials_bridge.exception = None
+        if slopes is None:
+            return np.zeros(count, dtype=np.int64)
+        matrices, residuals = np.empty((2, count, self.n, self.n)), np.empty((count, self.n))
+        known = values_at_starts(self.record.address, np.array([0.0, _LARGE]), residuals, matrices)
         reasons = np.full(count, NOT_PLAIN, dtype=np.int64)
         if known and np.isfinite(matrices).all():
             of_y, both = matrices
-            reasons[are_clearly_index_1((both - of_y) / _LARGE, of_y)] = 0
+            of_slope = (both - of_y) / _LARGE
+            plain = are_clearly_index_1(of_slope, of_y)
+            if self._y_alone:
+                rows = np.flatnonzero(plain)
+                changes, plain[rows] = linear_slopes(self._plan.implicit, of_slope[rows], of_y[rows], residuals[rows])
+                slopes[rows] += changes
+            reasons[plain] = 0
         return reasons
-
-    def advance(
-        self, starts: tuple[np.ndarray, ...], numbers: np.ndarray, states: np.ndarray, reasons: np.ndarray
-    ) -> None:
-        """See :func:`daedal.ensembles.first_order_kernel.run_first_order`."""
-        from daedal.ensembles.first_order_kernel import run_first_order
-
-        run_first_order(
-            self.record.data,
-            self._address,
-            self._system,
-            self._image,
-            self._targets,
-            self._plan.atol,
-            *starts,
-            numbers,
-            states,
-            reasons,
-            self._signs,
-        )

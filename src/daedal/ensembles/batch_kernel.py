@@ -5,22 +5,26 @@ the method's loop runs to the end: exactly what the driver does for a single run
 Whatever is not plain sailing (a start that is not consistent, a failure, a hand-over to another method) is handed back
 by a code, and the driver runs that member.
 
-The loop returns every so many slices of a run and goes on where it was, so that interrupts and limits of time are seen.
+What differs between classes of problems is reached through pointers: `begin(batch, k)` makes member k ready to run,
+`look(batch, reason)` sees every slice of a run, `finish(batch, k)` the results. All return 0 or a reason to hand the
+member back; `look` returns the reason it was given where all is well.
+
+The loop returns every so many slices of a run and goes on where it was, so that interrupts and limits of time are seen,
+and before the table of events is full.
 """
 
 import numpy as np
+from numba import types
 
-from daedal.formulations.monitor import begin_watch
-from daedal.kernels.compilation import announce, kernel, part
+from daedal.kernels.compilation import announce, caller, kernel, part
 from daedal.kernels.endings import Ending
-from daedal.kernels.records import FLOAT, INTEGER, float_rows, floats, integers, record_at
-from daedal.mechanics.manifold import load_point, project_points
-from daedal.mechanics.readiness import is_ready
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integer_rows, integers, record_at
+from daedal.kernels.vectors import copy
 from daedal.methods.advance import advance
 from daedal.methods.run_record import RUN
 
-_FINISHED, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.BUFFER_FULL)
-NOT_READY, NOT_PROJECTED, NOT_DONE = 101, 102, 103
+_FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
+NOT_READY, NOT_PROJECTED, NOT_PLAIN, TROUBLED, SIGN_LOST = 101, 102, 104, 105, 106
 """Why a member is handed back, beside the endings of a run."""
 
 BATCH = np.dtype(
@@ -28,107 +32,153 @@ BATCH = np.dtype(
         ("next", INTEGER),  # the member that is run, or comes next
         ("resumed", INTEGER),  # whether it is under way
         ("place", INTEGER),  # how many of its points are stored
-        ("expected", INTEGER),  # what `is_ready` must say
+        ("count", INTEGER),  # of members
+        ("slices", INTEGER),  # after which the loop returns
         ("t0", FLOAT),
         ("begins_with_start", INTEGER),  # whether the first output time is t0
-        ("slices", INTEGER),  # after which the loop returns
+        ("n", INTEGER),  # length of a state
+        ("n_times", INTEGER),
+        ("times", ADDRESS),
+        ("run", ADDRESS),
+        ("own", ADDRESS),  # the record of the class of problems
+        ("begin", ADDRESS),
+        ("look", ADDRESS),  # or 0
+        ("finish", ADDRESS),  # or 0
+        ("image", ADDRESS),  # rows (address, address of the copy, number of 8-byte words)
+        ("n_image", INTEGER),
+        ("targets", ADDRESS),  # where functions read their parameters
+        ("n_targets", INTEGER),
+        ("numbers", ADDRESS),  # parameters, one row for each member
+        ("n_numbers", INTEGER),
+        ("starts", ADDRESS),
+        ("slopes", ADDRESS),  # or 0
+        ("states", ADDRESS),  # at the output times: members by times by n
+        ("finals", ADDRESS),
+        ("ends", ADDRESS),  # the times of these
+        ("reasons", ADDRESS),  # how each member ended; those that are not 0 at first are left out
+        ("event_member", ADDRESS),  # a table of events: the member, the time, what fired
+        ("event_t", ADDRESS),
+        ("event_fired", ADDRESS),
+        ("n_functions", INTEGER),
+        ("event_slots", INTEGER),
+        ("events_stored", INTEGER),
     ]
 )
 
-
-@part
-def restore(image):
-    """All memory as it was: rows (address, address of the copy, number of 8-byte words)."""
-    for i in range(image.shape[0]):
-        target, source = integers(image[i, 0], image[i, 2]), integers(image[i, 1], image[i, 2])
-        for k in range(target.size):
-            target[k] = source[k]
-
-
-@part
-def write_numbers(targets, numbers):
-    """The parameters, for every function that has them."""
-    for i in range(targets.size):
-        block = floats(targets[i], numbers.size)
-        for k in range(numbers.size):
-            block[k] = numbers[k]
-
-
-@part
-def collect(run, batch, states):
-    """Copy the points that a slice has stored."""
-    rows = float_rows(run.out_y, run.slots, run.n)
-    for m in range(run.stored):
-        for i in range(states.shape[1]):
-            states[batch.place + m, i] = rows[m, i]
-    batch.place += run.stored
+MEMBER = types.int64(types.int64, types.int64)
+"""The C signature of `begin` and `finish`, with the member, and of `look`, with the reason."""
+_call = caller(MEMBER)
 
 
 @kernel
-def run_mechanisms(
-    batches, address, image, targets, monitors, systems, projectors, times, starts, numbers, states, reasons
-):
-    """Run the members from ``batch.next`` on; returns how many are done.
-
-    `starts` has rows (q, v, r), `states` the shape (members, times, n); `reasons` says for each member how it ended.
-    """
-    batch, c = batches[0], systems[0]
-    run = record_at(address, RUN)
-    n, slices, statuses = 2 * c.nx, 0, np.zeros(times.size, dtype=np.int64)
-    nothing = np.zeros(0)
-    while batch.next < reasons.size:
+def run_members(address):
+    """Run the members from ``batch.next`` on, until all are done, or it is time to return."""
+    batch = record_at(address, BATCH)
+    run, reasons, slices = record_at(batch.run, RUN), integers(batch.reasons, batch.count), 0
+    while batch.next < batch.count and slices < batch.slices:
         k = batch.next
         if not batch.resumed:
-            restore(image)
-            write_numbers(targets, numbers[k])
-            z, r = starts[k, :n], starts[k, n:]
-            if is_ready(systems.ctypes.data, batch.t0, z, r) != batch.expected:
-                reasons[k] = NOT_READY
+            reasons[k] = reasons[k] if reasons[k] != 0 else _begin(batch, address, k)
+            if reasons[k] != 0:
                 batch.next += 1
                 continue
-            _begin(c, run, z, r)
-            if monitors.size > 0:
-                begin_watch(monitors, systems, batch.t0, z, r, nothing, floats(c.multipliers, c.n_c).copy())
-            else:
-                load_point(systems, z, r, nothing, floats(c.multipliers, c.n_c).copy())
-            batch.resumed, batch.place = 1, 0
-            if batch.begins_with_start:
-                states[k, 0, :] = starts[k]
-                batch.place = 1
-        reason = advance(address)
-        collect(run, batch, states[k])
+        if batch.n_functions > 0 and batch.event_slots - batch.events_stored < run.event_slots:
+            return
+        reason = advance(batch.run)
         slices += 1
+        _keep_points(run, batch, k)
+        _keep_events(run, batch, k)
+        if batch.look != 0:
+            reason = _call(batch.look, address, reason)
         if reason == _BUFFER_FULL:
-            if slices >= batch.slices:
-                return k
             continue
-        if reason == _FINISHED and batch.place == times.size and c.n_c > 0:
-            project_points(projectors, systems, times, states[k], statuses)
-            for i in range(times.size):
-                if statuses[i] != 0:
-                    reason = NOT_PROJECTED
+        if reason == _FINISHED or reason == _EVENT_STOP:
+            _keep_end(run, batch, k, reason)
+            if batch.finish != 0:
+                found = _call(batch.finish, address, k)
+                reason = reason if found == 0 else found
         reasons[k] = reason
         batch.resumed = 0
         batch.next += 1
-        if slices >= batch.slices:
-            break
-    return batch.next
 
 
 @part
-def _begin(c, run, z, r):
-    """y = (q, v, r) and its derivative."""
-    nx = c.nx
-    y, yp = floats(run.y, run.n), floats(run.yp, run.n)
-    acceleration, rate = floats(c.acceleration, nx), floats(c.rate, c.n_r)
-    for i in range(2 * nx):
-        y[i] = z[i]
-    for i in range(nx):
-        yp[i] = z[nx + i]
-        yp[nx + i] = acceleration[i]
-    for i in range(r.size):
-        y[2 * nx + i] = r[i]
-        yp[2 * nx + i] = rate[i]
+def _begin(batch, address, k):
+    """Memory, parameters and start of a member; 0, or why it is handed back."""
+    image = integer_rows(batch.image, batch.n_image, 3)
+    for i in range(batch.n_image):
+        copy(integers(image[i, 0], image[i, 2]), integers(image[i, 1], image[i, 2]))
+    write_numbers(batch, k)
+    found = _call(batch.begin, address, k)
+    if found != 0:
+        return found
+    batch.resumed, batch.place = 1, 0
+    if batch.begins_with_start:
+        copy(states_of(batch, k)[0], start_of(batch, k))
+        batch.place = 1
+    return 0
 
 
-announce(run_mechanisms, "the loop over many runs of a mechanism")
+@part
+def write_numbers(batch, k):
+    """The parameters, for every function that has them."""
+    targets, n = integers(batch.targets, batch.n_targets), batch.n_numbers
+    for i in range(batch.n_targets):
+        copy(floats(targets[i], n), floats(batch.numbers + 8 * k * n, n))
+
+
+@part
+def start_of(batch, k):
+    """The start of a member."""
+    return floats(batch.starts + 8 * k * batch.n, batch.n)
+
+
+@part
+def states_of(batch, k):
+    """Its states at the output times."""
+    return float_rows(batch.states + 8 * k * batch.n_times * batch.n, batch.n_times, batch.n)
+
+
+@part
+def final_of(batch, k):
+    """Its state at the end."""
+    return floats(batch.finals + 8 * k * batch.n, batch.n)
+
+
+@part
+def _keep_points(run, batch, k):
+    """Copy the points that a slice has stored."""
+    rows, states = float_rows(run.out_y, run.slots, run.n), states_of(batch, k)
+    for m in range(run.stored):
+        copy(states[batch.place + m], rows[m, : batch.n])
+    batch.place += run.stored
+
+
+@part
+def _keep_events(run, batch, k):
+    """Copy its events to the table."""
+    n = batch.n_functions
+    times, fired = floats(run.event_t, run.event_slots), integer_rows(run.event_fired, run.event_slots, n)
+    for m in range(run.events_stored):
+        row = batch.events_stored + m
+        integers(batch.event_member, batch.event_slots)[row] = k
+        floats(batch.event_t, batch.event_slots)[row] = times[m]
+        copy(integers(batch.event_fired + 8 * row * n, n), fired[m])
+    batch.events_stored += run.events_stored
+
+
+@part
+def _keep_end(run, batch, k, reason):
+    """The state at the end, or at the event that stopped the run: an output time there has its own."""
+    states, times = states_of(batch, k), floats(batch.times, batch.n_times)
+    end = times[batch.n_times - 1]
+    if reason == _EVENT_STOP:
+        last = run.events_stored - 1
+        end = floats(run.event_t, run.event_slots)[last]
+        copy(final_of(batch, k), float_rows(run.event_y, run.event_slots, run.n)[last, : batch.n])
+    if batch.place > 0 and times[batch.place - 1] == end:
+        copy(final_of(batch, k), states[batch.place - 1])
+    floats(batch.ends, batch.count)[k] = end
+
+
+announce(run_members, "the loop over many runs")

@@ -1,4 +1,4 @@
-"""Batches of mechanisms whose accelerations are straight-line code, or at least compiled."""
+"""Batches of mechanisms whose functions are traced, or at least compiled."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import numpy as np
 
 from daedal.drive.mechanism import MechanismCourse, MechanismPlan
 from daedal.drive.request import checked_request
-from daedal.ensembles.batch import SLICES, Batch, Image, Unsuited, direct_plan, parameters_of
+from daedal.ensembles.batch import Batch, Image, Unsuited, direct_plan, machine_events
 from daedal.ensembles.columns import Chunk, Vectors
-from daedal.ensembles.numbers import NumbersOf
-from daedal.mechanics.probes import asks_for_time
 from daedal.mechanics.setting import missing_derivatives
 from daedal.progress import Progress
 
@@ -33,11 +31,7 @@ class MechanismBatch(Batch):
             raise Unsuited("not a mechanism")
         self.request = runner.request
         self._settings = replace(self.request.settings, dense_output=False)
-        course = self._begun(plan, start)
-        self.times, self.bridge = np.ascontiguousarray(self.request.times), course.assembly.bridge
-        self._made_ready(course)
-        self._targets, read = parameters_of(self.bridge, plan.problem.params)
-        self.numbers = NumbersOf(self.request.problem.params, read)
+        self._made_ready(self._begun(plan, start))
 
     def _begun(self, plan: MechanismPlan, start: Any) -> MechanismCourse:
         request, system = self.request, plan.problem
@@ -45,7 +39,8 @@ class MechanismBatch(Batch):
             raise Unsuited("starts are not vectors")
         if system.contact is not None or system.n_w or system.force_uses_multipliers or start[1] is None:
             raise Unsuited("multipliers or algebraic variables are searched for")
-        if missing_derivatives(system) or asks_for_time(system):
+        nonholonomic = system.velocity_jacobian, system.velocity_bias
+        if missing_derivatives(system) or (system.velocity_constraint is not None and None in nonholonomic):
             raise Unsuited("derivatives of constraints are differences")
         one = checked_request(
             plan.problem, self._settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
@@ -57,8 +52,7 @@ class MechanismBatch(Batch):
 
     def _made_ready(self, course: MechanismCourse) -> None:
         """Everything that a run of the representative member has before its first step, as an image."""
-        from daedal.ensembles.batch_kernel import BATCH
-        from daedal.formulations.monitor import MONITOR
+        from daedal.ensembles.mechanism_kernel import MECHANISMS, begin_mechanism, finish_mechanism
         from daedal.kernels.records import Record
         from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready
 
@@ -74,22 +68,28 @@ class MechanismBatch(Batch):
             np.array_equal(reduction.y0, state) and np.array_equal(reduction.yp0, slope)
         ):
             raise Unsuited("the unknowns of the formulation are others")
-        if task.guess is not None or ready.workspace is not None or reduction.inspection is not None:
-            raise Unsuited("the method is implicit, or constraints are compared with their derivatives")
-        image.add(*ready.image(task))
-        self._monitors = np.zeros(0, dtype=MONITOR)
-        if reduction.monitor is not None:
-            self._monitors = reduction.monitor.data
-            reduction.monitor.array("norms")[:] = 0.0
-            image.add(self._monitors.view(np.int64), _block(reduction.monitor.array("norms")))
-        self._alive = image, course, reduction, ready, task
-        self._image, self.n = image.rows, state.size
-        self._projector = assembly.projector(assembly.output_weight)
-        self._address, self._systems = ready.record.address, assembly.record.data
-        first = bool(self.times[0] == request.span[0])
-        self.record = Record(BATCH, expected=expected, t0=request.span[0], begins_with_start=first, slices=SLICES)
+        if task.guess is not None or ready.workspace is not None:
+            raise Unsuited("the method is implicit")
+        if reduction.inspection is not None:
+            image.add(reduction.inspection.data.view(np.int64), _block(reduction.inspection.array("q")))
+        monitor = reduction.monitor
+        if monitor is not None:
+            monitor.array("norms")[:] = 0.0
+            image.add(monitor.data.view(np.int64), _block(monitor.array("norms")))
+        task.switching = machine_events(task.switching, self._settings.events, course.plan.problem)
+        projector = assembly.projector(assembly.output_weight)
+        own = Record(
+            MECHANISMS,
+            system=assembly.record.address,
+            monitor=0 if monitor is None else monitor.address,
+            projector=projector.address,
+            expected=expected,
+        )
+        self._used = course, reduction, projector
+        pointers = {"begin": begin_mechanism, "finish": finish_mechanism}
+        self._made_of(ready, task, image, own, pointers, [assembly.bridge])
 
-    def starts(self, chunk: Chunk) -> tuple[np.ndarray, ...] | None:
+    def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
         """Rows (q, v, r)."""
         if not isinstance(chunk.starts, Vectors):
             return None
@@ -100,28 +100,7 @@ class MechanismBatch(Batch):
         missing = self.n - rows.shape[1]  # r is zero where it is not given
         if missing > 0:
             rows = np.concatenate([rows, np.zeros((chunk.count, missing))], axis=1)
-        return (np.ascontiguousarray(rows),) if np.isfinite(rows).all() else None
-
-    def advance(
-        self, starts: tuple[np.ndarray, ...], numbers: np.ndarray, states: np.ndarray, reasons: np.ndarray
-    ) -> None:
-        """See :func:`daedal.ensembles.batch_kernel.run_mechanisms`."""
-        from daedal.ensembles.batch_kernel import run_mechanisms
-
-        run_mechanisms(
-            self.record.data,
-            self._address,
-            self._image,
-            self._targets,
-            self._monitors,
-            self._systems,
-            self._projector.data,
-            self.times,
-            *starts,
-            numbers,
-            states,
-            reasons,
-        )
+        return (np.ascontiguousarray(rows), None) if np.isfinite(rows).all() else None
 
 
 def _block(array: np.ndarray) -> np.ndarray:

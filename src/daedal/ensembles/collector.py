@@ -144,14 +144,15 @@ class Collector:
             for name, values in part.arrays.items()
             if name == _reduced_quantity(part.arrays) or name.startswith("output:")
         }
-        places = part.first + rows
-        for number in np.unique(places // BLOCK):
-            block = self._blocks.setdefault(int(number), _Block())
-            own = rows[places // BLOCK == number]
-            good = np.isin(part.status[own], (FINISHED, EVENT))
-            block.add((part.first + own) % BLOCK, good, {name: v[own] for name, v in quantities.items()})
+        numbers = (part.first + rows) // BLOCK  # in order
+        came_through = np.isin(part.status, (FINISHED, EVENT))
+        for own in np.split(rows, np.flatnonzero(np.diff(numbers)) + 1):
+            number = int(part.first + own[0]) // BLOCK
+            block = self._blocks.setdefault(number, _Block())
+            places = (part.first + own) % BLOCK
+            block.add(places, came_through[own], {name: v[own] for name, v in quantities.items()})
             if block.filled == BLOCK:
-                self._close(int(number))
+                self._close(number)
 
     def _close(self, number: int) -> None:
         """Summarise a block, and merge all that are next."""

@@ -191,8 +191,13 @@ class Ensemble:
         """Write the ensemble to a file that :func:`daedal.load` reads: an archive of NumPy arrays (.npz), no code.
 
         ``numpy.load`` reads ``t``, ``final``, ``y`` and ``t_final`` of it as well. Returns the path, which ends in
-        ``.npz``. What was loaded has everything but ``retry``.
+        ``.npz``. What was loaded has everything but ``retry``. A name that ends in ``.zarr`` makes a Zarr group of the
+        same arrays instead, which other programs read in parts.
         """
+        if Path(path).suffix == ".zarr":
+            from daedal.ensembles.tables import save_zarr
+
+            return save_zarr(self, Path(path))
         from daedal.results.file import save
 
         return save(self, path)

@@ -7,6 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, wait
 from typing import Any
 
 from daedal.ensembles.columns import Chunk
+from daedal.ensembles.distributed import left_there
 from daedal.ensembles.part import Part
 from daedal.ensembles.request import EnsembleRequest
 from daedal.ensembles.transport import packed, run_chunk
@@ -53,10 +54,12 @@ class DaskBackend:
     """Tasks of a Dask cluster; the chunk of a worker that dies is run again by another.
 
     The request travels with every task: data that were scattered are lost with the last worker that holds them.
+
+    Without `gather` the arrays of parts stay with the workers, and what is delivered of them are dask arrays.
     """
 
-    def __init__(self, request: EnsembleRequest, workers: int, client: Any):
-        self._client, self._request = client, packed(request)
+    def __init__(self, request: EnsembleRequest, workers: int, client: Any, gather: bool = True):
+        self._client, self._request, self._gather = client, packed(request), gather
         self.workers = workers
         self.name = f"Dask, {workers} threads of workers"
 
@@ -77,7 +80,7 @@ class DaskBackend:
                 future = next(finished)
                 chunk = under_way.pop(future.key)
                 try:
-                    deliver(future.result())
+                    deliver(self._result(future))
                 except Exception as error:
                     self._split(chunk, error, deliver)
                 future.release()
@@ -92,9 +95,12 @@ class DaskBackend:
         for single in chunk.only(range(chunk.count)):
             future = self._client.submit(run_chunk, self._request, single, pure=False, key=_key(single))
             try:
-                deliver(future.result())
+                deliver(self._result(future))
             except Exception as again:
                 deliver(lost(single, again))
+
+    def _result(self, future: Any) -> Part:
+        return future.result() if self._gather else left_there(self._client, future)
 
 
 def _key(chunk: Chunk) -> str:

@@ -1,30 +1,30 @@
-"""Many runs of a small stiff problem in one compiled loop; see :mod:`daedal.ensembles.batch_kernel`."""
+"""Members that are problems of first order: stiff ones by Rosenbrock methods, plain ones by explicit methods.
+
+See :mod:`daedal.ensembles.batch_kernel`.
+"""
 
 import numpy as np
 
 from daedal.analysis.thresholds import MOST_REJECTED
-from daedal.ensembles.batch_kernel import NOT_READY, collect, restore, write_numbers
-from daedal.kernels.callbacks import call
-from daedal.kernels.compilation import announce, kernel, part
+from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_READY, SIGN_LOST, TROUBLED, start_of, write_numbers
+from daedal.kernels.callbacks import CALLBACK, call
+from daedal.kernels.compilation import kernel, part, pointer
 from daedal.kernels.endings import Ending
-from daedal.kernels.records import FLOAT, INTEGER, float_rows, floats, integers, record_at
-from daedal.methods.advance import advance
+from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.system import SYSTEM, rate, residual
+from daedal.kernels.vectors import copy
 from daedal.methods.evaluation import residual_is_roundoff
 from daedal.methods.run_record import RUN
 
-_FINISHED, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.BUFFER_FULL)
-NOT_PLAIN, TROUBLED, SIGN_LOST = 104, 105, 106
-"""Why a member is handed back, beside the endings of a run."""
+_FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
 _LONG = 5  # points below atol, one after the other, behind which a change of sign is looked into by the driver
 
-FIRST_ORDER_BATCH = np.dtype(
+FIRST_ORDER = np.dtype(
     [
-        ("next", INTEGER),  # the member that is run, or comes next
-        ("resumed", INTEGER),  # whether it is under way
-        ("place", INTEGER),  # how many of its points are stored
-        ("t0", FLOAT),
-        ("begins_with_start", INTEGER),
-        ("slices", INTEGER),  # after which the loop returns
+        ("system", ADDRESS),
+        ("jacobian", CALLBACK),  # dF/dy + cj dF/dy', with the arguments y, y' and cj
+        ("atol", ADDRESS),
+        ("signs", ADDRESS),  # for each variable the last step at which it exceeded its atol, then its signs there
         ("first_look", INTEGER),  # steps after which failures are counted; 0 for never
         ("due", INTEGER),
         ("steps_seen", INTEGER),
@@ -36,18 +36,21 @@ FIRST_ORDER_BATCH = np.dtype(
 
 
 @kernel
-def partials_at_starts(callbacks, targets, t0, starts, slopes, numbers, factors, matrices):
-    """dF/dy + cj dF/dy' at all starts, for each of the factors cj; False where it cannot be evaluated."""
-    callback, n = callbacks[0], starts.shape[1]
-    block = floats(callback.block, 2 * n + 1 + n * n)
-    for k in range(starts.shape[0]):
-        write_numbers(targets, numbers[k])
+def values_at_starts(address, factors, residuals, matrices):
+    """F at all starts, and dF/dy + cj dF/dy' for each of the factors cj; False where that cannot be evaluated."""
+    batch = record_at(address, BATCH)
+    own, n = record_at(batch.own, FIRST_ORDER), batch.n
+    system, block = record_at(own.system, SYSTEM), floats(own.jacobian.block, 2 * n + 1 + n * n)
+    for k in range(batch.count):
+        y, slope = start_of(batch, k), floats(batch.slopes + 8 * k * n, n)
+        write_numbers(batch, k)
+        if residual(system, batch.t0, y, slope, residuals[k]) != 0:
+            return False
         for which in range(factors.size):
-            for i in range(n):
-                block[i] = starts[k, i]
-                block[n + i] = slopes[k, i]
+            copy(block, y)
+            copy(block[n:], slope)
             block[2 * n] = factors[which]
-            if call(callback, t0) != 0:
+            if call(own.jacobian, batch.t0) != 0:
                 return False
             for j in range(n):
                 for i in range(n):
@@ -55,91 +58,80 @@ def partials_at_starts(callbacks, targets, t0, starts, slopes, numbers, factors,
     return True
 
 
-@kernel
-def run_first_order(batches, address, system, image, targets, atol, starts, slopes, numbers, states, reasons, signs):
-    """Run the members from ``batch.next`` on; those whose reason is not 0 are left out.
+@pointer(MEMBER)
+def begin_implicit(address, k):
+    """y and y' of F(t, y, y') = 0; handed back if they are not consistent to round-off."""
+    batch = record_at(address, BATCH)
+    own, run = record_at(batch.own, FIRST_ORDER), record_at(batch.run, RUN)
+    y, slope = start_of(batch, k), floats(batch.slopes + 8 * k * batch.n, batch.n)
+    if not residual_is_roundoff(own.system, batch.t0, y, slope):
+        return NOT_READY
+    copy(floats(run.y, run.n), y)
+    copy(floats(run.yp, run.n), slope)
+    _begin_watch(own, batch.n)
+    return 0
 
-    `signs` has for each variable the last step at which it exceeded its atol, and its sign there.
-    """
-    batch, run = batches[0], record_at(address, RUN)
-    slices, last_large, last_sign = 0, signs[0], signs[1]
-    while batch.next < reasons.size:
-        k = batch.next
-        if not batch.resumed:
-            if reasons[k] != 0 or not _begin(batch, run, system, image, targets, starts[k], slopes[k], numbers[k]):
-                reasons[k] = reasons[k] if reasons[k] != 0 else NOT_READY
-                batch.next += 1
-                continue
-            if batch.begins_with_start:
-                states[k, 0, :] = starts[k]
-                batch.place = 1
-            signs[:] = 0
-        reason = advance(address)
-        collect(run, batch, states[k])
-        _watch_signs(run, batch, atol, last_large, last_sign)
-        slices += 1
-        if reason == _BUFFER_FULL:
-            if _is_troubled(run, batch):
-                reason = TROUBLED
-            elif slices >= batch.slices:
-                return k
-            else:
-                continue
-        if reason == _FINISHED and batch.suspicious:
-            reason = SIGN_LOST
-        reasons[k] = reason
-        batch.resumed = 0
-        batch.next += 1
-        if slices >= batch.slices:
-            break
-    return batch.next
+
+@pointer(MEMBER)
+def begin_ordinary(address, k):
+    """y and f(t, y)."""
+    batch = record_at(address, BATCH)
+    own, run = record_at(batch.own, FIRST_ORDER), record_at(batch.run, RUN)
+    y, system = start_of(batch, k), record_at(own.system, SYSTEM)
+    if rate(system, batch.t0, y, floats(run.yp, run.n)) != 0:
+        return NOT_READY
+    copy(floats(run.y, run.n), y)
+    _begin_watch(own, batch.n)
+    return 0
 
 
 @part
-def _begin(batch, run, system, image, targets, y0, yp0, numbers):
-    """Memory, parameters and start of a member; False if the start is not consistent to round-off."""
-    restore(image)
-    write_numbers(targets, numbers)
-    if not residual_is_roundoff(system, batch.t0, y0, yp0):
-        return False
-    y, yp = floats(run.y, run.n), floats(run.yp, run.n)
-    for i in range(run.n):
-        y[i] = y0[i]
-        yp[i] = yp0[i]
-    batch.resumed, batch.place, batch.points, batch.suspicious = 1, 0, 0, 0
-    batch.due, batch.steps_seen, batch.failures_seen = batch.first_look, 0, 0
-    return True
+def _begin_watch(own, n):
+    own.points, own.suspicious = 0, 0
+    own.due, own.steps_seen, own.failures_seen = own.first_look, 0, 0
+    integers(own.signs, 2 * n)[:] = 0
+
+
+@pointer(MEMBER)
+def look_at_slice(address, reason):
+    """What the driver asks of a run in between and at its end."""
+    batch = record_at(address, BATCH)
+    own, run = record_at(batch.own, FIRST_ORDER), record_at(batch.run, RUN)
+    _watch_signs(run, own)
+    if reason == _BUFFER_FULL and _is_troubled(run, own):
+        return TROUBLED
+    done = reason == _FINISHED or reason == _EVENT_STOP
+    return SIGN_LOST if done and own.suspicious else reason
 
 
 @part
-def _is_troubled(run, batch):
+def _is_troubled(run, own):
     """What the watch of the automatic choice asks, at the steps at which it asks: more attempts failed than steps."""
-    if batch.first_look == 0:
+    if own.first_look == 0:
         return False
-    if run.steps >= batch.due:
+    if run.steps >= own.due:
         failures = run.error_test_failures + run.newton_failures
-        taken, failed = run.steps - batch.steps_seen, failures - batch.failures_seen
-        batch.steps_seen, batch.failures_seen, batch.due = run.steps, failures, 2 * run.steps
+        taken, failed = run.steps - own.steps_seen, failures - own.failures_seen
+        own.steps_seen, own.failures_seen, own.due = run.steps, failures, 2 * run.steps
         if failed > MOST_REJECTED * taken:
             return True
-    run.slice = min(run.slots, batch.due - run.steps)
+    run.slice = min(run.slots, own.due - run.steps)
     return False
 
 
 @part
-def _watch_signs(run, batch, atol, last_large, last_sign):
+def _watch_signs(run, own):
     """Whether a variable has come out of a stretch below its atol with the other sign, at the ends of steps."""
-    rows, first = float_rows(run.coefficients, run.rows, run.n), integers(run.step_start, run.slots)
+    n = run.n
+    rows, first = float_rows(run.coefficients, run.rows, n), integers(run.step_start, run.slots)
+    atol, last_large, last_sign = floats(own.atol, n), integers(own.signs, n), integers(own.signs + 8 * n, n)
     for m in range(run.steps_stored):
-        batch.points += 1
+        own.points += 1
         row = first[m] - run.rows_before
-        for i in range(run.n):
+        for i in range(n):
             value = rows[row, i]
             if abs(value) > atol[i]:
                 sign = 1 if value > 0.0 else -1
-                if last_sign[i] * sign < 0 and batch.points - last_large[i] > _LONG:
-                    batch.suspicious = 1
-                last_large[i], last_sign[i] = batch.points, sign
-
-
-announce(run_first_order, "the loop over many runs of a stiff problem")
+                if last_sign[i] * sign < 0 and own.points - last_large[i] > _LONG:
+                    own.suspicious = 1
+                last_large[i], last_sign[i] = own.points, sign

@@ -136,7 +136,7 @@ def _explicit(positions: int) -> tuple[dict[str, Any], str]:
     """
     tableau = DOPRI5.tableau
     arrays = tableau.arrays
-    a, e, c, stages = arrays["a"], arrays["e"], arrays["c"], arrays["b"].size
+    a, e, c, stages = arrays["a"], arrays["e"], arrays["c"], arrays["e"].size
     dense = _polynomials(tableau.inner, 4)
     combine, estimate = ["FUNCTION void combine(int i, const real* y, real k[][K], real h, real* result) {"], []
     combine.append("  switch (i) {")

@@ -115,7 +115,7 @@ def store(request: EnsembleRequest, part: Part, row: int, solution: Any) -> None
     part.write("final", row, last[1])
     if request.keeps_states and request.n_times:
         part.write("y", row, _at_times(request, layout, solution))
-    for name, values in _outputs(request, layout, solution).items():
+    for name, values in _outputs(request, layout, solution, last[1]).items():
         part.write(f"output:{name}", row, values)
     part.status[row] = EVENT if ended_by_event else FINISHED
     if request.keeps_events:
@@ -140,13 +140,14 @@ def _at_times(request: EnsembleRequest, layout: Any, solution: Any) -> np.ndarra
     return result
 
 
-def _outputs(request: EnsembleRequest, layout: Any, solution: Any) -> dict[str, Any]:
-    """The outputs of one run by name."""
+def _outputs(request: EnsembleRequest, layout: Any, solution: Any, final: np.ndarray) -> dict[str, Any]:
+    """The outputs of one run by name; `final` is the state at its end."""
     outputs = request.outputs
     if outputs is None:
         return {}
     if not callable(outputs):
-        return {name: _named_output(request, solution, name) for name in outputs}
+        ends = {} if request.n_times else dict(zip(layout.names, final))
+        return {name: ends[name] if name in ends else _named_output(request, solution, name) for name in outputs}
     values = outputs(solution)
     if isinstance(values, Mapping):
         return {str(name): value for name, value in values.items()}

@@ -14,7 +14,9 @@ from daedal.ensembles.backends import Chosen, chosen_backend
 from daedal.ensembles.checkpoint import Checkpoint, without
 from daedal.ensembles.collector import Collector
 from daedal.ensembles.columns import Chunk, Listed, Members
+from daedal.ensembles.distributed import Pieces
 from daedal.ensembles.ensemble import Ensemble
+from daedal.ensembles.executors import is_dask_client
 from daedal.ensembles.inputs import read_params, read_starts
 from daedal.ensembles.layout import layout_of
 from daedal.ensembles.part import NOT_RUN, Part
@@ -42,6 +44,7 @@ def solve_many(
     keep_events: bool | None = None,
     progress: bool = False,
     t_stop: float | None = None,
+    gather: bool = True,
     **options: Any,
 ) -> Ensemble:
     r"""Solve one problem many times, from many starts and with many parameters, on all cores.
@@ -90,6 +93,9 @@ def solve_many(
         Show a bar with the rate and the time that is left.
     t_stop : float, optional
         See :func:`daedal.solve`.
+    gather : bool
+        With a Dask client, whether results are fetched. If not, ``ensemble.arrays``, and with it ``final.y``, ``y`` and
+        the rest, are dask arrays in the memory of the workers, one piece for each chunk.
     **options
         Of :func:`daedal.prepare`: method, formulation, rtol, atol, events, and so on.
 
@@ -142,7 +148,9 @@ def solve_many(
         member_timeout=None if member_timeout is None else check_positive(member_timeout, "member_timeout"),
         layout=None if callable(problem) else layout_of(problem),
     )
-    plan = _Plan(on, _count(workers, "workers"), _count(chunk_size, "chunk_size"), checkpoint, progress)
+    if not gather and (not is_dask_client(on) or reductions or checkpoint is not None):
+        raise InvalidProblemError("gather=False needs on=client, a Dask client, without reduce= and checkpoint=")
+    plan = _Plan(on, _count(workers, "workers"), _count(chunk_size, "chunk_size"), checkpoint, progress, gather)
     ensemble = _solve(request, members, reductions, plan)
     given = {"on": on, "workers": workers, "chunk_size": chunk_size, "member_timeout": member_timeout}
     given |= {"keep_events": keep_events, "progress": progress, "t_stop": t_stop, **options}
@@ -153,8 +161,11 @@ def solve_many(
 class _Plan:
     """How the members are run."""
 
-    def __init__(self, on: Any, workers: int | None, chunk_size: int | None, checkpoint: Any, progress: bool):
+    def __init__(
+        self, on: Any, workers: int | None, chunk_size: int | None, checkpoint: Any, progress: bool, gather: bool
+    ):
         self.on, self.chunk_size, self.checkpoint, self.progress = on, chunk_size, checkpoint, progress
+        self.pieces = None if gather else Pieces()  # arrays that stay where they were computed
         self.workers = workers or available_cores()
 
 
@@ -226,6 +237,8 @@ def _solve(request: EnsembleRequest, members: Members, reductions: list, plan: _
     def deliver(part: Part) -> None:
         if kept is not None and (chunk := waiting.pop(part.first, None)) is not None and part.messages:
             kept.keep(chunk, part)
+        if plan.pieces is not None:
+            part = plan.pieces.take(part)
         if collector.add(part):
             if store is not None:
                 store.add(part)
@@ -251,7 +264,7 @@ def _solve(request: EnsembleRequest, members: Members, reductions: list, plan: _
                 deliver(found.again(second))
                 begin = second.first + 1
             left = None if members.count is None else members.count - collector.done
-            chosen = chosen_backend(request, plan.on, plan.workers, found, left)
+            chosen = chosen_backend(request, plan.on, plan.workers, found, left, plan.pieces is None)
             if left != 0:
                 size = plan.chunk_size or chosen.chunk_size(found.seconds, left)
                 chosen.backend.run(watched(members.chunks(size, begin)), deliver)
@@ -262,7 +275,10 @@ def _solve(request: EnsembleRequest, members: Members, reductions: list, plan: _
         if store is not None:
             store.flush()
         bar.close()
-    return _ensemble(request, members, collector, chosen, store, kept, interrupted, time.perf_counter() - began)
+    ensemble = _ensemble(request, members, collector, chosen, store, kept, interrupted, time.perf_counter() - began)
+    if plan.pieces is not None:
+        ensemble.arrays = plan.pieces.joined(ensemble.members)
+    return ensemble
 
 
 def _ensemble(request, members, collector: Collector, chosen: Chosen, store, kept, interrupted, seconds) -> Ensemble:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from daedal.ensembles.part import STATUS
+from daedal.errors import InvalidProblemError
+from daedal.results.archive import check_folder
 
 
 def to_dataframe(ensemble: Any) -> Any:
@@ -51,12 +58,50 @@ def to_xarray(ensemble: Any) -> Any:
     return xarray.Dataset(data, coordinates, {"message": ensemble.message})
 
 
+def _arrays(ensemble: Any) -> dict[tuple[str, ...], np.ndarray]:
+    """All arrays of numbers by their place: what varies, states, outputs, reductions."""
+    found: dict[tuple[str, ...], Any] = {("parameter", name): v for name, v in ensemble.parameters().items()}
+    found |= {(name.removeprefix("output:"),): values for name, values in ensemble.arrays.items()}
+    for name, quantities in ensemble.reduced.items():
+        for quantity, value in quantities.items():
+            parts = {(k,): v for k, v in value.items()} if isinstance(value, dict) else {(): value}
+            found |= {(name, quantity, *map(str, k)): v for k, v in parts.items()}
+    if ensemble.t is not None:
+        found["t",] = ensemble.t
+    found["t_final",] = ensemble.t_final
+    return {key: np.asarray(values) for key, values in found.items()}
+
+
+def save_zarr(ensemble: Any, target: Path) -> Path:
+    """A Zarr group, complete or not at all: it is written beside its place, and takes the place of an older one."""
+    check_folder(target)
+    zarr = imported("zarr", f"saving {target.name}")
+    beside, old = (target.with_name(f".{target.name}.{os.getpid()}{end}") for end in ("", ".old"))
+    if target.exists() and not (target / "zarr.json").exists():
+        raise InvalidProblemError(f"{target} is there already, and is no Zarr group: choose another name")
+    try:
+        group = zarr.open_group(beside, mode="w")
+        for key, values in _arrays(ensemble).items():
+            group.create_array("/".join(key), data=values)
+        group.create_array("status", data=ensemble.code)
+        group.create_array("failed", data=ensemble.failed)
+        group.attrs["names"], group.attrs["status"] = list(ensemble.names), list(STATUS)
+        group.attrs["messages"] = {str(member): text for member, text in ensemble.messages.items()}
+        group.attrs["message"] = ensemble.message
+        if target.exists():
+            target.rename(old)
+        beside.rename(target)
+    finally:
+        for left in (beside, old):
+            shutil.rmtree(left, ignore_errors=True)
+    return target
+
+
 def imported(package: str, what: str) -> Any:
     from importlib import import_module
-
-    from daedal.errors import InvalidProblemError
 
     try:
         return import_module(package)
     except ImportError:
-        raise InvalidProblemError(f"{what} needs {package}: pip install 'daedal[data]'") from None
+        extra = "zarr" if package == "zarr" else "data"
+        raise InvalidProblemError(f"{what} needs {package}: pip install 'daedal[{extra}]'") from None

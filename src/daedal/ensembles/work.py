@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from daedal.ensembles.columns import Chunk
 from daedal.ensembles.member import Runner
-from daedal.ensembles.part import FINISHED, Part
+from daedal.ensembles.part import EVENT, FINISHED, Part
 from daedal.ensembles.request import EnsembleRequest
 from daedal.errors import DaedalError
 from daedal.problems import ImplicitDAE, MechanicalSystem
@@ -43,6 +44,7 @@ class Worker:
             if stopped():
                 break
             self.member(part, row, chunk)
+        part.events.sort(key=itemgetter(0))  # those of one member stay in their order
         return part
 
     def member(self, part: Part, row: int, chunk: Chunk) -> Any:
@@ -70,7 +72,7 @@ class Worker:
         if known is None:
             known = Part.empty(first)
             self.member(known, 0, first)
-        if known.status[0] != FINISHED:
+        if known.status[0] not in (FINISHED, EVENT):
             return None
         member = first.member(0)
         batch = self._made(*member)
@@ -109,6 +111,8 @@ class Worker:
 
 def _same(one: Part, other: Part) -> bool:
     """Whether two parts hold the same bits."""
+    if one.events != other.events or not np.array_equal(one.t_final, other.t_final):
+        return False
     return one.arrays.keys() == other.arrays.keys() and all(
         np.array_equal(values, other.arrays[name], equal_nan=True) for name, values in one.arrays.items()
     )

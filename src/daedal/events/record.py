@@ -44,6 +44,10 @@ class Switching:
         arrays["count"][:] = self.functions.occurred
         arrays["delta"][:] = np.where(self._default_delta, rtol, self.functions.delta)
 
+    def image(self) -> list[np.ndarray]:
+        """All memory that a run changes."""
+        return [self._arena.block, self.record.data.view(np.int64)]
+
     def watch_layers(self, system, slope: np.ndarray):
         """Let the method call the check of layers with every step; `slope` is the array where it keeps y'."""
         if not self.record["watched"]:

@@ -30,6 +30,7 @@ TURNED_ASIDE = HOOK_STOP + 7  # those between are of the inspection
 _VANISHING = 1e-7  # part of its usual norm below which a row is zero
 _KEPT = 0.7  # part of a row that makes a second orthogonalisation needless (Kahan, Parlett)
 _SUSPICIOUS = 0.2  # for steps in which the constraints turn less than about a radian
+_LITTLE, _LITTLE_IN_ALL = 0.5, 1.5  # squares of distances of bases, for one row and for all, that make a cosine > 0.2
 _NEAR = 0.05  # part of the largest independence of the rows below which branches may meet
 _SHARP, _CORNER = 30.0, 0.3  # rates of velocities in units of the usual ones; change of a velocity by its own size
 _LARGEST_AMPLIFICATION, _STEPS_OF_AMPLIFICATION = 1.05, 5
@@ -69,7 +70,12 @@ def begin_watch(monitors, systems, t, z, r, w, lam):
 
     Where K cannot be evaluated, the watch begins after the first step.
     """
-    watch, system = monitors[0], systems[0]
+    return begin_watch_of(monitors[0], systems[0], t, z, r, w, lam)
+
+
+@part
+def begin_watch_of(watch, system, t, z, r, w, lam):
+    """:func:`begin_watch` with the records."""
     nx, n_c = system.nx, system.n_c
     load_start(system, z, r, w, lam)
     watch.started, watch.amplifying_steps, watch.largest_amplification = 0, 0, 0.0
@@ -83,8 +89,10 @@ def begin_watch(monitors, systems, t, z, r, w, lam):
         for j in range(nx):
             floats(watch.speeds, nx)[j] = abs(z[nx + j])
     if status == 0:
+        rows = float_rows(watch.rows, n_c, nx)
         _scale_rows(watch, system)
-        watch.independence, _ = _orthonormalise(float_rows(watch.rows, n_c, nx), float_rows(watch.basis, n_c, nx))
+        watch.independence = _orthonormalise(rows)
+        copy(floats(watch.basis, n_c * nx), floats(watch.rows, n_c * nx))
         watch.t, watch.started = t, 1
     return status
 
@@ -120,15 +128,13 @@ def _watch(watch, system, t):
     nx, n_c = system.nx, system.n_c
     rows, basis = float_rows(watch.rows, n_c, nx), float_rows(watch.basis, n_c, nx)
     vanishing = _scale_rows(watch, system)
-    determinant = _determinant(watch, rows, basis) if watch.started else 1.0
     if watch.started and watch.amplification:
         _watch_amplification(watch, system, basis)
     watch.t_before = watch.t
     watch.t = t
-    watch.independence, volume = _orthonormalise(rows, basis)
-    # Divided by the volume of the rows, the determinant is the cosine of the angle by which they have turned: near zero
-    # they have turned away, as they do when a branch is changed.
-    turned_away = watch.started and determinant < _SUSPICIOUS * volume
+    watch.independence = _orthonormalise(rows)
+    turned_away = watch.started and watch.independence > 0.0 and _have_turned_away(watch, rows, basis)
+    copy(floats(watch.basis, n_c * nx), floats(watch.rows, n_c * nx))
     watch.started = 1
     if turned_away:
         return PASSED_SINGULAR
@@ -169,14 +175,31 @@ def _scale_rows(watch, system):
         norm = np.sqrt(squares(jacobian[i]))
         norms[i] = max(norms[i], norm)
         vanishing = min(vanishing, norm / norms[i] if norms[i] > 0.0 else 1.0)
+        factor = 1.0 / norm if norm > 0.0 else 1.0
         for j in range(nx):
-            rows[i, j] = jacobian[i, j] / (norm if norm > 0.0 else 1.0)
+            rows[i, j] = factor * jacobian[i, j]
     return vanishing
 
 
 @part
+def _have_turned_away(watch, rows, basis):
+    """Whether the cosine of the angle between both spaces, det(Q_n Q_{n-1}^T), is near zero or below it.
+
+    With d^2 = ||Q_n - Q_{n-1}||^2, the squares of the distances of all singular values of the product from 1 add up to
+    d^2 at most, and with d < 1 its sign is that of 1: the determinant is at least (1 - d n^{-1/2})^n, and 1 - d for
+    n = 1. Where d says enough, the determinant is not computed.
+    """
+    n_c, distance = rows.shape[0], 0.0
+    for i in range(n_c):
+        for j in range(rows.shape[1]):
+            difference = rows[i, j] - basis[i, j]
+            distance += difference * difference
+    return distance > min(_LITTLE, _LITTLE_IN_ALL / n_c) and _determinant(watch, rows, basis) < _SUSPICIOUS
+
+
+@part
 def _determinant(watch, rows, basis):
-    """det(K_n Q_{n-1}^T), between -1 and 1."""
+    """det(Q_n Q_{n-1}^T), between -1 and 1."""
     n_c = rows.shape[0]
     by_columns = float_rows(watch.gram.data, n_c, n_c)
     for i in range(n_c):
@@ -210,24 +233,31 @@ def determinant_sign(lu):
 
 
 @part
-def _orthonormalise(rows, basis):
-    """Gram and Schmidt, again where a row has lost much: the smallest part that others do not explain, the volume."""
+def _orthonormalise(rows):
+    """Gram and Schmidt in place, again where a row has lost much; the smallest part that others do not explain."""
     n_c, nx = rows.shape
-    smallest, volume = 1.0, 1.0
+    smallest = 1.0
     for i in range(n_c):
-        copy(basis[i], rows[i])
-        rest = 1.0
-        for _ in range(2):
-            _make_orthogonal(basis[i], basis[:i])
-            norm = np.sqrt(squares(basis[i]))
-            rest *= norm
-            for j in range(nx):
-                basis[i, j] /= norm if norm > 0.0 else 1.0
-            if norm > _KEPT:
-                break
+        rest = _normalise(rows[i])
+        if rest <= _KEPT:
+            _make_orthogonal(rows[i], rows[:i])
+            rest *= _normalise(rows[i])
         smallest = min(smallest, rest)
-        volume *= rest
-    return smallest, volume
+        for k in range(i + 1, n_c):  # one by one for all that follow, which a processor does at the same time
+            product = add_product(0.0, rows[k], rows[i])
+            for j in range(nx):
+                rows[k, j] -= product * rows[i, j]
+    return smallest
+
+
+@part
+def _normalise(v):
+    """Divide a vector by its norm, which is returned; zero stays."""
+    norm = np.sqrt(squares(v))
+    factor = 1.0 / norm if norm > 0.0 else 1.0
+    for j in range(v.size):
+        v[j] *= factor
+    return norm
 
 
 @part

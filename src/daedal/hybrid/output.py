@@ -149,7 +149,8 @@ class HybridOutput(Tabulated):
     def shown_multipliers(self, segment: HybridSegment) -> list[int]:
         """The multipliers of a stretch that are not the model's own."""
         hidden = self._hidden.get(segment.mode, ())
-        return [i for i, name in enumerate(segment.solution.multiplier_names) if name not in hidden]
+        own: Any = segment.solution
+        return [i for i, name in enumerate(own.multiplier_names) if name not in hidden]
 
     @property
     def derived_names(self) -> tuple[str, ...]:

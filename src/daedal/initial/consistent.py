@@ -265,13 +265,23 @@ def _linear_slopes(workspace, t, y, yp) -> np.ndarray | None:
     r = None if exact is None else workspace.residual(t, y, yp)
     if exact is None or r is None:
         return None
-    e, b = exact
-    algebraic = problem.algebraic if problem.algebraic is not None else ~np.any(e, axis=0)
-    combined = np.where(algebraic, b, e)
-    if not np.isfinite(combined).all() or _is_nearly_singular(combined):
-        return None
-    slopes = np.where(algebraic, yp, yp - np.linalg.solve(combined, r))
-    return slopes if workspace.is_consistent(t, y, slopes) else None
+    [changes], [solved] = linear_slopes(problem, exact[0][None], exact[1][None], r[None])
+    slopes = yp + changes
+    return slopes if solved and workspace.is_consistent(t, y, slopes) else None
+
+
+def linear_slopes(problem, e: np.ndarray, b: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By how much y' changes so that residuals r vanish, with e = dF/dy' and b = dF/dy; and whether that is so.
+
+    All have a leading axis, for many points at once. The slopes of algebraic variables stay as they are.
+    """
+    algebraic = ~np.any(e, axis=1) if problem.algebraic is None else np.broadcast_to(problem.algebraic, r.shape)
+    combined = np.where(algebraic[:, None, :], b, e)
+    solved: np.ndarray = np.asarray(np.isfinite(combined).all(axis=(1, 2)))
+    solved[solved] = ~_are_nearly_singular(combined[solved])
+    changes = np.zeros_like(r)
+    changes[solved] = -np.linalg.solve(combined[solved], r[solved][:, :, None])[:, :, 0]
+    return np.where(algebraic, 0.0, changes), solved
 
 
 def _complete_from_other_guesses(problem, workspace, t, x, xp, h, weights) -> InitialResult:
@@ -290,14 +300,15 @@ def _index_above_one(problem, t, result, algebraic, weights, time) -> bool:
     combined = np.where(algebraic[None, :], b, e)
     if not np.all(np.isfinite(combined)):
         return False
-    return _is_nearly_singular(combined)
+    return bool(_are_nearly_singular(combined[None])[0])
 
 
-def _is_nearly_singular(matrix: np.ndarray) -> bool:
-    """Whether a matrix is singular to nine digits, after rows and columns have been scaled."""
-    matrix = matrix / np.maximum(np.abs(matrix).max(axis=1, keepdims=True), 1e-300)
-    singular = np.linalg.svd(matrix / np.maximum(np.abs(matrix).max(axis=0), 1e-300), compute_uv=False)
-    return bool(singular[-1] <= 1e-9 * singular[0])
+def _are_nearly_singular(matrices: np.ndarray) -> np.ndarray:
+    """Which of the matrices are singular to nine digits, after rows and columns have been scaled."""
+    matrices = matrices / np.maximum(np.abs(matrices).max(axis=2, keepdims=True), 1e-300)
+    matrices = matrices / np.maximum(np.abs(matrices).max(axis=1, keepdims=True), 1e-300)
+    singular = np.linalg.svd(matrices, compute_uv=False)
+    return singular[:, -1] <= 1e-9 * singular[:, 0]
 
 
 def _hold(problem, implicit, t, y, yp, fixed, weights) -> InitialResult:

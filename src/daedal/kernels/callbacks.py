@@ -137,13 +137,13 @@ def fetch_at(callback, t, first, n_first, second, n_second, third, n_third, resu
     """:func:`fetch` with the addresses and lengths of the vectors."""
     status = _call_at(callback, t, first, n_first, second, n_second, third, n_third)
     if status == 0:
-        behind, check = callback.block + 8 * (n_first + n_second + n_third), 0.0
+        behind, strange = callback.block + 8 * (n_first + n_second + n_third), 0
         source, target = floats(behind, n_result), floats(result, n_result)
         for i in range(n_result):
             value = source[i]
             target[i] = value
-            check += value * 0.0
-        if check != 0.0:  # NaN: some entry is not finite
+            strange += 0 if abs(value) < np.inf else 1  # whole numbers: a sum of floats would make each wait
+        if strange != 0:
             status = UNEVALUABLE
     return status
 
@@ -206,6 +206,7 @@ class Bridge:
 
     def __init__(self) -> None:
         self.exception: BaseException | None = None
+        self.refuses = False  # calls in Python, where they would see other parameters than machine code does
         self._alive: list = []
         self._cells: dict[int, list] = {}  # parameters, by the object with which callbacks were made
         self._made_with: list = []  # these objects
@@ -213,6 +214,11 @@ class Bridge:
         self._forgetting: list[Callable[[], None]] = []
         self._seen: dict[tuple, bytes] = {}  # parameters as they were read last, by object
         self._recorder = self._record
+
+    @property
+    def parameters(self) -> list[tuple[np.ndarray, list, Callable[..., np.ndarray]]]:
+        """Of each function that has parameters: where their numbers are, what they are, and how these are read."""
+        return self._parameters
 
     def forget_with(self, action: Callable[[], None]):
         """Let :meth:`refresh` call `action`, which forgets what a callback has learnt during a run."""
@@ -335,6 +341,8 @@ class Bridge:
 
     def _guard(self, body):
         def entry(t):
+            if self.refuses:
+                return RAISED
             try:
                 status = body(t)
                 return EVALUATED if status is None else status

@@ -122,8 +122,8 @@ def fetch(callback, t, state, n_arguments, n_result):
 def load_state(c, z, r):
     """Write z and r to ``c.state``; w and lam stay as they are, as a guess."""
     n = c.m * c.nx
-    copy(floats(c.state, n), z[:n])
-    copy(floats(c.state + 8 * n, c.n_r), r[: c.n_r])
+    copy(floats(c.state, n), floats(data_of(z), min(n, z.size)))
+    copy(floats(c.state + 8 * n, c.n_r), floats(data_of(r), min(c.n_r, r.size)))
 
 
 @part

@@ -213,14 +213,19 @@ def projection_hook(record, t, h, y):
 @kernel
 def project_points(projectors, systems, times, states, statuses):
     """Project the rows of `states` (z, r), one for each time, in place."""
-    p, c = projectors[0], systems[0]
-    n = c.m * c.nx
     for k in range(times.size):
-        y = states[k]
-        load_state(c, y[:n], y[n : n + c.n_r])
-        statuses[k] = project(p, c, times[k])
-        if statuses[k] == 0:
-            copy(y, floats(c.state, n))
+        statuses[k] = project_point(projectors[0], systems[0], times[k], states[k])
+
+
+@part
+def project_point(p, c, t, y):
+    """Project y = (z, r) in place; 0, or the status where that is not possible and it stays as it is."""
+    n = c.m * c.nx
+    load_state(c, y[:n], y[n : n + c.n_r])
+    status = project(p, c, t)
+    if status == 0:
+        copy(y, floats(c.state, n))
+    return status
 
 
 @kernel

@@ -4,6 +4,8 @@ The code eliminates [[M, K^T], [K, 0]] without choosing pivots at run time. Wher
 raises or a result is not finite, the matrices are evaluated and factored with pivoting as for any other system.
 """
 
+import numpy as np
+
 from daedal.kernels.callbacks import call, is_given
 from daedal.kernels.compilation import part
 from daedal.kernels.records import float_rows, floats
@@ -17,10 +19,10 @@ _FAILED = 1
 
 @part
 def _is_finite(values):
-    check = 0.0
+    strange = 0
     for i in range(values.size):
-        check += values[i] * 0.0
-    return check == 0.0
+        strange += 0 if abs(values[i]) < np.inf else 1
+    return strange == 0
 
 
 @part

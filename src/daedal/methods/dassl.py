@@ -17,6 +17,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.linear_solvers import GMRES
 from daedal.methods.base import Method, check_variable_index
+from daedal.methods.correctors import check_corrector
 from daedal.methods.dassl_start import past
 from daedal.methods.run import Run
 from daedal.methods.starting_values import (
@@ -81,6 +82,9 @@ class DASSL(Method):
         With a fixed step: y at t0, t0 + h, ..., or a function of t that gives them.
     max_newton_change : array, optional
         With a fixed step: the largest change of each variable in one Newton iteration.
+    corrector : {"auto", "simultaneous", "staggered", "staggered direct"}
+        In runs with sensitivities: all unknowns are found together, which is "auto"; the solution first and the
+        sensitivities next, by iteration with the same matrix; or these by one solve with a matrix of every step.
 
     Examples
     --------
@@ -105,6 +109,7 @@ class DASSL(Method):
     norm: Callable[..., float] | None = None
     starting_values: Any = None
     max_newton_change: Any = None
+    corrector: str = "auto"
 
     name = "dassl"
     needs = ("residual",)
@@ -121,6 +126,7 @@ class DASSL(Method):
             )
         if self.variable_index is not None:
             check_variable_index(self.variable_index)
+        check_corrector(self.corrector)
         if self.increment not in ("robust", "book"):
             raise InvalidProblemError(f"increment must be 'robust' or 'book', got {self.increment!r}")
         if self.norm is not None and not callable(self.norm):
@@ -186,6 +192,8 @@ class _DASSLRun(Run):
             estimate=FILTERED if self._filtered else WATCHED if careful and equations.semi_explicit is None else PLAIN,
             looks=MOST_LOOKS if careful else 0,
             may_keep_slope=n <= LARGEST_WITH_SLOPE,
+            leading=n // problem.copies if method.corrector.startswith("staggered") else n,
+            direct=method.corrector == "staggered direct",
         )
         super().__init__(
             method,

@@ -20,7 +20,7 @@ from daedal.kernels.differences import (
     variable_leading_coefficient,
 )
 from daedal.kernels.endings import Ending
-from daedal.kernels.linear import LINEAR, prepare_matrix
+from daedal.kernels.linear import LINEAR, prepare_matrix, solve_linear
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
 from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, TOLERANCE, UNKNOWN_RATE, newton
 from daedal.kernels.norms import norm
@@ -28,6 +28,7 @@ from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, re
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step, residual
 from daedal.methods.dassl_estimate import FILTERED, MATRIX_NEEDED, error_and_order, estimate_size, set_test_weights
 from daedal.methods.run_record import RUN, STEP, differences
+from daedal.methods.staggered import apply_correction, newton_on
 
 _TOO_ACCURATE, _ERROR_TEST_FAILED = int(Ending.TOO_ACCURATE), int(Ending.ERROR_TEST_FAILED)
 _NEWTON_FAILED, _MATRIX_SINGULAR = int(Ending.NEWTON_FAILED), int(Ending.MATRIX_SINGULAR)
@@ -71,6 +72,8 @@ DASSL = np.dtype(
         ("plain_weights", INTEGER),
         ("some_nonnegative", INTEGER),
         ("may_keep_slope", INTEGER),  # whether there is memory for dF/dy'
+        ("leading", INTEGER),  # unknowns that are found first; all of them by default
+        ("direct", INTEGER),  # whether the others, which are sensitivities, are found with a matrix of their own
         # state
         ("estimate", INTEGER),  # PLAIN, WATCHED, COUPLED or FILTERED
         ("reason", INTEGER),  # why the run would have to be given up, or 0
@@ -285,9 +288,12 @@ def _correct(system, linear, run, method, t):
             method.new_matrix = 1
         elif not method.remember_rate:
             method.rate_factor = UNKNOWN_RATE
-        status, rate_factor = newton(
-            system, linear, t, y, yp, delta, correction, run.cj, method.cj_matrix, method.rate_factor, weights
-        )
+        if method.leading == n:
+            status, rate_factor = newton(
+                system, linear, t, y, yp, delta, correction, run.cj, method.cj_matrix, method.rate_factor, weights
+            )
+        else:
+            status, rate_factor = _staggered(system, linear, run, method, t, weights)
         method.rate_factor = rate_factor
         if (status == DIVERGED or status == KRYLOV_FAILED) and method.matrix_status == _MATRIX_OLD:
             method.matrix_status = MATRIX_NEEDED
@@ -296,6 +302,35 @@ def _correct(system, linear, run, method, t):
             status = CONVERGED  # corrections of index-2 variables fall no further than to u/h
         method.matrix_status = _MATRIX_OLD
         return status
+
+
+@part
+def _staggered(system, linear, run, method, t, weights):
+    """The solution of the step, then its sensitivities; the status, and the factor of the rate of the former."""
+    n, cj, leading = run.n, run.cj, method.leading
+    y, yp, delta, correction = floats(run.y, n), floats(run.yp, n), floats(method.delta, n), floats(run.correction, n)
+    for i in range(n):
+        correction[i] = 0.0
+    status, rate_factor = newton_on(
+        system, linear, t, y, yp, delta, correction, cj, method.cj_matrix, method.rate_factor, weights, 0, leading
+    )
+    if status == CONVERGED:
+        status = residual(system, t, y, yp, delta)
+    if status != CONVERGED:
+        return status, rate_factor
+    if not method.direct:
+        status, _ = newton_on(
+            system, linear, t, y, yp, delta, correction, cj, method.cj_matrix, UNKNOWN_RATE, weights, leading, n
+        )
+        return status, rate_factor
+    method.cj_matrix = cj
+    status = prepare_matrix(system, linear, t, y, yp, delta, cj, run.h, floats(run.inverse_weights, n))
+    if status == 0:
+        system.newton_iterations += 1
+        status = solve_linear(system, linear, t, y, yp, delta, cj, cj, weights, delta)
+    if status == 0:
+        apply_correction(y, yp, delta, correction, cj, leading, n)
+    return status, rate_factor
 
 
 @part

@@ -16,6 +16,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method, check_variable_index
 from daedal.methods.block_storage import storage
+from daedal.methods.correctors import check_corrector
 from daedal.methods.matrix_options import check_matrix_options, storage_kind
 from daedal.methods.radau_tableaux import STAGES, RadauTableau, radau_tableau
 from daedal.methods.run import OneStepRun
@@ -48,6 +49,9 @@ class Radau(Method):
         Index class 1, 2 or 3 of each variable. Errors and corrections of class i are multiplied by
         :math:`(h/\tau)^{i-1}`, where :math:`\tau` is the time in which the others change by their size. Found at the
         start from dF/dy and dF/dy' if it is not given, for up to 200 unknowns.
+    corrector : {"auto", "simultaneous", "staggered"}
+        In runs with sensitivities: all unknowns of the stages are found together, which is "auto", or those of the
+        solution first and the sensitivities next, with the same matrices.
 
     Notes
     -----
@@ -67,6 +71,7 @@ class Radau(Method):
     linear_solver: str = "auto"
     error_test: Any = "auto"
     variable_index: Any = None
+    corrector: str = "auto"
 
     name = "radau"
     needs = ("residual",)
@@ -77,6 +82,12 @@ class Radau(Method):
         if self.stages != "auto" and (isinstance(self.stages, bool) or self.stages not in STAGES):
             raise InvalidProblemError(f"stages must be 'auto', 3, 5 or 7, got {self.stages!r}")
         check_matrix_options(self)
+        if self.corrector == "staggered direct":
+            raise InvalidProblemError(
+                "corrector: Radau has no staggered direct method, since no single matrix solves for the sensitivities "
+                "of all stages at once; 'staggered' iterates with the matrices that it has, and DASSL has both"
+            )
+        check_corrector(self.corrector)
         if self.variable_index is not None:
             check_variable_index(self.variable_index)
 
@@ -135,6 +146,7 @@ class _RadauRun(ClassifiedRun):
             scheme=lowest,
             lowest=lowest,
             highest=most - 1,
+            leading=n // problem.copies if method.corrector == "staggered" else n,
         )
         super().__init__(
             method,

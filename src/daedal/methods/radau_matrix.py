@@ -69,6 +69,7 @@ RADAU = np.dtype(
         # weights of corrections, plain ones of variables of index 2 and 3, the power of h: 1 and 2 for these, and how
         # far the round-off of F reaches into each variable
         *[(name, ADDRESS) for name in VECTORS],
+        ("leading", INTEGER),  # unknowns that are found first; all of them by default
         ("some_powers", INTEGER),
         ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
         # state

@@ -62,7 +62,7 @@ def solve_stages(system, run, method, address, t, h):
                 method.jacobian_known = 0
                 continue
         _predict(run, method, t, h, flat)
-        status = _iterate(system, run, method, address, t, h)
+        status = _staggered(system, run, method, address, t, h)
         if status == DIVERGED and not method.jacobian_fresh:
             method.jacobian_known = 0
             continue
@@ -144,8 +144,23 @@ def _residuals(system, run, method, t, h):
 
 
 @part
-def _iterate(system, run, method, address, t, h):
-    """Newton's method from the prediction in Z; a failure leaves the step to try next in ``run.h``."""
+def _staggered(system, run, method, address, t, h):
+    """All unknowns together, or the leading ones and then the others, which are their sensitivities."""
+    leading = run.n if method.some_powers else method.leading
+    status = _iterate(system, run, method, address, t, h, 0, leading)
+    if status != CONVERGED or leading == run.n:
+        return status
+    rate, rate_factor, iterations = method.rate, method.rate_factor, method.iterations
+    method.rate_factor = _UNKNOWN
+    status = _iterate(system, run, method, address, t, h, leading, run.n)
+    method.rate, method.rate_factor = rate, rate_factor
+    method.iterations = max(iterations, method.iterations)
+    return status
+
+
+@part
+def _iterate(system, run, method, address, t, h, first, last):
+    """Newton's method for part of the unknowns from Z; a failure leaves the step to try next in ``run.h``."""
     n, s = run.n, stages_of(method)
     z, r = float_rows(method.z, MOST_STAGES, n), float_rows(method.r, MOST_STAGES, n)
     weights, others = floats(method.weights, n), floats(method.others, n)
@@ -159,7 +174,7 @@ def _iterate(system, run, method, address, t, h):
     known = _UNKNOWN if method.some_powers else method.rate_factor
     method.rate_factor = max(known, np.finfo(np.float64).eps) ** 0.8
     method.rate = 0.0
-    before, ratio, stalls, rest = 0.0, 0.0, 0, np.inf
+    before, ratio, stalls, rest, previous = 0.0, 0.0, 0, np.inf, 0.0
     for m in range(1, most + 1):
         status = _residuals(system, run, method, t, h)
         if status != 0:
@@ -175,13 +190,13 @@ def _iterate(system, run, method, address, t, h):
                 total += part
                 rest += part_of_others
             else:
-                total += wrms(r[i], weights) ** 2
+                total += wrms(r[i, first:last], weights[first:last]) ** 2
         size, rest = np.sqrt(total / s), np.sqrt(rest / s)
         if not size + rest < np.inf:
             return _diverged(run, method, h, 0.5)
         if m > 1:
-            last, ratio = ratio, size / before
-            method.rate = ratio if m == 2 or last >= _SLOWEST else np.sqrt(ratio * last)
+            previous, ratio = ratio, size / before
+            method.rate = ratio if m == 2 or previous >= _SLOWEST else np.sqrt(ratio * previous)
             stalls = stalls + 1 if ratio > _STALLED else 0
             if run.fixed and before < _STALLED_BELOW:
                 if stalls >= _STALLS:
@@ -201,7 +216,7 @@ def _iterate(system, run, method, address, t, h):
                     return _diverged(run, method, h, 0.8 * slow ** (-1.0 / (4 + most - 1 - m)))
         before = max(size, np.finfo(np.float64).tiny)
         for i in range(s):
-            for j in range(n):
+            for j in range(first, last):
                 z[i, j] -= r[i, j]
         method.iterations = m
         plateau = rest >= 0.5 * rest_before and size <= _PLATEAU * noise  # round-off

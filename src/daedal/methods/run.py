@@ -160,11 +160,17 @@ class Run:
             task.progress.update(self._time())
         return self._outcome(task, Ending.INTERRUPTED if interrupted else Ending(reason), exception)
 
+    @property
+    def switching(self) -> Switching | None:
+        """The record of the switching functions of the last task."""
+        return self._switching
+
     def image(self, task: Task) -> list[np.ndarray]:
         """Begin a task, and return all memory that it has been written to: what a run starts with."""
-        if self._begin(task) is not None:
-            raise ValueError("runs with switching functions have more memory than this")
-        return [self.record.data.view(np.int64), self._vectors, self._counters, *[memory for memory, _ in self._memory]]
+        switching = self._begin(task)
+        further = [] if switching is None else switching.image()
+        own = [memory for memory, _ in self._memory]
+        return [self.record.data.view(np.int64), self._vectors, self._counters, *own, *further]
 
     def adopt(self, equations: Equations) -> None:
         """Integrate from now on the same equations with other parameters."""

@@ -50,7 +50,7 @@ class Tableau:
         for i, row in enumerate(self.a):
             a[i, : len(row)] = row
         inner = np.array([self.inner(1.0 - k / self.degree) for k in range(1, self.degree)])
-        vectors = {"b": self.b, "c": self.c, "e": self.e, "e3": np.zeros(s) if self.e3 is None else self.e3}
+        vectors = {"c": self.c, "e": self.e, "e3": np.zeros(s) if self.e3 is None else self.e3}
         rows = {"a": np.ascontiguousarray(a[:s, :s]), "a_dense": np.ascontiguousarray(a[s:]), "inner": inner}
         return rows | {name: np.array(values) for name, values in vectors.items()}
 

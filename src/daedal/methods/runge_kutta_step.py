@@ -3,8 +3,8 @@ r"""Explicit Runge-Kutta steps in compiled code, for y' = f(t, y).
     k_i = f(t + c_i h, y + h sum_{j<i} a_ij k_j),    y_1 = y + h sum_i b_i k_i,    error = h || sum_i e_i k_i ||
 
 A tableau is data: one kernel runs them all. Every step leaves the polynomial through its values at equidistant points,
-in the Newton form that all methods share. Stages that only this polynomial needs are computed where something lies
-inside of the step; elsewhere the polynomial is that of Hermite.
+in the Newton form that all methods share. It is that of the method, with the stages that it may need, where something
+lies inside of the step; elsewhere that of Hermite.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import announce, part, pointer
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, rate
+from daedal.kernels.vectors import copy
 from daedal.methods.one_step import (
     ATTEMPT,
     HOPELESS,
@@ -44,7 +45,6 @@ TABLEAU = np.dtype(
         ("stiff_limit", FLOAT),  # of |h lambda|
         ("a", ADDRESS),
         ("a_dense", ADDRESS),
-        ("b", ADDRESS),
         ("c", ADDRESS),
         ("e", ADDRESS),
         ("e3", ADDRESS),  # of the second error estimate
@@ -73,7 +73,7 @@ def _attempt(system, tableau, run, h):
     n, s = run.n, tableau.stages
     k = float_rows(tableau.k, s + tableau.dense_stages, n)
     start, y, stage = differences(run)[0], floats(run.y, n), floats(run.slope, n)
-    a, b, c, e = float_rows(tableau.a, s, s), floats(tableau.b, s), floats(tableau.c, s), floats(tableau.e, s)
+    a, c, e = float_rows(tableau.a, s, s), floats(tableau.c, s), floats(tableau.e, s)
     if not run.slope_known:
         status = rate(system, run.t, start, k[0])
         if status != 0:
@@ -84,7 +84,7 @@ def _attempt(system, tableau, run, h):
         status = rate(system, run.t + c[i] * h, stage, k[i])
         if status != 0:
             return status
-    combine(b, s, k, start, h, 0, n, y)
+    copy(y, stage)  # the last stage is that at the end of the step
     if not run.fixed:
         size = _size_of_error(system, tableau, run, h, k, e)
         if tableau.two_errors and size > 0.0:
@@ -134,7 +134,7 @@ def _accept(system, tableau, run, t, h):
     n, s = run.n, tableau.stages
     count, nodes = s + tableau.dense_stages, tableau.degree
     k, y, yp = float_rows(tableau.k, count, n), floats(run.y, n), floats(run.yp, n)
-    changed, whole = False, tableau.dense_stages == 0 or _is_looked_into(run, t)
+    changed, whole = False, _is_looked_into(run, t)
     if whole and tableau.dense_stages > 0:
         status = _dense_stages(system, tableau, run, h, k)
         if status != 0:

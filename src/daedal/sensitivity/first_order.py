@@ -18,7 +18,7 @@ from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.first_order_choice import is_automatic
 from daedal.drive.request import Request, Settings, Wanted
 from daedal.drive.traced import TracedPlan
-from daedal.errors import IntegrationError
+from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.initial.structure import partials_of
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
@@ -69,7 +69,7 @@ class FirstOrderSensitivity:
         self.settings, self._make_plan = settings, make_plan
         assert settings.sensitivities is not None
         self.wanted: Wanted = settings.sensitivities
-        self._bare = replace(settings, sensitivities=None)
+        self._bare = with_corrector(replace(settings, sensitivities=None), self.wanted)
         if settings.fixed_step is not None and settings.formulation == "auto":
             self._bare = replace(self._bare, formulation="none")
         self.primal = make_plan(self.problem, self._bare)
@@ -204,7 +204,7 @@ class FirstOrderSensitivity:
     def stretch(self, request: Request, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray) -> Solution:
         """The solution with its sensitivities from a consistent start, over an interval in which nothing jumps."""
         t0, initial = request.span[0], request.initial
-        settings = self._tolerances(request.settings, y0)
+        settings = self._tolerances(with_corrector(request.settings, self.wanted), y0)
         problem = self.numbered(self.variational.problem)
         s, sp = consistent_sensitivities(self, problem, t0, y0, yp0, s0)
         slopes: np.ndarray | None = np.concatenate([yp0, sp.ravel()])
@@ -317,6 +317,19 @@ class FirstOrderSensitivity:
         if not self.variational.is_exact:
             notes.append("Sensitivities were computed with difference quotients, since functions could not be traced.")
         return notes
+
+
+def with_corrector(settings: Settings, wanted: Wanted) -> Settings:
+    """Settings whose method finds sensitivities in the way that is wanted, as a step of DASSL or Radau can."""
+    if wanted.corrector in ("auto", "simultaneous"):
+        return settings
+    automatic = isinstance(settings.method, str) and settings.method == "auto"
+    method = named_method("dassl" if automatic else settings.method, settings.options)
+    if not method.takes_copies:
+        raise InvalidProblemError(
+            f"sensitivity_method='{wanted.corrector}' is for 'dassl' and 'radau', not for {type(method).__name__}"
+        )
+    return replace(settings, method=replace(method, corrector=wanted.corrector), options={})
 
 
 def bare_solver(settings: Settings) -> Any:

@@ -24,6 +24,7 @@ from daedal.mechanics.start import Start
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, MechanicalSystem
 from daedal.sensitivity.events import timed_events, warn_of_switches
+from daedal.sensitivity.first_order import with_corrector
 from daedal.sensitivity.mechanical_result import MechanicalSensitivities
 from daedal.sensitivity.motion import VariationalMotion
 from daedal.sensitivity.parameters import Column, columns_of, given_starts, scales, with_floats
@@ -168,7 +169,7 @@ class MechanismSensitivity:
     ):
         assert settings.sensitivities is not None
         self.problem, self.wanted = with_floats(problem), settings.sensitivities
-        bare = replace(settings, sensitivities=None)
+        bare = with_corrector(replace(settings, sensitivities=None), self.wanted)
         self.primal = make_plan(self.problem, bare)
         self.columns = columns_of(self.wanted, self.problem) if columns is None else columns
         self.starts = np.zeros((len(self.columns), problem.n))

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from daedal.problems import MechanicalSystem, SemiExplicitDAE
-from daedal.symbolic import Untraceable, trace
+from daedal.problems import MechanicalSystem
+from daedal.symbolic import Untraceable
 from daedal.symbolic.cuda import c_function
 from daedal.symbolic.derivative import Row, jacobian
 from daedal.symbolic.dynamics import WORST_PIVOT
@@ -24,6 +24,7 @@ from daedal.symbolic.machine import BAD_PIVOT, RAISES
 from daedal.tracing.linearly_implicit import WORST_REST, LinearlyImplicit
 from daedal.tracing.parameters import NAME
 from daedal.tracing.straight_line import MOST_OPERATIONS, StraightLine
+from daedal.tracing.switching_functions import code_of, switching_nodes
 from daedal.tracing.tracer import TracedProblem, Tracer
 
 WORST_SINGLE = 1e-4
@@ -81,7 +82,7 @@ def problem_in_c(traced: TracedProblem, tableau: Any = None, *, single: bool = F
         If there is no such code; the reason says why.
     """
     problem = traced.problem
-    code = _code_of(problem)
+    code = code_of(problem)
     if isinstance(problem, MechanicalSystem):
         if code is None:
             raise Untraceable(_reason(traced, "has no straight-line code for its accelerations"), "")
@@ -111,20 +112,10 @@ def switching_functions_in_c(traced: TracedProblem, functions: Sequence[tuple[An
         and how many arguments each of them takes.
     """
     problem = traced.problem
-    code = _code_of(problem)
-    tracer = code.tracer
-    names = ("q", "v") if isinstance(problem, MechanicalSystem) else tuple(tracer.sizes)[:2]
+    tracer = code_of(problem).tracer
     with tracer.lock:
         state = _state(tracer, problem)
-        nodes: list[int] = []
-        sizes = []
-        raises = tracer.graph.false
-        for function, count in functions:
-            symbols = [tracer.symbols(name) for name in names[: min(count, 3) - 1]]
-            made = tracer.trace(function, symbols, None) if count == 4 else trace(function, [tracer.t, *symbols], None)
-            nodes += made.nodes
-            sizes.append(len(made.nodes))
-            raises = tracer.graph.either(raises, made.raises)
+        nodes, sizes, raises = switching_nodes(tracer, problem, functions)
         other = tracer.foreign(nodes, [name for name in tracer.sizes if name not in ("yp", "xp")])
         if other is not None:
             raise Untraceable("depends on y'", "")
@@ -134,19 +125,11 @@ def switching_functions_in_c(traced: TracedProblem, functions: Sequence[tuple[An
     return text, sizes
 
 
-def _code_of(problem: Any) -> Any:
-    """Straight-line code of a mechanism, or what linearly implicit methods need; None where there is none."""
-    if isinstance(problem, MechanicalSystem):
-        return problem.straight_line
-    stated = problem.implicit() if isinstance(problem, SemiExplicitDAE) else problem
-    return getattr(stated, "linearly_implicit", None)
-
-
 def _state(tracer: Tracer, problem: Any) -> list[int]:
     """The nodes of the state."""
     if isinstance(problem, MechanicalSystem):
         return [node for name in (("q", "v", "r") if problem.n_r else ("q", "v")) for node in tracer.nodes(name)]
-    return _code_of(problem).unknowns[0]
+    return code_of(problem).unknowns[0]
 
 
 def _guarded(make, *arguments) -> ProblemInC:

@@ -190,7 +190,7 @@ class Geometry:
     def drawing(self) -> Drawing:
         """Points, rods, pins, anchors and guides as a drawing."""
         points: dict[str, Any] = {body.name: body.place() for body in self.bodies}
-        rods = [(self.bodies[i].name, self.bodies[j].name) for i, j in self.rods]
+        rods: list[tuple[str, ...]] = [(self.bodies[i].name, self.bodies[j].name) for i, j in self.rods]
         for k, place in self.anchors:
             rods.append((_fixed(points, place), self.bodies[k].name))
         corners: dict[int, list[str]] = {}
@@ -272,16 +272,18 @@ def _links(rows: np.ndarray, q: np.ndarray) -> list[tuple[tuple[int, ...], np.nd
         carried[k] = None if lone else others[0]
     branches = []
     for root in [k for k in used if k not in carried.values()]:
-        branch, angles, k = [], (), root
-        while k is not None and len(branch) < len(used):
-            child = carried[k]
-            link, angles = turned[k] - (0.0 if child is None else turned[child]), (*angles, k)
+        branch: list[tuple[tuple[int, ...], np.ndarray]] = []
+        angles: tuple[int, ...] = ()
+        outer: int | None = root
+        while outer is not None and len(branch) < len(used):
+            child = carried[outer]
+            link, angles = turned[outer] - (0.0 if child is None else turned[child]), (*angles, outer)
             c, s = np.cos(q[list(angles)].sum(axis=0)), np.sin(q[list(angles)].sum(axis=0))
             local = np.array([c * link[0] + s * link[1], -s * link[0] + c * link[1]])
             if not _constant(local):
                 return None
             branch.append((angles, local[:, 0]))
-            k = child
+            outer = child
         branches.append(branch)
     if not branches:
         return None

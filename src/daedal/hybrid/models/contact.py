@@ -36,6 +36,10 @@ class Contact:
         That of static friction, at least `mu`; by default `mu`.
     speed : float or callable, or a pair
         w, the velocity of what the contact slides on (a belt): a number or ``speed(t)``, one for each tangent.
+    normal : float or callable, optional
+        Instead of `gap`: the known force, a number or ``normal(t, q, v)``, that presses the surfaces of a brake, a
+        clutch or a joint on each other. The contact is always closed; friction sticks up to ``mu_static * normal`` and
+        slips with ``mu * normal``.
 
     Examples
     --------
@@ -47,7 +51,7 @@ class Contact:
     ('floor', True)
     """
 
-    gap: Callable[..., Any]
+    gap: Callable[..., Any] | None = None
     restitution: float = 0.0
     gradient: Callable[..., Any] | None = None
     name: str | None = None
@@ -55,9 +59,13 @@ class Contact:
     mu: float = 0.0
     mu_static: float | None = None
     speed: Any = 0.0
+    normal: Any = None
 
     def __post_init__(self):
-        check_callable(self.gap, "gap")
+        if self.normal is None:
+            check_callable(self.gap, "gap")
+        else:
+            self._check_pressed()
         if self.gradient is not None:
             check_callable(self.gradient, "gradient")
         if self.name is not None and (not isinstance(self.name, str) or not self.name):
@@ -83,6 +91,25 @@ class Contact:
         object.__setattr__(self, "mu_static", static)
         object.__setattr__(self, "tangent", tuple(tangents) if static > 0.0 else ())
         object.__setattr__(self, "speed", checked)
+
+    def _check_pressed(self):
+        """A contact with a known normal force has friction and no gap."""
+        what = f"contact '{self.name}'" if self.name else "a contact"
+        if self.gap is not None or self.gradient is not None:
+            raise InvalidProblemError(f"{what} has normal, a known force, so it is always closed: leave gap out")
+        if not callable(self.normal) and not check_finite(self.normal, f"normal of {what}") > 0.0:
+            raise InvalidProblemError(f"normal of {what} must be a positive force, got {self.normal!r}")
+        if not self.mu and not self.mu_static:
+            raise InvalidProblemError(f"{what} has normal, but no friction. Remedy: mu=... and tangent=...")
+
+    @property
+    def is_pressed(self) -> bool:
+        """Whether it is always closed, with a known normal force."""
+        return self.normal is not None
+
+    def pressure(self, t, q, v) -> Any:
+        """The known normal force."""
+        return abs(self.normal(t, q, v)) if callable(self.normal) else self.normal
 
     @property
     def is_rough(self) -> bool:

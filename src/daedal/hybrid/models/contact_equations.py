@@ -130,10 +130,11 @@ class Slip:
     row: int
     side: int
     creep: float  # the speed below which a slip in space has no direction
+    normal: Callable[..., Any] | None = None  # the normal force, if it is known
 
     def force(self, lam, t, q, v, *p):
         """Friction: mu lam s, as the pressure is -lam; s is the direction of the slip."""
-        pressure = self.mu * lam[self.row]
+        pressure = self.mu * lam[self.row] if self.normal is None else -self.mu * self.normal(t, q, v)
         if len(self.tangents) == 1:
             return self.side * pressure * np.asarray(self.tangents[0].direction(t, q, *p))
         u = [tangent.rate(t, q, v, *p) for tangent in self.tangents]
@@ -154,6 +155,11 @@ def sliding(system: MechanicalSystem, slips: Sequence[Slip]) -> MechanicalSystem
             found = found + slip.force(lam, t, q, v, *p)
         return found
 
+    def force_by_known_pressures(t, q, v, *p):
+        return force(t, q, v, None, *p)
+
+    if all(slip.normal is not None for slip in slips):
+        return system.replaced(force=force_by_known_pressures)
     return system.replaced(force=force, force_uses_multipliers=True)
 
 

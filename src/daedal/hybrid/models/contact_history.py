@@ -108,7 +108,9 @@ class Readings:
         rules = watch.rules
         terms = watch.system.terms(t, q, v)
         self.gap[:, k] = terms.gap
-        forces = rules.forces(terms, v, states) if any(state != OPEN for state in states) else None
+        forces = (
+            rules.forces(terms, watch.system.extended(v), states) if any(state != OPEN for state in states) else None
+        )
         for i, state in enumerate(states):
             own = rules.tangents(i)
             self.slip[i][: own.size, k] = terms.slip[own]

@@ -43,7 +43,8 @@ class ContactModes(Mapping[str, Mode]):
 
     def states(self, name: str) -> States:
         """What each contact does in a mode."""
-        found = (OPEN,) * len(self._contacts) if name == FREE else self._read(name, 0)
+        free = name == FREE and name == self.first
+        found = (OPEN,) * len(self._contacts) if free else self._read(name, 0)
         if found is None:
             raise KeyError(name)
         return found
@@ -73,18 +74,32 @@ class ContactModes(Mapping[str, Mode]):
 
     def _equations(self, states: States) -> MechanicalSystem:
         system, contacts = self._system, self._contacts
-        chosen = [i for i, state in enumerate(states) if state != OPEN]
-        tangents = {i: tangents_of(contacts[i], system.params) for i in chosen}
-        held = [tangent for i in chosen if states[i] == STICK for tangent in tangents[i]]
+        touching = [i for i, state in enumerate(states) if state != OPEN]
+        chosen = [i for i in touching if not contacts[i].is_pressed]  # their gaps are constraints
+        rows = {i: system.n_constraints + k for k, i in enumerate(chosen)}
+        tangents = {i: tangents_of(contacts[i], system.params) for i in touching}
+        held = [tangent for i in touching if states[i] == STICK for tangent in tangents[i]]
         moving = [
-            Slip(tuple(tangents[i]), contacts[i].mu, system.n_constraints + k, SIDES.get(states[i], 0), self._creep)
-            for k, i in enumerate(chosen)
+            Slip(
+                tuple(tangents[i]),
+                contacts[i].mu,
+                rows.get(i, -1),
+                SIDES.get(states[i], 0),
+                self._creep,
+                contacts[i].pressure if contacts[i].is_pressed else None,
+            )
+            for i in touching
             if slips(states[i]) and contacts[i].mu > 0.0
         ]
         return sliding(sticking(closed(system, chosen, contacts), held), moving)
 
+    @property
+    def first(self) -> str:
+        """The mode in which all contacts are open that can be; those that cannot stick."""
+        return self.name(tuple(choices[0] for choices in self._choices))
+
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and (name == FREE or self._read(name, 0) is not None)
+        return isinstance(name, str) and ((name == FREE == self.first) or self._read(name, 0) is not None)
 
     def __iter__(self) -> Iterator[str]:
         return (self.name(states) for states in itertools.product(*self._choices))
@@ -100,6 +115,8 @@ class ContactModes(Mapping[str, Mode]):
 
 
 def _choices(contact: Contact) -> tuple[str, ...]:
+    if contact.is_pressed:
+        return (STICK, SLIP_PLUS, SLIP_MINUS) if len(contact.tangent) == 1 else (STICK, SLIP)
     if not contact.is_rough:
         return OPEN, CLOSED
     return (OPEN, STICK, SLIP_PLUS, SLIP_MINUS) if len(contact.tangent) == 1 else (OPEN, STICK, SLIP)

@@ -52,6 +52,7 @@ class ContactRules:
         self.mu = np.array([contact.mu for contact in contacts])
         self.mu_static = np.array([float(contact.mu_static or 0.0) for contact in contacts])
         self.owner = np.array(owners(contacts), dtype=np.int64)
+        self.pressed = np.array([contact.is_pressed for contact in contacts])  # and so never open
 
     def tangents(self, i: int) -> np.ndarray:
         """The numbers of the tangents of a contact."""
@@ -133,7 +134,7 @@ class ContactRules:
                 return None
             normal, tangential = problem.accelerations(x)
             size = AT_REST * problem.size
-            stays = closed & (normal <= size)
+            stays = (closed & (normal <= size)) | self.pressed
             begins = {
                 int(i): _unit(tangential[self.tangents(i)])
                 for i in np.unique(self.owner[held])

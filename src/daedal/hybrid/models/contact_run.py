@@ -55,7 +55,7 @@ class ContactWatch:
                 found.append(
                     self._leading(mode, self._gap(i, any_closed), f"{contact.name} closes", self._collide(states, i))
                 )
-            else:
+            elif not contact.is_pressed:
                 guard = self._guard(states, "normal", i)
                 found.append(self._leading(mode, guard, f"{contact.name} opens", self._open(states, i)))
         for i, (contact, state) in enumerate(zip(self.contacts, states, strict=True)):
@@ -74,7 +74,8 @@ class ContactWatch:
         def once(t, q, v) -> Change:
             key, known = (t, q.tobytes(), v.tobytes()), last[0]
             if known[0] != key:
-                known = last[0] = key, follow(t, q, v)
+                states, after = follow(t, q, self.system.extended(v))
+                known = last[0] = key, (states, after[: q.size])
             return known[1]
 
         def target(t, q, v) -> str:
@@ -118,7 +119,7 @@ class ContactWatch:
         """The forces of a mode and what is left of them, at a point; asked for by several guards in turn."""
         terms = self._terms(t, q, v)
         if "normal" not in terms.found:
-            forces = self.rules.forces(terms, v, states)
+            forces = self.rules.forces(terms, self.system.extended(v), states)
             slack = _NO_FORCE * forces.size
             terms.found.update(
                 normal=_without_noise(forces.normal, slack),
@@ -265,6 +266,7 @@ class ContactWatch:
             return None
 
         def follow(t, q, v) -> Change:
+            v = self.system.extended(v)
             terms = self.system.terms(t, q, v)
             is_open = ~_closed(states)
             near = is_open & (terms.gap <= max(self.problem.touch, float(terms.gap[is_open].min())))
@@ -274,7 +276,8 @@ class ContactWatch:
             size = float(np.max(rate[near], initial=0.0))
             v = terms.held(v, resting)
             sliding = self.rules.moving(terms, v, resting, size)
-            return self.rules.states(resting, sliding), terms.held(v, resting, self._still(resting, sliding))
+            held = terms.held(v, resting, self._still(resting, sliding))
+            return self.rules.states(resting, sliding), held[: q.size]
 
         def target(t, q, v) -> str:
             return self.modes.name(follow(t, q, v)[0])
@@ -288,7 +291,7 @@ class ContactWatch:
 
     def at_start(self, t: float, q: np.ndarray, v: np.ndarray) -> States:
         """What the contacts do at the start of a run; those whose gaps are zero and close are hit at once."""
-        terms = self.system.terms(t, q, v)
+        terms, q, v = self.system.terms(t, q, v), self.system.extended(q), self.system.extended(v)
         length = float(np.max(np.abs(q), initial=0.0)) or 1.0
         scale = np.maximum(np.abs(terms.N) @ np.abs(q), length * np.linalg.norm(terms.N, axis=1))
         deep = np.flatnonzero(terms.gap < -_PENETRATES * scale)

@@ -19,6 +19,9 @@ _NO_SIZE = 1e-6  # positions that small beside the velocities have no size
 _OUTGROWN = 1e4  # coordinates so many times larger need other increments of differences
 _DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by differences are not exact
 
+Pressed = dict[int, tuple[float, int]]
+"""By contact: its known normal force, and the number of its first tangent."""
+
 
 class Terms:
     """Mass, force, constraints and contacts at a point, and how the system answers to impulses.
@@ -33,7 +36,9 @@ class Terms:
         The second derivatives of the gaps are N a + bias, those of the slips T a + slip_bias.
     """
 
-    def __init__(self, values: dict[str, np.ndarray], v: np.ndarray, n_g: int, count: int, tangents: int):
+    def __init__(
+        self, values: dict[str, np.ndarray], v: np.ndarray, n_g: int, count: int, tangents: int, pressed: Pressed
+    ):
         jacobian, level, bias = values["jacobian"], values["level"], values["bias"]
         total = jacobian.shape[0]
         contact, tangent = slice(n_g, n_g + count), slice(total - tangents, total)
@@ -44,6 +49,29 @@ class Terms:
         self.K, self.defect, self.constraint_bias = jacobian[other], level[1, other], bias[other]
         self._v = v
         self.found: dict[str, Any] = {}  # what was computed from it
+        if pressed:
+            self._press(pressed)
+
+    def _press(self, pressed: Pressed):
+        """Add a coordinate for each contact with a known normal force: a block that the force presses on a floor.
+
+        Its gap is zero, the force of the floor is the known one, and no impact of others reaches it: Coulomb's law
+        holds for all contacts alike. Its mass is that of the slip, so that accelerations have one size.
+        """
+        n, k, count = self.mass.shape[0], len(pressed), len(pressed) + self.N.shape[0]
+        masses = np.eye(n + k)
+        masses[:n, :n] = self.mass
+        N, gap, rate, bias = np.zeros((count, n + k)), np.zeros(count), np.zeros(count), np.zeros(count)
+        open_or_not = [i for i in range(count) if i not in pressed]
+        N[open_or_not, :n], gap[open_or_not] = self.N, self.gap
+        rate[open_or_not], bias[open_or_not] = self.rate, self.bias
+        for j, (i, (_, tangent)) in enumerate(pressed.items()):
+            e = self.T[tangent]
+            masses[n + j, n + j] = float(e @ self.mass @ e) / float(e @ e) ** 2
+            N[i, n + j] = 1.0
+        self.mass, self.N, self.gap, self.rate, self.bias = masses, N, gap, rate, bias
+        self.force = np.append(self.force, [-force for force, _ in pressed.values()])
+        self.T, self.K = (np.hstack([part, np.zeros((part.shape[0], k))]) for part in (self.T, self.K))
 
     @cached_property
     def _own(self) -> tuple[np.ndarray, np.ndarray]:
@@ -122,20 +150,33 @@ class ContactSystem:
     def __init__(self, system: MechanicalSystem, contacts: Sequence[Contact], whole: Any = None):
         self.system, self.contacts = system, contacts
         self.owner = owners(contacts)
+        self._pressed = [i for i, contact in enumerate(contacts) if contact.is_pressed]
         self.whole = whole_system(system, contacts) if whole is None else whole
         self._assembly: Assembly | None = None
         self._size = 0.0
 
     def terms(self, t: float, q: np.ndarray, v: np.ndarray) -> Terms:
-        """What the equations say at a point."""
-        return Terms(self._evaluated(t, q, v), v, self.system.n_constraints, len(self.contacts), len(self.owner))
+        """What the equations say at a point; `v` may have entries for contacts that are pressed on each other."""
+        n, count = q.size, len(self.contacts) - len(self._pressed)
+        pressed = {i: (float(self.contacts[i].pressure(t, q, v[:n])), self.owner.index(i)) for i in self._pressed}
+        values = self._evaluated(t, q, v[:n])
+        return Terms(values, self.extended(v[:n]), self.system.n_constraints, count, len(self.owner), pressed)
+
+    def extended(self, v: np.ndarray) -> np.ndarray:
+        """Positions or velocities with zeros for the contacts with a known normal force, as :class:`Terms` has them."""
+        missing = self.system.n_q + len(self._pressed) - v.size
+        return np.append(v, np.zeros(missing)) if missing else v
 
     def gaps(self, t: float, q: np.ndarray) -> np.ndarray:
         """The gaps alone."""
         from daedal.mechanics.constrained import POSITION
 
-        n_g = self.system.n_constraints
-        return self._evaluated(t, q, np.zeros_like(q), POSITION)["level"][0, n_g : n_g + len(self.contacts)]
+        n_g, found = self.system.n_constraints, np.zeros(len(self.contacts))
+        gaps = [i for i in range(found.size) if i not in self._pressed]
+        if gaps:
+            level = self._evaluated(t, q, np.zeros_like(q), POSITION)["level"]
+            found[gaps] = level[0, n_g : n_g + len(gaps)]
+        return found
 
     def _evaluated(self, t: float, q: np.ndarray, v: np.ndarray, what: int = 255) -> dict[str, np.ndarray]:
         size = float(np.max(np.abs(q), initial=0.0))
@@ -154,7 +195,7 @@ def owners(contacts: Sequence[Contact]) -> tuple[int, ...]:
 
 def whole_system(system: MechanicalSystem, contacts: Sequence[Contact]) -> MechanicalSystem:
     """The system with all gaps and slips as constraints, with exact derivatives if its functions can be traced."""
-    everything = closed(system, range(len(contacts)), contacts)
+    everything = closed(system, [i for i, contact in enumerate(contacts) if not contact.is_pressed], contacts)
     tangents = [tangent for contact in contacts for tangent in tangents_of(contact, system.params)]
     everything = sticking(everything, tangents)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -157,9 +157,11 @@ class Impact:
         return check_vector(q, self.system.n_q, "q"), check_vector(v, self.system.n_q, "v")
 
     def _result(self, t: float, q: np.ndarray, v: np.ndarray) -> ImpactResult:
-        terms = ContactSystem(self.system, self.contacts, self._whole).terms(t, q, v)
+        system = ContactSystem(self.system, self.contacts, self._whole)
+        terms = system.terms(t, q, v)
         part = terms.gap <= max(self.touch, float(terms.gap.min()))
-        return self.rules.velocities(terms, v, part)
+        found = self.rules.velocities(terms, system.extended(v), part)
+        return replace(found, velocities=found.velocities[: v.size])
 
 
 @dataclass(frozen=True)

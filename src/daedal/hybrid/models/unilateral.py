@@ -195,12 +195,12 @@ class UnilateralProblem(HybridProblem):
     @property
     def functions(self):
         """How the functions of the mode without contact are evaluated by default; those of others like them."""
-        return {FREE: self.modes[FREE].problem.functions}
+        return {self.modes.first: self.modes[self.modes.first].problem.functions}
 
     @property
     def mode_names(self) -> tuple[str, ...]:
         """The mode without contact; the others are made when a run reaches them."""
-        return (FREE,)
+        return (self.modes.first,)
 
     def watch(self) -> ContactWatch:
         """What looks after the contacts in a run, or at a point."""
@@ -224,6 +224,7 @@ class UnilateralProblem(HybridProblem):
             replace(
                 contact,
                 gap=compiled_function(contact.gap),
+                normal=compiled_function(contact.normal) if callable(contact.normal) else contact.normal,
                 gradient=None if contact.gradient is None else compiled_function(contact.gradient),
             )
             for contact in self.contacts

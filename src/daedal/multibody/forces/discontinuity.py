@@ -162,8 +162,10 @@ class JointFriction(Discontinuity):
 
     Notes
     -----
-    The modes "slip+", "slip-" and "stick" are those of :class:`daedal.Friction`, which knows one place with friction.
-    For friction at several joints there is :class:`SmoothFriction`.
+    Of one joint with friction the modes are "slip+", "slip-" and "stick", those of :class:`daedal.Friction`. Several of
+    them, or some beside contacts, are :class:`daedal.Contact` objects with a known normal force: the modes are called
+    "brake sticks + floor slips-" and so on, and ``sol.contact("brake")`` has the friction; they take `torque` and
+    `static` alone.
 
     Examples
     --------

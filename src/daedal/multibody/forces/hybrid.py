@@ -19,18 +19,12 @@ from daedal.multibody.motion import Loads, Motion
 
 
 def problem_of(model: Any, system: Any, law: str, rest_speed: float) -> daedal.HybridProblem:
-    """The hybrid problem of a model with contacts, or with friction at one joint."""
-    rough = [part for part in model.discontinuities if isinstance(part, JointFriction)]
-    if not rough:
-        contacts = [_contact(system, part) for part in model.discontinuities]
-        return daedal.unilateral(system, contacts, law=law, rest_speed=rest_speed)
-    if len(model.discontinuities) > 1:
-        names = ", ".join(repr(part) for part in model.discontinuities)
-        raise InvalidProblemError(
-            f"the model has {names}; friction at a joint that sticks can be combined neither with contacts nor with "
-            "friction at other joints. Remedy: SmoothFriction for joints, which any model may have"
-        )
-    return _rough_joint(_with_derivatives(system), rough[0])
+    """The hybrid problem of a model with contacts and friction at joints."""
+    parts = model.discontinuities
+    if len(parts) == 1 and isinstance(parts[0], JointFriction):
+        return _rough_joint(_with_derivatives(system), parts[0])
+    contacts = [_brake(system, part) if isinstance(part, JointFriction) else _contact(system, part) for part in parts]
+    return daedal.unilateral(system, contacts, law=law, rest_speed=rest_speed)
 
 
 def _with_derivatives(system):
@@ -56,6 +50,19 @@ def _contact(system, part: Contact) -> daedal.Contact:
         mu=part.friction,
         mu_static=part.static,
     )
+
+
+def _brake(system, part: JointFriction) -> daedal.Contact:
+    """Friction at a joint beside other friction or contacts: surfaces that a known force presses on each other."""
+    if part.torque is None or part.stribeck is not None:
+        what = "a coefficient" if part.torque is None else "stribeck"
+        raise InvalidProblemError(
+            f"{part!r}: beside contacts or friction at other joints the level must be a torque or force that does not "
+            f"depend on the speed, not {what}. Remedy: torque=... and static=... alone, or SmoothFriction"
+        )
+    static = None if part.static is None else part.static / part.torque
+    along = _along(system.layout, part.slide)
+    return daedal.Contact(tangent=along, mu=1.0, mu_static=static, normal=part.torque, name=part.name)
 
 
 def _along(layout, load):

@@ -1,0 +1,73 @@
+"""Members that are mechanisms: starts that are consistent to round-off, results on the constraints.
+
+See :mod:`daedal.ensembles.batch_kernel`.
+"""
+
+import numpy as np
+
+from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_PROJECTED, NOT_READY, final_of, start_of, states_of
+from daedal.formulations.monitor import MONITOR, begin_watch_of
+from daedal.kernels.compilation import part, pointer
+from daedal.kernels.records import ADDRESS, INTEGER, floats, record_at
+from daedal.kernels.vectors import copy
+from daedal.mechanics.constrained import CONSTRAINED, load_start
+from daedal.mechanics.manifold import PROJECTOR, project_point
+from daedal.mechanics.readiness import is_ready
+from daedal.methods.run_record import RUN
+
+MECHANISMS = np.dtype(
+    [
+        ("system", ADDRESS),
+        ("monitor", ADDRESS),  # or 0
+        ("projector", ADDRESS),
+        ("expected", INTEGER),  # what `is_ready` must say
+    ]
+)
+
+
+@pointer(MEMBER)
+def begin_mechanism(address, k):
+    """y = (q, v, r) and its derivative; a start that is not what it should be is handed back."""
+    batch = record_at(address, BATCH)
+    own = record_at(batch.own, MECHANISMS)
+    c, y = record_at(own.system, CONSTRAINED), start_of(batch, k)
+    z, r, nothing = y[: 2 * c.nx], y[2 * c.nx :], np.zeros(0)
+    if is_ready(own.system, batch.t0, z, r) != own.expected:
+        return NOT_READY
+    _write(record_at(batch.run, RUN), c, y)
+    multipliers = floats(c.multipliers, c.n_c).copy()
+    if own.monitor != 0:
+        begin_watch_of(record_at(own.monitor, MONITOR), c, batch.t0, z, r, nothing, multipliers)
+    else:
+        load_start(c, z, r, nothing, multipliers)
+    return 0
+
+
+@part
+def _write(run, c, start):
+    nx = c.nx
+    slope = floats(run.yp, run.n)
+    copy(floats(run.y, run.n), start)
+    copy(slope, start[nx : 2 * nx])
+    copy(slope[nx:], floats(c.acceleration, nx))
+    copy(slope[2 * nx :], floats(c.rate, c.n_r))
+
+
+@pointer(MEMBER)
+def finish_mechanism(address, k):
+    """Project all that is kept of a member."""
+    batch = record_at(address, BATCH)
+    own = record_at(batch.own, MECHANISMS)
+    c = record_at(own.system, CONSTRAINED)
+    if c.n_c == 0:
+        return 0
+    p, states, times = record_at(own.projector, PROJECTOR), states_of(batch, k), floats(batch.times, batch.n_times)
+    end, final = floats(batch.ends, batch.count)[k], final_of(batch, k)
+    for i in range(batch.place):
+        if project_point(p, c, times[i], states[i]) != 0:
+            return NOT_PROJECTED
+    if batch.place > 0 and times[batch.place - 1] == end:
+        copy(final, states[batch.place - 1])
+    elif project_point(p, c, end, final) != 0:
+        return NOT_PROJECTED
+    return 0
