@@ -56,7 +56,8 @@ class MechanismStarts:
         if w0 is not None:
             check_vector(w0, system.n_w, "w0")
         self._compare(t, q, v, consistent=not correct)
-        ready, z, key = None, np.concatenate([q, v]), ()
+        ready, z = None, np.concatenate([q, v])
+        key: tuple = ()
         if getattr(system.straight_line, "is_recursive", False) and v0 is not None:
             assembly = self.pool.take(system, self._find(request, z, known))
             start = recursive_start(system, t, z, r)
@@ -65,7 +66,7 @@ class MechanismStarts:
                 return assembly, start.towards(request.sign), []
             self.pool.give_back(assembly)
         if system.contact is None and v0 is not None and not system.n_w and not system.force_uses_multipliers:
-            key = *span, z.tobytes()
+            key = (*span, z.tobytes())
             ready = self._ready(request, t, z, r, known, key)
         if ready is not None:
             self._compare(t, q, v, consistent=True)
