@@ -322,7 +322,7 @@ def _vectors(layout: Layout, **given) -> list[np.ndarray]:
     for name, values in given.items():
         size, what = (layout.n_q, "coordinates") if name == "q" else (layout.n_v, "velocities of joints")
         try:
-            vector = np.require(values, np.float64, "CW")
+            vector = np.require(values, np.float64, ["C", "W"])
         except (TypeError, ValueError) as error:
             raise InvalidProblemError(f"{name} must be an array of {size} numbers, got {values!r}") from error
         if vector.shape != (size,):
