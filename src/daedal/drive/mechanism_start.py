@@ -14,7 +14,7 @@ from daedal.kernels.functions import CodedFunction
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.pool import Pool
 from daedal.mechanics.probes import SOME_TIMES, asks_for_time, check_point
-from daedal.mechanics.recursive_start import recursive_start
+from daedal.mechanics.recursive_start import recursive_start, starts_recursively
 from daedal.mechanics.setting import Setting, plain_setting, setting_at
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
@@ -57,8 +57,8 @@ class MechanismStarts:
             check_vector(w0, system.n_w, "w0")
         self._compare(t, q, v, consistent=not correct)
         ready, z = None, np.concatenate([q, v])
-        key: tuple = ()
-        if getattr(system.straight_line, "is_recursive", False) and v0 is not None:
+        key: tuple[Any, ...] = ()
+        if v0 is not None and starts_recursively(system):
             assembly = self.pool.take(system, self._find(request, z, known))
             start = recursive_start(system, t, z, r)
             if start is not None:
@@ -66,7 +66,7 @@ class MechanismStarts:
                 return assembly, start.towards(request.sign), []
             self.pool.give_back(assembly)
         if system.contact is None and v0 is not None and not system.n_w and not system.force_uses_multipliers:
-            key = (*span, z.tobytes())
+            key = *span, z.tobytes()
             ready = self._ready(request, t, z, r, known, key)
         if ready is not None:
             self._compare(t, q, v, consistent=True)

@@ -16,6 +16,15 @@ _CONSISTENT = 1e-13
 _INDEPENDENT = 1e-3  # part of a unit row that the others do not explain
 
 
+def starts_recursively(system: Any) -> bool:
+    """Whether there is such code, and it is that of all the functions and constraints of the system."""
+    code = system.straight_line
+    if not getattr(code, "is_recursive", False) or not code.belongs_to(system):
+        return False
+    others = system.n_velocity_constraints or system.n_w or system.n_s or system.force_uses_multipliers
+    return not others
+
+
 def recursive_start(system: Any, t: float, z: np.ndarray, r: np.ndarray) -> Start | None:
     """The start at z = (q, v) and r if it is consistent to round-off and clearly regular, else None."""
     q, v = np.split(z, 2)
