@@ -20,6 +20,7 @@ from daedal.mechanics.assembly import Assembly
 from daedal.symbolic.evaluate import evaluate
 from daedal.tracing.parameters import NAME
 from daedal.tracing.problem import traced_problem
+from library_models import default_model
 from symbolic_tools import EXTENDED
 
 STEP = mpmath.mpf(10) ** -14  # of differences with 60 digits
@@ -93,7 +94,7 @@ LARGE = {"bicycle"}  # its second derivatives are more than is put into one func
 
 def mechanisms():
     for name in library.names():
-        problem = library.get(name).problem
+        problem = default_model(name).problem
         if isinstance(problem, daedal.MechanicalSystem) and problem.n_q <= 20 and not problem.n_s:
             if not hasattr(problem.mass, "tocsr") and name not in LARGE:
                 yield name

@@ -13,11 +13,12 @@ import pytest
 import daedal
 from daedal import DASSL, library
 from daedal.formulations import GGL, Baumgarte, Index1, Index3
+from library_models import default_model
 
 MECHANISMS = [
     name
     for name in library.names()
-    if isinstance(problem := library.get(name).problem, daedal.MechanicalSystem) and problem.n_lambda > 0
+    if isinstance(problem := default_model(name).problem, daedal.MechanicalSystem) and problem.n_lambda > 0
 ]
 TOLERANCES = (1e-4, 1e-6, 1e-8)
 LONG = {"bicycle", "rod_pendulum"}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import daedal
 from daedal.analysis import local_index, partials, pencil_index
 from daedal.analysis.index import is_clearly_index_1
+from library_models import default_model
 
 
 def kronecker(rng, finite, blocks, *, scale=0.0, noise=0.0, time=1.0):
@@ -221,7 +222,7 @@ def test_partials_are_nan_where_the_residual_is():
 SMALL_MODELS = [
     name
     for name in daedal.library.names()
-    if isinstance(problem := daedal.library.get(name).problem, (daedal.ImplicitDAE, daedal.SemiExplicitDAE))
+    if isinstance(problem := default_model(name).problem, (daedal.ImplicitDAE, daedal.SemiExplicitDAE))
     and problem.n <= 100
 ]
 

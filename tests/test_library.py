@@ -21,16 +21,13 @@ from scipy.sparse.linalg import spsolve
 
 import daedal
 from daedal import library
+from library_models import names_of_problems
 from testset import TESTSET
 
 DEGREE = math.pi / 180.0
 
 # The mechanical ones have tests of their own, in test_library_mechanics.py.
-FIRST_ORDER = [
-    name
-    for name in library.names()
-    if isinstance(library.get(name).problem, (daedal.ImplicitDAE, daedal.SemiExplicitDAE))
-]
+FIRST_ORDER = names_of_problems(daedal.ImplicitDAE, daedal.SemiExplicitDAE)
 
 LARGE = ("capacitor_loops", "flame", "food_web", "gas_network", "heat2d", "inductor_cutsets", "lc_ladder")
 LARGE += ("medical_akzo_nobel",)

@@ -11,12 +11,9 @@ import daedal
 from daedal import library
 from daedal.multibody import Distance, Free, ground
 from daedal.multibody import Model as Machine
+from library_models import names_of
 
-MACHINES = [
-    name
-    for name in library.names()
-    if "machine" in (model := library.get(name)).extra and isinstance(model.problem, daedal.MechanicalSystem)
-]
+MACHINES = names_of(lambda model: "machine" in model.extra and isinstance(model.problem, daedal.MechanicalSystem))
 every_machine = pytest.mark.parametrize("name", MACHINES)
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import daedal
 from daedal.mechanics.assembly import Assembly
 from daedal.tracing.problem import traced_problem
+from library_models import default_model
 
 METHODS = ("dopri5", "phem56", "hem4", "hem5", "hedop5")
 
@@ -17,7 +18,7 @@ METHODS = ("dopri5", "phem56", "hem4", "hem5", "hedop5")
 def mechanisms():
     """Models of the library with straight-line code."""
     for name in daedal.library.names():
-        problem = daedal.library.get(name).problem
+        problem = default_model(name).problem
         if isinstance(problem, daedal.MechanicalSystem) and problem.n_q < 50 and not hasattr(problem.mass, "tocsr"):
             yield name
 

@@ -19,6 +19,7 @@ import daedal
 from daedal import library
 from daedal.tracing.parameters import ParameterLayout
 from daedal.tracing.problem import traced_problem
+from library_models import default_model
 
 START = ([1.0, 0.0], [0.0, 0.0])
 
@@ -45,7 +46,7 @@ def both(problem, span, initial, choice="auto", **options):
 BY_RADAU = {"ring_modulator", "water_tubes", "wheelset"}  # where DASSL and Radau differ by more than that at first
 ONLY_TRACED = {  # refused, or solved after their index has been lowered, which takes a trace
     name
-    for name, model in ((name, library.get(name)) for name in library.names())
+    for name, model in ((name, default_model(name)) for name in library.names())
     if isinstance(model.problem, daedal.ImplicitDAE) and (model.index is None or model.index >= 3)
     if "fixed_step" not in model.options
 }

@@ -120,10 +120,13 @@ def fetch(callback, t, state, n_arguments, n_result):
 
 @part
 def load_state(c, z, r):
-    """Write z and r to ``c.state``; w and lam stay as they are, as a guess."""
+    """Write z and r, which may be columns of matrices, to ``c.state``; w and lam stay as they are, as a guess."""
     n = c.m * c.nx
-    copy(floats(c.state, n), floats(data_of(z), min(n, z.size)))
-    copy(floats(c.state + 8 * n, c.n_r), floats(data_of(r), min(c.n_r, r.size)))
+    state = floats(c.state, n + c.n_r)
+    for i in range(min(n, z.size)):
+        state[i] = z[i]
+    for i in range(min(c.n_r, r.size)):
+        state[n + i] = r[i]
 
 
 @part

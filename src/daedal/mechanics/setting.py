@@ -19,6 +19,7 @@ from daedal.problems import MechanicalSystem
 
 DERIVATIVES = ("constraint_jacobian", "constraint_t", "acceleration_bias")
 _NOTHING = 1e-13  # part of a coordinate's size that may be a rounding error
+_BESIDE = 1e-2  # part of a coordinate's size by which increments are looked for beside its zero
 _SAME = 1e-5  # relative disagreement of the complex step and differences that is taken for rounding errors
 
 
@@ -112,7 +113,8 @@ def setting_at(
     record = assembly.record
     # Where the coordinates change, velocity constraints only show it if something moves.
     lengths = lengths_of(system, q, typical_size)
-    near = np.where(np.abs(q) > _NOTHING * lengths, q, 0.0)  # of a rounding error nothing follows about increments
+    # At zero, or at a rounding error, terms of constraints vanish, beside which their own rounding errors are judged.
+    near = np.where(np.abs(q) > _NOTHING * lengths, q, _BESIDE * lengths) if hasattr(system, "typical_sizes") else q
     z = np.concatenate([near, np.where(np.arange(q.size) % 2, 0.7, 1.0) * lengths])
     status = find_increments(record.data, float(t), z)
     _forget_errors(assembly)
