@@ -82,8 +82,8 @@ MUTATIONS = {
     ),
     "friction: its sign": Mutation(
         "hybrid/models/friction_modes.py",
-        "        return f - sigma * mu(max(slip, 0.0)) * pressure * e",
-        "        return f + sigma * mu(max(slip, 0.0)) * pressure * e",
+        "        return f - sigma * strength * e",
+        "        return f + sigma * strength * e",
         ("multibody/7.10",),
     ),
     "impact: the stiffness of unloading": Mutation(

@@ -235,11 +235,14 @@ def test_members_that_failed_are_not_drawn():
 
 
 def test_warnings_point_at_the_line_of_the_user():
-    wrong = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1, jacobian=lambda t, y, yp, cj: [[5.0 + cj]])
+    wrong, other = (
+        daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1, jacobian=lambda t, y, yp, cj: [[5.0 + cj]])
+        for _ in range(2)
+    )  # a derivative is compared once for a problem
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         daedal.solve(wrong, (0.0, 1.0), [1.0])
-        daedal.prepare(wrong).solve((0.0, 1.0), [1.0])
+        daedal.prepare(other).solve((0.0, 1.0), [1.0])
         daedal.solve_ivp(lambda t, y: [-y[0]], (0.0, 1.0), [1.0], rtol=0.0)
     assert len(caught) == 3 and {warning.filename for warning in caught} == {__file__}
 

@@ -156,7 +156,7 @@ def _coefficients(method: Any) -> tuple[np.ndarray, np.ndarray]:
         arrays = tableau.floats()
         return arrays["a"], arrays["b"]
     if hasattr(tableau, "arrays"):
-        return tableau.arrays["a"], tableau.arrays["b"]
+        return tableau.arrays["a"], np.array(tableau.b)
     try:
         a, b = (np.asarray(part, dtype=float) for part in tableau)
     except (TypeError, ValueError):

@@ -119,21 +119,25 @@ def slip_system(system: MechanicalSystem, law: FrictionLaw, sigma: int, rho: int
     def slip(t, v, e):
         return max(sigma * ((e * v).sum() - speed(t)), 0.0)
 
+    @through
+    def opposed(f, strength, e):
+        return f - sigma * strength * e
+
     def with_normal(t, q, v):
         e = np.asarray(direction(t, q))
-        return np.asarray(force(t, q, v)) - sigma * mu(slip(t, v, e)) * abs(normal(t, q, v)) * e
+        return opposed(np.asarray(force(t, q, v)), mu(slip(t, v, e)) * abs(normal(t, q, v)), e)
 
     def with_normal_and_params(t, q, v, p):
         e = np.asarray(direction(t, q, p))
-        return np.asarray(force(t, q, v, p)) - sigma * mu(slip(t, v, e), p) * abs(normal(t, q, v, p)) * e
+        return opposed(np.asarray(force(t, q, v, p)), mu(slip(t, v, e), p) * abs(normal(t, q, v, p)), e)
 
     def with_multiplier(t, q, v, lam):
         e = np.asarray(direction(t, q))
-        return np.asarray(force(t, q, v)) - sigma * mu(slip(t, v, e)) * (rho * lam[k]) * e
+        return opposed(np.asarray(force(t, q, v)), mu(slip(t, v, e)) * (rho * lam[k]), e)
 
     def with_multiplier_and_params(t, q, v, lam, p):
         e = np.asarray(direction(t, q, p))
-        return np.asarray(force(t, q, v, p)) - sigma * mu(slip(t, v, e), p) * (rho * lam[k]) * e
+        return opposed(np.asarray(force(t, q, v, p)), mu(slip(t, v, e), p) * (rho * lam[k]), e)
 
     plain = system.params is None
     if k is None:
