@@ -48,7 +48,8 @@ def traced_problem(
 
 def _traced(problem: Any, linear_solver: Any, always: bool, follow: int) -> TracedProblem | None:
     if isinstance(problem, MechanicalSystem):
-        if mechanical.is_ready(problem) and not always:
+        is_recursive = getattr(problem.straight_line, "is_recursive", False)  # machine code that no trace replaces
+        if mechanical.is_ready(problem) and (is_recursive or not always):
             return None
         _check_dense(problem)
         return mechanical.traced_system(problem, always=always, follow=follow)
