@@ -1,9 +1,8 @@
 """Which parameter of a crane matters: Sobol's and Morris' sensitivity indices of the swing of its load, with SALib.
 
-A trolley carries a load on a rope and is braked. Sobol's indices say which part of the variance of the largest swing
-comes from each parameter alone (first order) and with all others (total). Morris' elementary effects rank parameters
-with a tenth of the runs: the mean of their size, mu*, says how strong an effect is, their spread sigma how much it
-depends on the other parameters.
+Sobol's indices say which part of the variance of the largest swing comes from each parameter alone (first order) and
+with all others (total). Morris' elementary effects rank parameters with a tenth of the runs: the mean of their size,
+mu*, says how strong an effect is, their spread sigma how much it depends on the other parameters.
 """
 
 import matplotlib.pyplot as plt
@@ -17,58 +16,43 @@ import daedal
 
 NAMES = ["load", "length", "brake", "gravity"]
 BOUNDS = [[0.5, 2.0], [0.8, 1.2], [0.5, 3.0], [9.7, 9.9]]
-TIMES = np.linspace(0.0, 4.0, 161)
-
-
-def mass(t, q, p):  # trolley x, load (X, Y)
-    return np.diag([1.0, p["load"], p["load"]])
-
-
-def force(t, q, v, p):
-    return np.array([-p["brake"] * v[0], 0.0, -p["load"] * p["gravity"]])
-
-
-def rope(t, q, p):
-    return np.array([0.5 * ((q[1] - q[0]) ** 2 + q[2] ** 2 - p["length"] ** 2)])
-
-
-middle = {name: sum(bounds) / 2 for name, bounds in zip(NAMES, BOUNDS)}
-crane = daedal.MechanicalSystem(mass, force, rope, n_q=3, n_constraints=1, names=["x", "X", "Y"], params=middle)
 problem = {"num_vars": len(NAMES), "names": NAMES, "bounds": BOUNDS}
+crane = daedal.MechanicalSystem(  # a trolley x with a brake, and its load (X, Y) on a rope
+    mass=lambda t, q, p: np.diag([1.0, p["load"], p["load"]]),
+    force=lambda t, q, v, p: np.array([-p["brake"] * v[0], 0.0, -p["load"] * p["gravity"]]),
+    constraint=lambda t, q, p: np.array([0.5 * ((q[1] - q[0]) ** 2 + q[2] ** 2 - p["length"] ** 2)]),
+    n_q=3,
+    n_constraints=1,
+    names=["x", "X", "Y"],
+    params=dict(zip(NAMES, np.mean(BOUNDS, axis=1))),
+)
 
 
 def largest_swings(points):
-    """The largest swing of each run."""
+    """The largest swing of each run; at first both move, then the trolley is braked and the load swings."""
     params = dict(zip(NAMES, points.T))
     q0 = np.column_stack([np.zeros(len(points)), np.zeros(len(points)), -params["length"]])
-    start = q0, [1.0, 1.0, 0.0]  # both move; the trolley is braked, the load swings
-    ensemble = daedal.solve_many(crane, (0.0, 4.0), start, params=params, t_eval=TIMES, rtol=1e-6)
+    times = np.linspace(0.0, 4.0, 161)
+    ensemble = daedal.solve_many(crane, (0.0, 4.0), (q0, [1.0, 1.0, 0.0]), params=params, t_eval=times, rtol=1e-6)
     print(ensemble)
     return np.max(np.abs(ensemble["X"] - ensemble["x"]), axis=1)
 
 
 points = design.sample(problem, 512, calc_second_order=False, seed=0)
-swing = largest_swings(points)
-indices = sobol.analyze(problem, swing, calc_second_order=False, seed=0)
-for name, first, total in zip(NAMES, indices["S1"], indices["ST"]):
-    print(f"{name:8} first order {first:6.3f}   total {total:6.3f}")
-
+indices = sobol.analyze(problem, largest_swings(points), calc_second_order=False, seed=0)
 paths = trajectories.sample(problem, 60, seed=0)
 effects = morris.analyze(problem, paths, largest_swings(paths), seed=0)
-for name, strength, spread in zip(NAMES, effects["mu_star"], effects["sigma"]):
-    print(f"{name:8} mu* {strength:6.3f}   sigma {spread:6.3f}")
 
-figure, (left, middle_axes, right) = plt.subplots(1, 3, figsize=(12, 3.4))
-places = np.arange(len(NAMES))
-left.bar(places - 0.18, indices["S1"], 0.36, yerr=indices["S1_conf"], label="first order")
-left.bar(places + 0.18, indices["ST"], 0.36, yerr=indices["ST_conf"], label="total")
-left.set(xticks=places, xticklabels=NAMES, ylabel="Sobol index", title="What the largest swing depends on")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4))
+for k, (name, first, total) in enumerate(zip(NAMES, indices["S1"], indices["ST"])):
+    strength, spread = effects["mu_star"][k], effects["sigma"][k]
+    print(f"{name:8} first order {first:6.3f}   total {total:6.3f}   mu* {strength:6.3f}   sigma {spread:6.3f}")
+    right.annotate(name, (strength, spread), xytext=(4, 4), textcoords="offset points")
+left.bar(np.arange(4) - 0.18, indices["S1"], 0.36, yerr=indices["S1_conf"], label="first order")
+left.bar(np.arange(4) + 0.18, indices["ST"], 0.36, yerr=indices["ST_conf"], label="total")
+left.set(xticks=range(4), xticklabels=NAMES, ylabel="Sobol index", title="What the largest swing depends on")
 left.legend()
-middle_axes.scatter(effects["mu_star"], effects["sigma"])
-for name, strength, spread in zip(NAMES, effects["mu_star"], effects["sigma"]):
-    middle_axes.annotate(name, (strength, spread), xytext=(4, 4), textcoords="offset points")
-middle_axes.set(xlabel="mu*", ylabel="sigma", title="Elementary effects of Morris")
-middle_axes.margins(0.2)
-right.scatter(points[:, NAMES.index("brake")], swing, s=3, c=points[:, NAMES.index("load")])
-right.set(xlabel="brake", ylabel="largest swing", title="Each run a point; colour: load")
+right.scatter(effects["mu_star"], effects["sigma"])
+right.set(xlabel="mu*", ylabel="sigma", title="Elementary effects of Morris")
+right.margins(0.2)
 show_or_save(figure, "sobol_indices")

@@ -583,11 +583,12 @@ def test_sweeps_of_the_library_on_the_command_line(tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         main([*arguments, "--save", str(file), "--workers", "1"])
     assert ended.value.code == 0
-    with np.load(file) as stored:
-        assert_array_equal(stored["parameter:gravity"], np.linspace(1.0, 9.0, 5))
-        model = daedal.library.planar_pendulum(gravity=5.0, mass=2.0)
-        sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, t_eval=[1.0], **model.options)
-        assert_array_equal(stored["final"][2], sol.y[:, -1])
+    stored = daedal.load(file)
+    assert_array_equal(stored.parameters()["gravity"], np.linspace(1.0, 9.0, 5))
+    model = daedal.library.planar_pendulum(gravity=5.0, mass=2.0)
+    sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, t_eval=[1.0], **model.options)
+    with np.load(file) as arrays:
+        assert_array_equal(arrays["final"][2], sol.y[:, -1])
     assert "5 finished" in capsys.readouterr().out
     for wrong in (["--set", "gravity=5"], ["--set", "gravity=1:2:x"], ["--set", "gravity=1:2:0"]):
         with pytest.raises(SystemExit) as ended:

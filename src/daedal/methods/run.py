@@ -346,7 +346,7 @@ class Run:
         ]
 
     def _last_step(self) -> DenseOutput | None:
-        """The polynomial of the last step alone, for those who look back at it where none is stored."""
+        """The polynomial of the last step alone, for the owner of a run who stopped it and looks back."""
         degree, t = int(self.record["degree"]), self._time()
         if not degree or not int(self.record["steps"]):
             return None
@@ -387,7 +387,7 @@ class Run:
             yp=yp,
             history=history,
             dense=dense,
-            last_step=dense if task.dense else self._last_step(),
+            last_step=dense if task.dense or reason is not Ending.HOOK_STOPPED else self._last_step(),
             events=[event for i in sorted(self._events) for event in self._events[i]],
             interrupted=reason is Ending.INTERRUPTED,
             failure=self._failure(task, reason) if reason < 0 and exception is None else None,

@@ -116,7 +116,7 @@ class Outcome:
     signal: int  # with which the hook has stopped the run
     counts: np.ndarray  # the counters of the SYSTEM record
     exception: BaseException | None = None
-    last_step: DenseOutput | None = None  # dense output whose last step is that of the run
+    last_step: DenseOutput | None = None  # dense output whose last step is that of the run, where its owner stopped it
 
     def statistics(self, seconds: float = 0.0) -> Statistics:
         """The counters of the run."""
