@@ -90,6 +90,7 @@ def test_examples_give_the_same_traced_and_untraced(path, twin, monkeypatch):
 
 
 UNTRACED = {"large-mechanisms.md", "radau.md", "rosenbrock.md", "any-index.md", "index-reduction.md", "fields.md"}
+UNTRACED |= {"trajectory-control.md"}
 """Pages with sparse matrices, tolerances that differences do not reach, an index that only a trace can reduce, or a
 flame that DASSL, chosen without a trace, lets start late: its error is 0.3 at rtol=1e-6, that of Radau 2e-4."""
 
