@@ -96,7 +96,7 @@ def test_orders_are_those_of_the_method(method):
 
 def test_functions_that_are_not_traced():
     run = {"method": "phem56", "sensitivities": ["a", "r"], "compile": "never"}
-    with pytest.raises(InvalidProblemError, match="PHEM56 need exact derivatives.*radau"):
+    with pytest.raises(InvalidProblemError, match=r"PHEM56 need exact derivatives.*radau"):
         daedal.solve(circle(), (0.0, 0.5), ([0.6, 0.8], None), **run)
     decay = daedal.ODE(lambda t, y, p: [-p["k"] * y[0]], 1, params={"k": 1.0})
     sol = daedal.solve(decay, (0.0, 1.0), [1.0], sensitivities=["k"], method="dopri5", compile="never", rtol=1e-8)
@@ -221,7 +221,7 @@ def test_units_of_length_do_not_matter(unit, mass):
 
 def test_a_mechanism_without_constraints_is_for_explicit_methods():
     free = daedal.MechanicalSystem(lambda t, q, p: [[1.0]], lambda t, q, v, p: [-p["g"]], n_q=1, params={"g": 9.81})
-    with pytest.raises(InvalidProblemError, match="HEM5 is for constraints.*dopri5"):
+    with pytest.raises(InvalidProblemError, match=r"HEM5 is for constraints.*dopri5"):
         daedal.solve(free, (0.0, 1.0), ([1.0], [0.0]), sensitivities=["g"], method="hem5")
 
 

@@ -55,8 +55,8 @@ def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray,
 def of_index_2(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
     r"""s and s' of y' = f(t, y, z), 0 = g(t, y), for half-explicit methods; None where the index is not 2.
 
-    s moves as little as possible to :math:`g_y s + g_p = 0`, which differentiated in time gives :math:`\sigma`, with the
-    matrix :math:`g_y f_z`. Nobody asks for :math:`\sigma'`, which is 0 here.
+    s moves as little as possible to :math:`g_y s + g_p = 0`, which differentiated in time gives :math:`\sigma`, with
+    the matrix :math:`g_y f_z`. Nobody asks for :math:`\sigma'`, which is 0 here.
     """
     n, n_y, m = y0.size, plan.problem.n_y, s0.shape[0]
     function: Any = plan.variational.problem.residual
