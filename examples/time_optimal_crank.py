@@ -22,12 +22,14 @@ def torque(tau, p):
     return sum(p["torque"][k] * np.maximum(0.0, 1.0 - np.abs((NODES - 1) * tau - k)) for k in range(NODES))
 
 
+def rod(tau, q, p):
+    return np.array([(q[1] - RADIUS * np.cos(q[0])) ** 2 + (RADIUS * np.sin(q[0])) ** 2 - ROD**2])
+
+
 crank = daedal.MechanicalSystem(  # in scaled time forces are multiplied by T^2
     mass=np.diag([INERTIA, SLIDER]),
     force=lambda tau, q, v, p: p["T"] ** 2 * np.array([torque(tau, p), 0.0]),
-    constraint=lambda tau, q, p: np.array(
-        [(q[1] - RADIUS * np.cos(q[0])) ** 2 + (RADIUS * np.sin(q[0])) ** 2 - ROD**2]
-    ),
+    constraint=rod,
     n_q=2,
     n_constraints=1,
     names=["angle", "slider"],
