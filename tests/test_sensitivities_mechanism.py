@@ -183,8 +183,8 @@ def test_first_order_states_and_velocity_constraints():
 
 
 def test_input():
-    with pytest.raises(InvalidProblemError, match="not by PHEM56"):
-        daedal.solve(pendulum(), (0.0, 1.0), start(), sensitivities=["m"], method="phem56")
+    with pytest.raises(InvalidProblemError, match="not by RATTLE"):
+        daedal.solve(pendulum(), (0.0, 1.0), start(), sensitivities=["m"], method="rattle")
     with pytest.raises(InvalidProblemError, match="did you mean 'L'"):
         daedal.solve(pendulum(), (0.0, 1.0), start(), sensitivities=["l"])
     sol = daedal.solve(pendulum(), (0.0, 1.0), start(), sensitivities=["m"])
