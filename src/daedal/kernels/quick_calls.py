@@ -173,7 +173,7 @@ class QuickCall:
     def _first_call(self, *arguments) -> Any:
         self._compiled.compile(self._arguments)
         [made] = self._compiled.overloads.values()
-        self.call = made.entry_point
+        self.call = made.entry_point  # type: ignore[attr-defined]
         return self.call(*arguments)
 
 
