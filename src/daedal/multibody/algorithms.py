@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.compilation import kernel
+from daedal.kernels.compilation import kernel, part
 from daedal.kernels.quick_calls import (
     OBJECT,
     allocate,
@@ -229,14 +229,21 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
     return Accelerations(*_accelerations(layout.packed.address, q, u, drive, loads.address))
 
 
+@part
+def _three_vectors(given, q, u, third):
+    """Addresses of the entries; zeros if one of them is to be converted first."""
+    numpy, n_v = given.numpy, given.n_v
+    data = vector_data(numpy, q, given.n_q), vector_data(numpy, u, n_v), vector_data(numpy, third, n_v)
+    return data if data[0] != 0 and data[1] != 0 and data[2] != 0 else (0, 0, 0)
+
+
 @quick_call(types.int64, OBJECT, OBJECT, OBJECT, types.int64)
 def _rnea(address, q, u, a, loads):
     given = record_at(address, PREPARED)
-    numpy, n, n_v = given.numpy, given.n, given.n_v
-    data = vector_data(numpy, q, given.n_q), vector_data(numpy, u, n_v), vector_data(numpy, a, n_v)
-    if data[0] == 0 or data[1] == 0 or data[2] == 0:
-        return new_reference(numpy.none)
-    result = new_vector(numpy, n_v)
+    n, n_v, data = given.n, given.n_v, _three_vectors(given, q, u, a)
+    if data[0] == 0:
+        return new_reference(given.numpy.none)
+    result = new_vector(given.numpy, n_v)
     if is_there(result):
         n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
         room = allocate(n_placed + n_moving + 12 * n)
@@ -274,11 +281,10 @@ def _crba(address, q):
 @quick_call(types.int64, OBJECT, OBJECT, OBJECT, types.int64)
 def _aba(address, q, u, tau, loads):
     given = record_at(address, PREPARED)
-    numpy, n, n_v = given.numpy, given.n, given.n_v
-    data = vector_data(numpy, q, given.n_q), vector_data(numpy, u, n_v), vector_data(numpy, tau, n_v)
-    if data[0] == 0 or data[1] == 0 or data[2] == 0:
-        return new_reference(numpy.none)
-    result = new_vector(numpy, n_v)
+    n, n_v, data = given.n, given.n_v, _three_vectors(given, q, u, tau)
+    if data[0] == 0:
+        return new_reference(given.numpy.none)
+    result = new_vector(given.numpy, n_v)
     if is_there(result):
         n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
         n_left = floats_for(n, n_v, ELIMINATION)
