@@ -144,6 +144,7 @@ class FirstOrderSensitivity:
         if kept.plan is None:
             problem = self.traced_problem() if self.explicit is None else self._traced_explicit(self.explicit)
             kept.plan = FirstOrderPlan(problem, replace(settings, formulation="none"), self._wishes())
+            _ = kept.plan.names  # of all unknowns, once for all runs
         plan = kept.plan.with_problem(self.numbered(kept.plan.problem))
         plan.rtol, plan.atol = check_tolerances(plan.problem.n, settings.rtol, settings.atol)
         plan.sharpest = float(np.min(plan.rtol))
