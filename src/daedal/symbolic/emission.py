@@ -4,11 +4,13 @@ All functions have the signature of callbacks (`kernels/callbacks.py`), ``int32 
 generation for one function takes more than linear time, so that long programs become several functions, which hand
 values on in the last part of the block. No instruction has a fast-math flag and no product and sum are contracted:
 results are those of the same operations in Python, with the functions of the C library.
+
+*Quick* code is for what no user's function says digit by digit, such as the solution of a linear system: sines and
+cosines are computed four at a time (`sines.py`), and may differ from those of the C library in the last digit.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +18,8 @@ import llvmlite.binding as llvm
 
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import ARITHMETIC, CONDITIONS, FUNCTIONS, TABLES
+from daedal.symbolic.sines import LANES, PAIR, definition
+from daedal.symbolic.sines import hexadecimal as _hex
 
 LONGEST, PIECE = 1000, 500
 """Instructions up to which a program is one function, and in each function of a longer one."""
@@ -98,6 +102,8 @@ def emit(
     results: Sequence[tuple[int, int]],
     statuses: Sequence[tuple[int, int]],
     end: int,
+    *,
+    quick: bool = False,
 ) -> Program:
     """Write the program that computes results from arguments.
 
@@ -115,8 +121,10 @@ def emit(
         The function returns the code of the first condition that holds, otherwise 0.
     end : int
         Where the block ends without workspace.
+    quick : bool
+        Whether sines and cosines may differ from those of the C library in the last digit.
     """
-    return _Writer(graph, time, places, results, statuses, end).program()
+    return _Writer(graph, time, places, results, statuses, end, quick).program()
 
 
 def depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
@@ -140,16 +148,35 @@ def depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
     return order
 
 
+def _plain_angles(graph: Graph, needed: Sequence[int]) -> list[int]:
+    """Operands of sines and cosines that are made of arithmetic alone, in order; all can be computed first."""
+    plain: set[int] = set()
+    for i in needed:
+        if not graph.operands[i] or graph.operations[i] in ARITHMETIC:
+            if all(k in plain for k in graph.operands[i]) and not graph.is_condition(i):
+                plain.add(i)
+    angles = dict.fromkeys(graph.operands[i][0] for i in needed if graph.operations[i] in ("sin", "cos"))
+    return [i for i in angles if i in plain]
+
+
 class _Writer:
-    def __init__(self, graph: Graph, time, places, results, statuses, end: int):
+    def __init__(self, graph: Graph, time, places, results, statuses, end: int, quick: bool):
         self.graph, self.time, self.places, self.statuses, self.end = graph, time, places, statuses, end
         self.targets: dict[int, list[int]] = {}
         for place, node in results:
             self.targets.setdefault(node, []).append(place)
-        needed = depth_first(graph, [*(condition for condition, _ in statuses), *sorted(self.targets)])
+        outputs = [*(condition for condition, _ in statuses), *sorted(self.targets)]
+        needed = depth_first(graph, outputs)
+        self.angles: list[list[int]] = []
+        if quick and len(needed) <= LONGEST:
+            found = _plain_angles(graph, needed)
+            self.angles = [found[k : k + LANES] for k in range(0, len(found), LANES) if len(found) > k + 1]
+            needed = depth_first(graph, [*(i for four in self.angles for i in four), *outputs])
         self.order = [i for i in needed if graph.operands[i]]
         self.pieces = self._cut(needed)
         self.n_pieces = len(self.pieces)
+        if self.n_pieces > 1:
+            self.angles = []
         self.piece_of = {i: k for k, piece in enumerate(self.pieces) for i, _ in piece if graph.operands[i]}
         self.declared: dict[str, str] = {}
         self.tables: dict[tuple[float, ...], str] = {}
@@ -160,6 +187,9 @@ class _Writer:
         entry = pieces[-1] if self.n_pieces == 1 else self._entry()
         parts = [*pieces[: self.n_pieces if self.n_pieces > 1 else 0], entry]
         helpers = [text for name, text in (("locate", _LOCATE), ("pick", _PICK)) if name in self.declared]
+        if self.angles:
+            self.function("llvm.sin", 1), self.function("llvm.cos", 1)
+            helpers.append(definition())
         declarations = [text for text in self.declared.values() if text]
         return Program("\n".join([*self._table_lines(), *declarations, *helpers, *parts]), workspace, len(self.order))
 
@@ -268,6 +298,8 @@ class _Body:
         self.lines: list[str] = []
         self.values: dict[int, str] = {}
         self.fresh = 0
+        self.fours = {angle: four for four in writer.angles for angle in four}
+        self.pairs: dict[int, str] = {}
 
     def value(self, i: int) -> str:
         """The operand that stands for a node: a constant, a loaded argument, a result of this or an earlier piece."""
@@ -311,6 +343,8 @@ class _Body:
         operation = self.graph.operations[i]
         if operation in ARITHMETIC:
             return self._new(f"{ARITHMETIC[operation].code} double {', '.join(operands)}")
+        if operation in ("sin", "cos") and self.graph.operands[i][0] in self.fours:
+            return self._sine(self.graph.operands[i][0], operation == "cos")
         if operation == "where":
             return self._select(*operands)
         if operation in CONDITIONS:
@@ -326,6 +360,18 @@ class _Body:
             return self._extreme("oge" if operation == "maximum" else "ole", *operands)
         name = self.writer.function(FUNCTIONS[operation].code, len(operands))
         return self._new(f"call double @{name}({', '.join('double ' + x for x in operands)})")
+
+    def _sine(self, angle: int, is_cosine: bool) -> str:
+        """One of the sines and cosines of four angles, which are computed when the first of them is asked for."""
+        four, vector = self.fours[angle], f"<{LANES} x double>"
+        if four[0] not in self.pairs:
+            packed = "undef"
+            for k in range(LANES):
+                value = self.value(four[min(k, len(four) - 1)])
+                packed = self._new(f"insertelement {vector} {packed}, double {value}, i32 {k}")
+            self.pairs[four[0]] = self._new(f"call {PAIR} @sines({vector} {packed})")
+        found = self._new(f"extractvalue {PAIR} {self.pairs[four[0]]}, {int(is_cosine)}")
+        return self._new(f"extractelement {vector} {found}, i32 {four.index(angle)}")
 
     def _select(self, condition: str, a: str, b: str) -> str:
         return self._new(f"select i1 {condition}, double {a}, double {b}")
@@ -353,8 +399,3 @@ class _Body:
         for condition, code in reversed(statuses):
             status = self._new(f"select i1 {self.value(condition)}, i32 {code}, i32 {status}")
         self.lines.append(f"  ret i32 {status}")
-
-
-def _hex(value: float) -> str:
-    """A float as LLVM reads it exactly."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"

@@ -78,6 +78,7 @@ def compile_function(
     time: str = "t",
     *,
     skip_zeros: bool = False,
+    quick: bool = False,
 ) -> MachineFunction:
     """Machine code for results.
 
@@ -97,6 +98,8 @@ def compile_function(
         The name of the scalar argument that is handed over by value.
     skip_zeros : bool
         Whether results that vanish identically are not written: the block must hold zeros there.
+    quick : bool
+        Whether sines and cosines may differ from those of the C library in the last digit.
     """
     slices: dict[str, slice] = {}
     end = 0
@@ -114,7 +117,7 @@ def compile_function(
         if not (skip_zeros and graph.is_zero(node))
     ]
     told = [(condition, code) for condition, code in statuses if condition != graph.false]
-    program = emit(graph, graph.argument(time, 0), places, targets, told, end)
+    program = emit(graph, graph.argument(time, 0), places, targets, told, end, quick=quick)
     return MachineFunction(
         _loaded(program.text), program, {name: nodes.shape for name, nodes in arrays.items()}, slices, end
     )
