@@ -1,5 +1,7 @@
 """Runs a second of ensembles: ``python -m benchmarks.ensembles [--quick]``; it is part of `make bench`.
 
+``python -m benchmarks.ensembles --threads [2 4 ...]`` shows what threads gain, without what a start costs.
+
 One problem with many values of its parameters, on one thread, on two, and on processes; beside SciPy in a pool of as
 many processes, which gets mechanisms as ordinary differential equations, solved for the accelerations in NumPy, since
 it has nothing for constraints. Both run at the tolerances at which they reach about the same error; it is that of the
@@ -183,9 +185,32 @@ def rows(quick: bool = False) -> list[list[str]]:
     return found
 
 
+def rate_of_threads(case: Case, workers: int, each: int, repeats: int = 5) -> float:
+    """Runs a second on threads, `each` and twice as many members for each of them: the difference has no start."""
+    best = {
+        count: min(ensemble_of(case, count, case.rtol, "threads", workers).seconds for _ in range(repeats))
+        for count in (each * workers, 2 * each * workers)
+    }
+    (few, short), (many, long) = best.items()
+    return (many - few) / (long - short)
+
+
+def show_threads(workers: list[int], each: int = 2000) -> None:
+    """How many times as many runs a second threads give as one thread; the machine should have nothing else to do."""
+    for case in CASES:
+        if not case.builds:
+            ensemble_of(case, 2, case.rtol, "threads", 1)
+            one, *more = [rate_of_threads(case, count, each) for count in (1, *workers)]
+            gains = "".join(f"   {count} threads: {rate / one:.2f} times" for count, rate in zip(workers, more))
+            print(f"{case.name:>18}   1 thread: {one:.4g} runs/s{gains}", flush=True)
+
+
 def main() -> None:
     """Print the table."""
     limit_threads()
+    if "--threads" in sys.argv:
+        show_threads([int(word) for word in sys.argv[1:] if word.isdigit()] or [_WORKERS])
+        return
     for row in (HEADS, *rows("--quick" in sys.argv)):
         print("".join(f"{cell:>28}" for cell in row))
 
