@@ -4,6 +4,9 @@ All functions have the signature of callbacks (`kernels/callbacks.py`), ``int32 
 generation for one function takes more than linear time, so that long programs become several functions, which hand
 values on in the last part of the block. No instruction has a fast-math flag and no product and sum are contracted:
 results are those of the same operations in Python, with the functions of the C library.
+
+*Quick* code is for what no user's function says digit by digit, such as the solution of a linear system: sines and
+cosines are computed four at a time (`sines.py`), and may differ from those of the C library in the last digit.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from dataclasses import dataclass
 
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.instructions import ENTRY, POINTER, TYPED_POINTERS, Body, Declared, number_text
-from daedal.symbolic.operations import TABLES
+from daedal.symbolic.operations import ARITHMETIC, TABLES
+from daedal.symbolic.sines import LANES, PAIR, definition
 
 LONGEST, PIECE = 1000, 500
 """Instructions up to which a program is one function, and in each function of a longer one."""
@@ -47,6 +51,8 @@ def emit(
     results: Sequence[tuple[int, int]],
     statuses: Sequence[tuple[int, int]],
     end: int,
+    *,
+    quick: bool = False,
 ) -> Program:
     """Write the program that computes results from arguments.
 
@@ -64,8 +70,10 @@ def emit(
         The function returns the code of the first condition that holds, otherwise 0.
     end : int
         Where the block ends without workspace.
+    quick : bool
+        Whether sines and cosines may differ from those of the C library in the last digit.
     """
-    return _Writer(graph, time, places, results, statuses, end).program()
+    return _Writer(graph, time, places, results, statuses, end, quick).program()
 
 
 def depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
@@ -89,16 +97,35 @@ def depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
     return order
 
 
+def _plain_angles(graph: Graph, needed: Sequence[int]) -> list[int]:
+    """Operands of sines and cosines that are made of arithmetic alone, in order; all can be computed first."""
+    plain: set[int] = set()
+    for i in needed:
+        if not graph.operands[i] or graph.operations[i] in ARITHMETIC:
+            if all(k in plain for k in graph.operands[i]) and not graph.is_condition(i):
+                plain.add(i)
+    angles = dict.fromkeys(graph.operands[i][0] for i in needed if graph.operations[i] in ("sin", "cos"))
+    return [i for i in angles if i in plain]
+
+
 class _Writer:
-    def __init__(self, graph: Graph, time, places, results, statuses, end: int):
+    def __init__(self, graph: Graph, time, places, results, statuses, end: int, quick: bool):
         self.graph, self.time, self.places, self.statuses, self.end = graph, time, places, statuses, end
         self.targets: dict[int, list[int]] = {}
         for place, node in results:
             self.targets.setdefault(node, []).append(place)
-        needed = depth_first(graph, [*(condition for condition, _ in statuses), *sorted(self.targets)])
+        outputs = [*(condition for condition, _ in statuses), *sorted(self.targets)]
+        needed = depth_first(graph, outputs)
+        self.angles: list[list[int]] = []
+        if quick and len(needed) <= LONGEST:
+            found = _plain_angles(graph, needed)
+            self.angles = [found[k : k + LANES] for k in range(0, len(found), LANES) if len(found) > k + 1]
+            needed = depth_first(graph, [*(i for four in self.angles for i in four), *outputs])
         self.order = [i for i in needed if graph.operands[i]]
         self.pieces = self._cut(needed)
         self.n_pieces = len(self.pieces)
+        if self.n_pieces > 1:
+            self.angles = []
         self.piece_of = {i: k for k, piece in enumerate(self.pieces) for i, _ in piece if graph.operands[i]}
         self.declared = Declared()
         self.tables: dict[tuple[float, ...], str] = {}
@@ -108,6 +135,8 @@ class _Writer:
         pieces = [self._piece(k, slots) for k in range(self.n_pieces)]
         entry = pieces[-1] if self.n_pieces == 1 else self._entry()
         parts = [*pieces[: self.n_pieces if self.n_pieces > 1 else 0], entry]
+        if self.angles:
+            self.declared.define("sines", definition(), ("llvm.sin", "llvm.cos"))
         text = "\n".join([*self._table_lines(), *self.declared.lines(), *parts])
         return Program(text, workspace, len(self.order))
 
@@ -209,6 +238,8 @@ class _PieceBody(Body):
         super().__init__(writer.declared)
         self.writer, self.graph, self.slots = writer, writer.graph, slots
         self.values: dict[int, str] = {}
+        self.fours = {angle: four for four in writer.angles for angle in four}
+        self.pairs: dict[int, str] = {}
 
     def value(self, i: int) -> str:
         """The operand that stands for a node: a constant, a loaded argument, a result of this or an earlier piece."""
@@ -239,12 +270,27 @@ class _PieceBody(Body):
         operands = [self.value(k) for k in self.graph.operands[i]]
         if operation in TABLES:
             table = self.writer.table(self.graph.data[i]), str(len(self.graph.data[i]))
-        self.values[i] = self.instruction(operation, operands, table)
+        if operation in ("sin", "cos") and self.graph.operands[i][0] in self.fours:
+            self.values[i] = self._sine(self.graph.operands[i][0], operation == "cos")
+        else:
+            self.values[i] = self.instruction(operation, operands, table)
         if i in self.slots:
             value = self.values[i]
             if self.graph.is_condition(i):
                 value = self.new(f"select i1 {value}, double {number_text(1.0)}, double {number_text(0.0)}")
             self.store(value, self.slots[i])
+
+    def _sine(self, angle: int, is_cosine: bool) -> str:
+        """One of the sines and cosines of four angles, which are computed when the first of them is asked for."""
+        four, vector = self.fours[angle], f"<{LANES} x double>"
+        if four[0] not in self.pairs:
+            packed = "undef"
+            for k in range(LANES):
+                value = self.value(four[min(k, len(four) - 1)])
+                packed = self.new(f"insertelement {vector} {packed}, double {value}, i32 {k}")
+            self.pairs[four[0]] = self.new(f"call {PAIR} @sines({vector} {packed})")
+        found = self.new(f"extractvalue {PAIR} {self.pairs[four[0]]}, {int(is_cosine)}")
+        return self.new(f"extractelement {vector} {found}, i32 {four.index(angle)}")
 
     def finish(self, statuses: Sequence[tuple[int, int]]):
         status = "0"

@@ -80,7 +80,13 @@ class Declared:
 
     def search(self, operation: str):
         """A search in a table, ``locate`` or ``pick``."""
-        self._texts.setdefault(operation, {"locate": _LOCATE, "pick": _PICK}[operation])
+        self.define(operation, {"locate": _LOCATE, "pick": _PICK}[operation])
+
+    def define(self, name: str, text: str, used: tuple[str, ...] = ()):
+        """A function of the module itself, which makes use of these of one argument."""
+        for code in used:
+            self.function(code, 1)
+        self._texts.setdefault(name, text)
 
     def lines(self) -> list[str]:
         """Declarations, and what is defined behind them."""

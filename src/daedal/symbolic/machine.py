@@ -88,6 +88,7 @@ def compile_function(
     time: str = "t",
     *,
     skip_zeros: bool = False,
+    quick: bool = False,
 ) -> MachineFunction:
     """Machine code for results.
 
@@ -107,6 +108,8 @@ def compile_function(
         The name of the scalar argument that is handed over by value.
     skip_zeros : bool
         Whether results that vanish identically are not written: the block must hold zeros there.
+    quick : bool
+        Whether sines and cosines may differ from those of the C library in the last digit.
     """
     slices: dict[str, slice] = {}
     end = 0
@@ -129,7 +132,7 @@ def compile_function(
     if graph.count([node for _, node in targets]) > MOST_STRAIGHT:
         tables = roll(*stated)
         return MachineFunction(_Rolled(tables), tables, shapes, slices, end)
-    program = emit(*stated)
+    program = emit(*stated, quick=quick)
     return MachineFunction(_loaded(program.text), program, shapes, slices, end)
 
 

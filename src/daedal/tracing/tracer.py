@@ -264,6 +264,7 @@ class Tracer:
         statuses: Sequence[tuple[int, int]],
         *,
         skip_zeros: bool = False,
+        quick: bool = False,
     ):
         """Machine code for nodes, which returns the status of the first condition that holds."""
         written = np.count_nonzero(nodes != self.graph.zero) if skip_zeros else nodes.size
@@ -272,7 +273,8 @@ class Tracer:
         sizes = {name: self.sizes[name] for name in arguments}
         parameters = {} if self.layout is None else {NAME: self.layout.count}
         parameters = parameters if self.modal is None else self.modal.sizes
-        return compile_function(self.graph, sizes, {"result": nodes}, parameters, statuses, skip_zeros=skip_zeros)
+        options = {"skip_zeros": skip_zeros, "quick": quick}
+        return compile_function(self.graph, sizes, {"result": nodes}, parameters, statuses, **options)
 
     def _raises(self, of: Traced, nodes: np.ndarray, arguments: Sequence[str]) -> int:
         """When Python must be asked for a derivative: where the function is not finite, or, if that depends on other
