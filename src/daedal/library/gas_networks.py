@@ -254,7 +254,7 @@ def gas_network(stations: int = 12, index: int = 1) -> Model:
     ``model.extra["mass"](y)`` is the mass in the pipes: it differs from the first less the second by a constant, which
     Rosenbrock methods keep to rounding. Jumps of the demand and the outage are hidden switches, which a run follows.
     ``model.extra["network"]`` has nodes, pipes, machines and demands. Beyond 12 stations lines are divided more
-    finely, the characteristics of compressors become flatter, and runs take many more steps.
+    finely, and the characteristics of compressors become flatter; the number of steps stays the same.
 
     Examples
     --------

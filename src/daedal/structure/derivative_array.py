@@ -57,7 +57,6 @@ class DerivativeArray:
     >>> import daedal
     >>> from daedal.structure.derivative_array import DerivativeArray
     >>> from daedal.structure.equations import Equations
-from daedal.structure.equilibration import natural_units
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2)
     >>> array = DerivativeArray(Equations(problem), 1)
     >>> jet = [[1.0, 0.5], [0.5, 3.0], [0.0, 0.0]]
@@ -112,8 +111,8 @@ from daedal.structure.equilibration import natural_units
     def units(self, jacobian) -> tuple[np.ndarray, np.ndarray]:
         """Factors of rows and columns that measure unknowns, equations and time in units of the problem.
 
-        With t = T s and x_j = D_j y_j, x_j^(k) is measured in units of D_j T^(-k), and equation i differentiated r times
-        in T^(-r) / R_i. These are such that all coefficients of the equations are of one size
+        With t = T s and x_j = D_j y_j, x_j^(k) is measured in units of D_j T^(-k), and equation i differentiated r
+        times in T^(-r) / R_i. These are such that all coefficients of the equations are of one size
         (:func:`~daedal.structure.equilibration.natural_units`).
         """
         entries = sp.coo_array(jacobian)
@@ -129,6 +128,24 @@ from daedal.structure.equilibration import natural_units
             np.exp(equation[numbers] + time * levels),
             np.exp(np.tile(unknown, self.highest + 1) - time * order),
         )
+
+    def time_units(self, jacobian) -> tuple[np.ndarray, np.ndarray]:
+        """Factors of rows and columns that measure time in a unit of the problem.
+
+        With t = T s, x^(k) is measured in units of T^(-k) and equations differentiated r times in T^(-r). T is such
+        that the terms with x and x' of each equation are of one size, in the mean of logarithms. Unknowns keep
+        their units, in which changes are compared.
+        """
+        entries = sp.coo_array(jacobian)
+        (rows, columns), sizes = entries.coords, np.abs(entries.data)
+        levels = np.array([r for _, r in self.rows])
+        kept = (levels[rows] == 0) & (sizes > 0.0) & np.isfinite(sizes)
+        rows, orders, logs = rows[kept], self.order[columns[kept]], np.log(sizes[kept])
+        count = np.maximum(np.bincount(rows, minlength=len(levels)), 1)
+        spread = orders - (np.bincount(rows, orders, len(levels)) / count)[rows]
+        weight = float(spread @ spread)
+        unit = float(spread @ logs) / weight if weight > 0.0 else 0.0
+        return np.exp(unit * levels), np.exp(-unit * self.order)
 
     def words(self, row: int) -> str:
         """Which equation a row is: ``equation 2``, ``equation 2 differentiated twice``."""
