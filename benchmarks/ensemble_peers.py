@@ -26,6 +26,7 @@ from benchmarks.stick_slip import stick_slip_end
 WORKERS = 2
 STIFF = ("robertson",)
 STICK_SLIP = "stick_slip_block"
+BATCH = 256  # members of a call of diffrax
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Peer:
     label: ClassVar[str]
     package: ClassVar[str]
     words: ClassVar[tuple[str, str]]  # its method for mechanisms, and for stiff problems
+    least: ClassVar[int] = 64  # members of a call that is timed
 
     def __init__(self, setting: Setting):
         self.setting = setting
@@ -128,9 +130,10 @@ class Threaded(Peer):
 
 
 class Diffrax(Threaded):
-    """`vmap`: all members of a half in one loop, which ends when the last of them has."""
+    """`vmap`: members in batches of one size, compiled once; each is one loop, which ends when its last member has."""
 
     label, package, words = "diffrax, vmap", "diffrax", ("Dopri8", "Kvaerno5")
+    least = WORKERS * BATCH
 
     def __init__(self, setting: Setting):
         import diffrax
@@ -155,7 +158,9 @@ class Diffrax(Threaded):
         self.run = jax.jit(jax.vmap(run, (0, None, None)))
 
     def half(self, params: np.ndarray, rtol: float) -> np.ndarray:
-        return np.asarray(self.run(params, rtol, self.setting.atol(rtol)))
+        batches = np.resize(params, (-(-len(params) // BATCH), BATCH, params.shape[1]))
+        atol = self.setting.atol(rtol)
+        return np.concatenate([np.asarray(self.run(batch, rtol, atol)) for batch in batches])[: len(params)]
 
 
 class Numbalsoda(Threaded):

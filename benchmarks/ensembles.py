@@ -21,12 +21,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import inf, nan
 from multiprocessing import get_context
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 import daedal
 from benchmarks.ensemble_peers import PEERS, STICK_SLIP, WORKERS, Setting
+from benchmarks.results import keep
 from benchmarks.worker import limit_threads
 
 PLACES = ("1 thread", "2 threads", "2 processes", "Dask, 2 workers")
@@ -37,7 +38,7 @@ HEADS = (
     *(peer.label for peer in PEERS),
     "Daedal's best / best peer",
 )
-RTOLS = tuple(float(f"{x:.1e}") for x in 10.0 ** np.arange(-2.0, -11.1, -0.5))
+RTOLS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 _JUDGED = 16  # members whose error is looked at
 _MOST_MEMBERS = 200_000
 
@@ -91,6 +92,8 @@ CASES = (
 class Program(Protocol):
     """Daedal in one of its places, or a peer."""
 
+    least: ClassVar[int]
+
     def solve(self, params: np.ndarray, rtol: float) -> np.ndarray:
         """Final states (N, n) for parameters (N, m)."""
 
@@ -111,6 +114,7 @@ class Daedal:
     case: Case
     on: Any
     workers: int
+    least: ClassVar[int] = 64
 
     def solve(self, params: np.ndarray, rtol: float) -> np.ndarray:
         model, where = self.case.model, {"on": self.on, "workers": self.workers}
@@ -184,7 +188,7 @@ def seconds_at(at: float, rungs: Sequence[Rung]) -> float:
 def timed(case: Case, program: Program, rung: Rung, fill: float) -> None:
     """One more run; the first finds out how many members take `fill` seconds."""
     if not rung.members:
-        rung.members = 64
+        rung.members = program.least
         while (spent := _spent(program, case.rows(rung.members), rung.rtol)) < fill and rung.members < _MOST_MEMBERS:
             rung.members = min(int(min(max(1.3 * fill / spent, 2.0), 16.0) * rung.members), _MOST_MEMBERS)
     rung.seconds = min(rung.seconds, _spent(program, case.rows(rung.members), rung.rtol) / rung.members)
@@ -258,6 +262,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ensembles", description=__doc__)
     parser.add_argument("problems", nargs="*", help=f"of {', '.join(case.name for case in CASES)}; all by default")
     parser.add_argument("--quick", action="store_true", help="shorter calls, two rounds")
+    parser.add_argument("--save", action="store_true", help="keep the table for `python -m benchmarks.page`")
     options = parser.parse_args()
     limit_threads()
 
@@ -265,7 +270,9 @@ def main() -> None:
         print("".join(f"{cell:>28}" for cell in row), flush=True)
 
     say(HEADS)
-    rows(options.quick, options.problems, say)
+    found = rows(options.quick, options.problems, say)
+    if options.save:
+        keep(ensembles=found)
 
 
 if __name__ == "__main__":

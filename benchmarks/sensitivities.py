@@ -1,6 +1,6 @@
 """What sensitivities cost, beside IDAS, in CasADi and in sundials4py, at equal error; part of `make bench`.
 
-``python -m benchmarks.sensitivities [--quick]`` prints it. For each problem all parameters, at the end of the
+``python -m benchmarks.sensitivities [--quick] [--save]`` prints it. For each problem all parameters, at the end of the
 interval. Errors are the largest of all sensitivities, each row in units of its size, against a run with rtol = 1e-12
 (1e-9 of large problems). Times at equal error are interpolated between runs; the programs take turns.
 """
@@ -19,6 +19,7 @@ import numpy as np
 import daedal
 from benchmarks.fixed_cost import shortest
 from benchmarks.gradients import rod
+from benchmarks.results import keep
 from benchmarks.worker import limit_threads
 
 RTOLS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
@@ -226,7 +227,9 @@ def main() -> None:
         print(f"{row[0]:22}" + "".join(f"{cell:>24}" for cell in row[1:]), flush=True)
 
     say(HEADS)
-    rows("--quick" in sys.argv, say)
+    found = rows("--quick" in sys.argv, say)
+    if "--save" in sys.argv:
+        keep(sensitivities=found)
 
 
 if __name__ == "__main__":
