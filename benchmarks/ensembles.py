@@ -266,13 +266,13 @@ def main() -> None:
     options = parser.parse_args()
     limit_threads()
 
-    def say(row: Sequence[str]) -> None:
+    def say(row: list[str]) -> None:
         print("".join(f"{cell:>28}" for cell in row), flush=True)
+        if options.save and row[0] != HEADS[0]:
+            keep(ensembles=[row])
 
-    say(HEADS)
-    found = rows(options.quick, options.problems, say)
-    if options.save:
-        keep(ensembles=found)
+    say(list(HEADS))
+    rows(options.quick, options.problems, say)
 
 
 if __name__ == "__main__":
