@@ -1,52 +1,73 @@
-"""Runs a second of ensembles: ``python -m benchmarks.ensembles [--quick]``; it is part of `make bench`.
+"""Runs a second of ensembles: ``python -m benchmarks.ensembles [--quick] [problem ...]``; part of `make bench`.
 
-One problem with many values of its parameters, on one thread, on two, and on processes; beside SciPy in a pool of as
-many processes, which gets mechanisms as ordinary differential equations, solved for the accelerations in NumPy, since
-it has nothing for constraints. Both run at the tolerances at which they reach about the same error; it is that of the
-final state against a run with rtol = 1e-10, in the worst of some members: of mechanisms relative to the largest entry,
-of reactions in each component.
+``python -m benchmarks.ensembles --threads [2 4 ...]`` shows what threads gain, without what a start costs.
+
+One problem with many values of its parameters: Daedal, from the index-3 statement of mechanisms, on one thread, on two,
+and on two processes of a pool or of a Dask cluster that wait for work; beside other packages on the same two cores
+(:mod:`benchmarks.ensemble_peers`), which get mechanisms reduced to ordinary differential equations.
+
+Rates are those at equal error: tolerances are tightened until the error is small enough, and the time is interpolated
+(log-log) between that run and the one before. The error is the largest at the end of the interval, of members from the
+whole range of parameters, against runs with rtol = 1e-11 or a closed solution: of reactions beside the largest value of
+each component, of mechanisms beside the largest position and the largest velocity. All programs take turns, in
+alternating order, and the shortest times count; each call has as many members as fill a part of a second.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from math import inf, nan
+from multiprocessing import get_context
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 import daedal
+from benchmarks.ensemble_peers import PEERS, STICK_SLIP, WORKERS, Setting
+from benchmarks.results import keep
 from benchmarks.worker import limit_threads
 
+PLACES = ("1 thread", "2 threads", "2 processes", "Dask, 2 workers")
 HEADS = (
-    "problem",
-    "members",
+    "runs a second",
     "error",
-    "1 thread [runs/s]",
-    "2 threads [runs/s]",
-    "2 processes [runs/s]",
-    "SciPy, 2 processes [runs/s]",
-    "its error",
+    *PLACES,
+    *(peer.label for peer in PEERS),
+    "Daedal's best / best peer",
 )
-_WORKERS = 2
-_JUDGED = 5  # members whose error is looked at
+RTOLS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
+_JUDGED = 16  # members whose error is looked at
+_MOST_MEMBERS = 200_000
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem of the library with parameters that vary."""
+    """A problem of the library with parameters that vary, and the error at which rates are compared."""
 
     name: str
-    members: int
     params: Callable[[Any, np.ndarray], Any]  # of the model and numbers between 0.9 and 1.1
-    rtol: float
-    scipy_rtol: float | None  # None where SciPy cannot state it
-    slopes: Callable[[np.ndarray], np.ndarray] | None = None  # y' that belongs to parameters
-    builds: bool = False  # whether each member builds its problem
-    t1: float | None = None
+    at: float = 1e-5
+
+    @property
+    def model(self) -> Any:
+        return daedal.library.get(self.name)
+
+    def rows(self, members: int) -> np.ndarray:
+        """The parameters of all members (N, m)."""
+        return self.params(self.model, np.linspace(0.9, 1.1, members))
+
+    @property
+    def setting(self) -> Setting:
+        """What the peers are told."""
+        start = self.model.initial
+        if self.name == STICK_SLIP:
+            return Setting(self.name, np.array([start[1][0][0], 0.0]), self.model.t_span)
+        return Setting(self.name, start[0] if self.name == "robertson" else np.concatenate(start), self.model.t_span)
 
 
 def _weights(model: Any, factors: np.ndarray) -> np.ndarray:
@@ -60,134 +81,231 @@ def _rates(model: Any, factors: np.ndarray) -> np.ndarray:
     return np.asarray(model.problem.params) * np.column_stack([factors, factors[::-1], np.ones(factors.size)])
 
 
-def _robertson_slopes(rates: np.ndarray) -> np.ndarray:
-    return np.column_stack([-rates[:, 0], rates[:, 0], np.zeros(len(rates))])
-
-
 CASES = (
-    Case("planar_pendulum", 20_000, lambda m, f: np.column_stack([np.ones(f.size), f]) * m.problem.params, 1e-5, 1e-6),
-    Case("double_pendulum", 10_000, _weights, 1e-5, 1e-6),
-    Case("crank_slider", 10_000, _weights, 1e-5, 1e-6),
-    Case("seven_body", 4_000, lambda m, f: 0.033 * f[:, None], 1e-5, 1e-6),
-    Case("robertson", 10_000, _rates, 1e-5, 1e-5, _robertson_slopes),
-    Case("stick_slip_block", 40, lambda m, f: {"mu": 0.3 * f}, 1e-5, None, builds=True),
+    Case("planar_pendulum", lambda m, f: np.column_stack([np.ones(f.size), f]) * m.problem.params),
+    Case("double_pendulum", _weights),
+    Case("crank_slider", _weights),
+    Case("seven_body", lambda m, f: 0.033 * f[:, None]),
+    Case("robertson", _rates),
+    Case(STICK_SLIP, lambda m, f: 0.3 * f[:, None]),
 )
 
 
+class Program(Protocol):
+    """Daedal in one of its places, or a peer."""
+
+    least: ClassVar[int]
+
+    def solve(self, params: np.ndarray, rtol: float) -> np.ndarray:
+        """Final states (N, n) for parameters (N, m)."""
+
+
 class Builder:
-    """Builds a problem of the library; it pickles."""
+    """Builds a block with its coefficient of friction; it pickles."""
 
-    def __init__(self, name: str):
-        self.name = name
-
-    def __call__(self, **parameters: float) -> tuple[Any, Any]:
-        model = daedal.library.get(self.name, **parameters)
-        return model.problem, model.initial
+    def __call__(self, mu: float) -> tuple[Any, Any]:
+        model = daedal.library.get(STICK_SLIP, mu=mu)
+        # Of the library, the start depends on mu. Here it is that of the middle, for all.
+        return model.problem, daedal.library.get(STICK_SLIP).initial
 
 
-def ensemble_of(case: Case, members: int, rtol: float, on: str, workers: int) -> Any:
-    """Daedal's ensemble; every member has the tolerances that suit its problem beside rtol."""
-    model = daedal.library.get(case.name)
-    factors = np.linspace(0.9, 1.1, members)
-    params, options = case.params(model, factors), dict(model.options) | {"rtol": rtol}
-    if "atol" not in model.options:
-        options["atol"] = 1e-2 * rtol
-    options = {name: options[name] for name in ("rtol", "atol")}
-    where = {"on": on, "workers": workers}
-    if case.builds:
-        return daedal.solve_many(Builder(case.name), model.t_span, None, params=params, **options, **where)
-    initials = model.initial if case.slopes is None else (model.initial[0], case.slopes(params))
-    return daedal.solve_many(model.problem, model.t_span, initials, params=params, **options, **where)
+@dataclass(frozen=True)
+class Daedal:
+    """`solve_many` in one place."""
+
+    case: Case
+    on: Any
+    workers: int
+    least: ClassVar[int] = 64
+
+    def solve(self, params: np.ndarray, rtol: float) -> np.ndarray:
+        model, where = self.case.model, {"on": self.on, "workers": self.workers}
+        atol = model.options["atol"] if self.case.name == "robertson" else rtol
+        options = {"rtol": rtol, "atol": atol, **where}
+        if self.case.name == STICK_SLIP:
+            ensemble = daedal.solve_many(Builder(), model.t_span, None, params={"mu": params[:, 0]}, **options)
+            return ensemble.final.y[:, :2]
+        start = model.initial
+        if self.case.name == "robertson":
+            slopes = np.column_stack([-params[:, 0], params[:, 0], np.zeros(len(params))])
+            start = start[0], slopes
+        return daedal.solve_many(model.problem, model.t_span, start, params=params, **options).final.y
 
 
-def rate(case: Case, members: int, on: str, workers: int) -> float:
-    """Runs a second, without the first member, which loads and compiles."""
-    ensemble_of(case, 2, case.rtol, on, 1)
-    ensemble = ensemble_of(case, members, case.rtol, on, workers)
-    return members / ensemble.seconds
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def reference(case: Case, rows: np.ndarray) -> np.ndarray:
+    """Final states that are right to nine digits or more."""
+    if case.name == STICK_SLIP:
+        from benchmarks.stick_slip import exact_end
+
+        return np.array([exact_end(*case.setting.t_span, case.setting.start, row) for row in rows])
+    return Daedal(case, "threads", 1).solve(rows, 1e-11)
 
 
 def error(case: Case, values: np.ndarray, right: np.ndarray) -> float:
-    """The largest error beside the largest entry, of reactions beside the largest of its component.
-
-    Variables that a mode does not have are nan in both; where only one of them has a variable, the error is infinite.
-    """
-    sizes = np.nanmax(np.abs(right), axis=0) if case.name == "robertson" else np.nanmax(np.abs(right))
-    one, other = np.isnan(values), np.isnan(right)
-    errors = np.where(one & other, 0.0, np.where(one != other, np.inf, np.abs(values - right) / sizes))
-    return float(np.max(errors))
+    """The largest error; infinite where a run has failed."""
+    errors, sizes = np.abs(values - right), np.abs(right).max(axis=0)
+    if case.name != "robertson":
+        half = right.shape[1] // 2
+        sizes = np.repeat([sizes[:half].max(), sizes[half:].max()], half)
+    return float(np.max(np.where(np.isfinite(errors), errors / sizes, inf)))
 
 
-# --- SciPy ------------------------------------------------------------------------------------------------------------
+@dataclass
+class Rung:
+    """A tolerance, the error that it gives, and the shortest time of a member so far."""
+
+    rtol: float
+    error: float
+    members: int = 0
+    seconds: float = inf
 
 
-def scipy_run(name: str, params: np.ndarray, rtol: float) -> np.ndarray:
-    """The final state of one member."""
-    from scipy.integrate import solve_ivp
-
-    model = daedal.library.get(name)
-    t, atol = model.t_span, model.options.get("atol", 1e-2 * rtol)
-    if name == "robertson":
-        k1, k2, k3 = params
-
-        def reaction(t, y):
-            forward, back, third = k1 * y[0], k2 * y[1] * y[2], k3 * y[1] ** 2
-            return [-forward + back, forward - back - third, third]
-
-        return solve_ivp(reaction, t, model.initial[0], "Radau", [t[1]], rtol=rtol, atol=atol).y[:, -1]
-    system, q0 = model.problem, np.concatenate(model.initial)
-    n, m = system.n_q, system.n_constraints
-
-    def motion(t, x):
-        q, v = x[:n], x[n:]
-        mass = system.mass(t, q, params) if callable(system.mass) else np.asarray(system.mass)
-        jacobian = np.asarray(system.constraint_jacobian(t, q, params)).reshape(m, n)
-        matrix = np.block([[mass * np.eye(n) if mass.ndim == 0 else mass, jacobian.T], [jacobian, np.zeros((m, m))]])
-        right = np.concatenate([system.force(t, q, v, params), system.acceleration_bias(t, q, v, params)])
-        return np.concatenate([v, np.linalg.solve(matrix, right)[:n]])
-
-    return solve_ivp(motion, t, q0, "DOP853", [t[1]], rtol=rtol, atol=atol).y[:, -1]
+def bracket(case: Case, program: Program, rows: np.ndarray, right: np.ndarray) -> list[Rung]:
+    """The first tolerance with an error that is small enough, and the one before."""
+    found: list[Rung] = []
+    for rtol in RTOLS:
+        try:
+            found.append(Rung(rtol, error(case, program.solve(rows, rtol), right)))
+        except RuntimeError:  # of CasADi, where a member has failed
+            found.append(Rung(rtol, inf))
+        if found[-1].error <= case.at:
+            return [rung for rung in found[-2:] if np.isfinite(rung.error)]
+    return []
 
 
-def scipy_rate(case: Case, members: int) -> tuple[float, float]:
-    """Runs a second in a pool of processes, and the error."""
-    assert case.scipy_rtol is not None
-    model = daedal.library.get(case.name)
-    rows = case.params(model, np.linspace(0.9, 1.1, members))
-    with ProcessPoolExecutor(_WORKERS) as pool:
-        list(pool.map(scipy_run, [case.name] * _WORKERS, rows[:_WORKERS], [case.scipy_rtol] * _WORKERS))
-        began = time.perf_counter()
-        values = list(pool.map(scipy_run, [case.name] * members, rows, [case.scipy_rtol] * members, chunksize=4))
-        seconds = time.perf_counter() - began
-    right = ensemble_of(case, members, 1e-10, "threads", 1).final.y
-    return members / seconds, error(case, np.array(values)[:_JUDGED], right[:_JUDGED])
+def seconds_at(at: float, rungs: Sequence[Rung]) -> float:
+    """Seconds of a member at an error, between two runs on logarithmic scales; nan where it was not reached."""
+    if not rungs:
+        return nan
+    line = np.log(sorted((rung.error, rung.seconds) for rung in rungs))
+    return float(np.exp(np.interp(np.log(at), line[:, 0], line[:, 1])))
 
 
-def rows(quick: bool = False) -> list[list[str]]:
-    """The table under `HEADS`."""
-    found = []
-    for case in CASES:
-        members = max(_JUDGED, case.members // (20 if quick else 1))
-        own = error(
-            case,
-            ensemble_of(case, _JUDGED, case.rtol, "threads", 1).final.y,
-            ensemble_of(case, _JUDGED, 1e-10, "threads", 1).final.y,
-        )
-        places = [("threads", 1), ("threads", _WORKERS), ("processes", _WORKERS)]
-        rates = [rate(case, members, on, workers) for on, workers in places]
-        peer = ["", ""]
-        if case.scipy_rtol is not None:
-            speed, theirs = scipy_rate(case, 20 if quick else 100)
-            peer = [f"{speed:.4g}", f"{theirs:.0e}"]
-        found.append([case.name, str(members), f"{own:.0e}", *[f"{r:.4g}" for r in rates], *peer])
+# --- times ------------------------------------------------------------------------------------------------------------
+
+
+def timed(case: Case, program: Program, rung: Rung, fill: float) -> None:
+    """One more run; the first finds out how many members take `fill` seconds."""
+    if not rung.members:
+        rung.members = program.least
+        while (spent := _spent(program, case.rows(rung.members), rung.rtol)) < fill and rung.members < _MOST_MEMBERS:
+            rung.members = min(int(min(max(1.3 * fill / spent, 2.0), 16.0) * rung.members), _MOST_MEMBERS)
+    rung.seconds = min(rung.seconds, _spent(program, case.rows(rung.members), rung.rtol) / rung.members)
+
+
+def _spent(program: Program, rows: np.ndarray, rtol: float) -> float:
+    began = time.perf_counter()
+    program.solve(rows, rtol)
+    return time.perf_counter() - began
+
+
+def measured(case: Case, programs: dict[str, Program], fill: float, rounds: int) -> dict[str, float]:
+    """Runs a second of every program at the error of the case; nan where it does not get there."""
+    rows = case.rows(_JUDGED)
+    right = reference(case, rows)
+    ladders: dict[str, list[Rung]] = {}
+    for name, program in programs.items():
+        same = next((ladders[p] for p in ladders if isinstance(program, Daedal)), None)
+        # Daedal gives the same bits everywhere.
+        ladders[name] = bracket(case, program, rows, right) if same is None else [Rung(r.rtol, r.error) for r in same]
+    for turn in range(rounds):
+        order = list(programs) if turn % 2 == 0 else list(programs)[::-1]
+        for name in order:
+            for rung in ladders[name]:
+                timed(case, programs[name], rung, fill)
+    return {name: 1.0 / seconds_at(case.at, rungs) for name, rungs in ladders.items()}
+
+
+def row(case: Case, places: dict[str, tuple[Any, int]], fill: float, rounds: int) -> list[str]:
+    """One line of the table."""
+    peers = {peer.label: peer(case.setting) for peer in PEERS if peer.is_installed() and peer.can_state(case.name)}
+    own: dict[str, Program] = {name: Daedal(case, *place) for name, place in places.items()}
+    try:
+        rates = measured(case, own | dict(peers), fill, rounds)
+    finally:
+        for peer in peers.values():
+            peer.close()
+    cells = [_text(rates.get(label, nan)) for label in HEADS[2:-1]]
+    ours, theirs = (max((rates[x] for x in group if rates[x] == rates[x]), default=nan) for group in (own, peers))
+    return [case.name, f"{case.at:.0e}", *cells, _text(ours / theirs)]
+
+
+def _text(value: float) -> str:
+    return "" if value != value else f"{value:.3g}" if value < 100.0 else f"{value:.0f}"
+
+
+def rows(quick: bool = False, names: Sequence[str] = (), say: Callable[[list[str]], None] = lambda row: None) -> list:
+    """The table under `HEADS`; lines are told as they come."""
+    fill, rounds = (0.3, 2) if quick else (1.0, 4)
+    with ExitStack() as stack:
+        pool = stack.enter_context(ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")))
+        places: dict[str, tuple[Any, int]] = {"1 thread": ("threads", 1), "2 threads": ("threads", WORKERS)}
+        places["2 processes"] = (pool, WORKERS)
+        try:
+            from distributed import Client, LocalCluster
+        except ImportError:
+            pass
+        else:
+            cluster = LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None)
+            places["Dask, 2 workers"] = (stack.enter_context(Client(stack.enter_context(cluster))), WORKERS)
+        found = []
+        for case in CASES:
+            if not names or case.name in names:
+                found.append(row(case, places, fill, rounds))
+                say(found[-1])
     return found
+
+
+def rate_of_threads(case: Case, workers: int, each: int, repeats: int = 5) -> float:
+    """Runs a second on threads, `each` and twice as many members for each of them: the difference has no start."""
+    program, best = Daedal(case, "threads", workers), {}
+    for count in (each * workers, 2 * each * workers):
+        params = case.rows(count)
+        best[count] = min(_seconds(program, params) for _ in range(repeats))
+    (few, short), (many, long) = best.items()
+    return (many - few) / (long - short)
+
+
+def _seconds(program: Daedal, params: np.ndarray) -> float:
+    start = time.perf_counter()
+    program.solve(params, 1e-5)
+    return time.perf_counter() - start
+
+
+def show_threads(workers: list[int], each: int = 2000) -> None:
+    """How many times as many runs a second threads give as one thread; the machine should have nothing else to do."""
+    for case in CASES:
+        if case.name == STICK_SLIP:  # built anew for each member, on processes
+            continue
+        _seconds(Daedal(case, "threads", 1), case.rows(2))
+        one, *more = [rate_of_threads(case, count, each) for count in (1, *workers)]
+        gains = "".join(f"   {count} threads: {rate / one:.2f} times" for count, rate in zip(workers, more))
+        print(f"{case.name:>18}   1 thread: {one:.4g} runs/s{gains}", flush=True)
 
 
 def main() -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ensembles", description=__doc__)
+    parser.add_argument("problems", nargs="*", help=f"of {', '.join(case.name for case in CASES)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="shorter calls, two rounds")
+    parser.add_argument("--save", action="store_true", help="keep the table for `python -m benchmarks.page`")
+    parser.add_argument("--threads", nargs="*", type=int, help="what so many threads gain, and nothing else")
+    options = parser.parse_args()
     limit_threads()
-    for row in (HEADS, *rows("--quick" in sys.argv)):
-        print("".join(f"{cell:>28}" for cell in row))
+    if options.threads is not None:
+        show_threads(options.threads or [2])
+        return
+
+    def say(row: list[str]) -> None:
+        print("".join(f"{cell:>28}" for cell in row), flush=True)
+        if options.save and row[0] != HEADS[0]:
+            keep(ensembles=[row])
+
+    say(list(HEADS))
+    rows(options.quick, options.problems, say)
 
 
 if __name__ == "__main__":

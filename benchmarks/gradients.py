@@ -1,4 +1,4 @@
-"""What a gradient by adjoint equations costs, in units of one solve; `make bench` prints it, so does ``-m`` of it.
+"""What a gradient by adjoint equations costs, in units of one solve; ``-m`` of it takes ``--quick`` and ``--save``.
 
 A rod with heat sources that are piecewise constant, one parameter for each piece: the number of parameters changes
 nothing else. Times are those of prepared solvers and of repeated calls, as an optimiser makes them.
@@ -6,6 +6,7 @@ nothing else. Times are those of prepared solvers and of repeated calls, as an o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ import numpy as np
 
 import daedal
 from benchmarks.fixed_cost import shortest
+from benchmarks.results import keep
+from benchmarks.worker import limit_threads
 
 HEADS = ("gradient of a final cost", "unknowns", "parameters", "one solve ms", "gradient ms", "solves")
 TOLERANCES = {"rtol": 1e-6, "atol": 1e-8}
@@ -56,8 +59,12 @@ def rows(quick: bool = False) -> list[list[str]]:
 
 def main() -> None:
     """Print the table."""
-    for line in (HEADS, *rows()):
+    limit_threads()
+    found = rows("--quick" in sys.argv)
+    for line in (HEADS, *found):
         print(f"{line[0]:26}" + "".join(f"{cell:>14}" for cell in line[1:]))
+    if "--save" in sys.argv:
+        keep(gradients=found)
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def filled(text: str, results: Results) -> str:
 
     def table(place: re.Match[str]) -> str:
         lines = TABLES[place["name"]](results)
-        has_rows = len(lines) > 2 or place["name"] == "session"
+        has_rows = bool(results.points) if place["name"] == "session" else len(lines) > 2
         return "\n".join([place[1], *lines, "", place[3]]) if has_rows else place[0]
 
     return PLACE.sub(table, text)

@@ -100,7 +100,7 @@ def ensembles_table(results: Results) -> Table:
 
 
 def sensitivities_table(results: Results) -> Table:
-    return "Sensitivities to all parameters, beside IDAS in CasADi", list(sensitivities.HEADS), results.sensitivities
+    return "Sensitivities to all parameters, beside IDAS", list(sensitivities.HEADS), results.sensitivities
 
 
 def gradients_table(results: Results) -> Table:

@@ -86,3 +86,14 @@ class Results:
             points.append(Point(**known, **numbers, level=Level(**row["level"])))
         calls = [FirstCall(**row) for row in everything.pop("first_calls")]
         return cls(points=points, first_calls=calls, **everything)
+
+
+def keep(folder: Path = Path("out/bench"), **tables: list[list[str]]) -> None:
+    """Put tables that were measured alone beside the other results; a line replaces that of the same name."""
+    path = folder / "results.json"
+    results = Results.read(path) if path.exists() else Results({})
+    for name, rows in tables.items():
+        measured = {row[0] for row in rows}
+        setattr(results, name, [row for row in getattr(results, name) if row[0] not in measured] + rows)
+    folder.mkdir(parents=True, exist_ok=True)
+    results.write(path)

@@ -1,15 +1,17 @@
-"""What sensitivities cost, beside IDAS through CasADi at equal error; `make bench` prints it, so does ``-m`` of it.
+"""What sensitivities cost, beside IDAS, in CasADi and in sundials4py, at equal error; part of `make bench`.
 
-For each problem all parameters, at the end of the interval. Errors are the largest of all sensitivities, each row in
-units of its size, against a run with rtol = 1e-12 (1e-9 of large problems). Times at equal error are interpolated
-between runs.
+``python -m benchmarks.sensitivities [--quick] [--save]`` prints it. For each problem all parameters, at the end of the
+interval. Errors are the largest of all sensitivities, each row in units of its size, against a run with rtol = 1e-12
+(1e-9 of large problems). Times at equal error are interpolated between runs; the programs take turns.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import nan
+from importlib.util import find_spec
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,22 @@ import numpy as np
 import daedal
 from benchmarks.fixed_cost import shortest
 from benchmarks.gradients import rod
+from benchmarks.results import keep
+from benchmarks.worker import limit_threads
 
 RTOLS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 AT = 1e-5
 """The error at which times are compared."""
-HEADS = ("at error 1e-5", "parameters", "one solve ms", "with all ms", "solves each", "CasADi ms", "ratio")
+HEADS = (
+    "at error 1e-5",
+    "parameters",
+    "one solve ms",
+    "with all ms",
+    "solves each",
+    "IDAS in CasADi ms",
+    "IDAS in sundials4py ms",
+    "best peer / Daedal",
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,8 @@ def errors_of(found: np.ndarray, exact: np.ndarray) -> float:
 
 def at_error(points: Sequence[tuple[float, float]]) -> float:
     """The time at the error `AT`, on a line through logarithms; nan if it was not reached."""
+    if not points:
+        return nan
     points = sorted(points)
     errors, times = np.log([e for e, _ in points]), np.log([t for _, t in points])
     if not errors[0] <= np.log(AT) <= errors[-1]:
@@ -99,34 +114,43 @@ def at_error(points: Sequence[tuple[float, float]]) -> float:
     return float(np.exp(np.interp(np.log(AT), errors, times)))
 
 
-def daedal_points(case: Case, exact: np.ndarray, rtols: Sequence[float]) -> tuple[list, list]:
-    """Errors and times with all sensitivities, and times of solves without, for each tolerance."""
+@dataclass
+class Run:
+    """A tolerance of one program: the error that it gives, the call, and its shortest time in milliseconds so far."""
+
+    error: float
+    call: Callable[[], Any]
+    milliseconds: float = inf
+
+
+def daedal_runs(case: Case, exact: np.ndarray, rtols: Sequence[float]) -> tuple[list[Run], list[Run]]:
+    """With all sensitivities, and without, where the error of the former is told."""
     problem, y0 = case.problem
     span, end = (0.0, case.end), [case.end]
-    found: list[tuple[float, float]] = []
-    plain: list[tuple[float, float]] = []
+    found: list[Run] = []
+    plain: list[Run] = []
     for rtol in rtols:
         tolerances = {"rtol": rtol, "atol": case.scale * rtol, "dense_output": False}
         solver = daedal.prepare(problem, sensitivities=True, **tolerances)
         bare = daedal.prepare(problem, **tolerances)
         sol = solver.solve(span, (y0, None), t_eval=end)
         error = errors_of(sol.sensitivities.values[:, :, -1], exact)
-        for points, one in ((found, solver), (plain, bare)):
-            points.append((error, 1e-3 * shortest(lambda one=one: one.solve(span, (y0, None), t_eval=end), 0.3)))
+        for runs, one in ((found, solver), (plain, bare)):
+            runs.append(Run(error, lambda one=one: one.solve(span, (y0, None), t_eval=end)))
     return found, plain
 
 
-def casadi_points(case: Case, exact: np.ndarray, rtols: Sequence[float]) -> list:
+def casadi_runs(case: Case, exact: np.ndarray, rtols: Sequence[float]) -> list[Run]:
     """The same with the forward sensitivities of IDAS in CasADi; nothing where it is not installed."""
-    try:
-        import casadi
-    except ImportError:
+    if find_spec("casadi") is None:
         return []
+    import casadi
+
     problem, y0 = case.problem
     odes, constraints, x, z, p = case.casadi(casadi)
     system = {"x": x, "z": z, "p": p, "ode": casadi.vertcat(*odes), "alg": casadi.vertcat(*constraints)}
     n = x.numel()
-    points = []
+    runs = []
     for rtol in rtols:
         options = {"reltol": rtol, "abstol": case.scale * rtol}
         run = casadi.integrator("run", "idas", system, 0.0, case.end, options)
@@ -137,8 +161,20 @@ def casadi_points(case: Case, exact: np.ndarray, rtols: Sequence[float]) -> list
 
         values = call()
         found = np.concatenate([np.array(values[0]), np.array(values[1])]).T
-        points.append((errors_of(found, exact), 1e-3 * shortest(call, 0.3)))
-    return points
+        runs.append(Run(errors_of(found, exact), call))
+    return runs
+
+
+def sundials_runs(case: Case, exact: np.ndarray, rtols: Sequence[float]) -> list[Run]:
+    """The same with IDAS through sundials4py; nothing where it is not installed."""
+    if find_spec("sundials4py") is None:
+        return []
+    from benchmarks.idas_sensitivities import idas_run, rod_functions, small_functions
+
+    problem, y0 = case.problem
+    functions = rod_functions(problem.n) if case.large else small_functions(problem)
+    call = idas_run(problem, functions, np.asarray(y0, dtype=float), case.end, case.scale)
+    return [Run(errors_of(call(rtol), exact), lambda rtol=rtol: call(rtol)) for rtol in rtols]
 
 
 def exact_of(case: Case) -> np.ndarray:
@@ -157,27 +193,43 @@ def exact_of(case: Case) -> np.ndarray:
     return sol.sensitivities.values[:, :, -1]
 
 
-def rows(quick: bool = False) -> list[list[str]]:
-    """The table under `HEADS`."""
+def row(case: Case, rtols: Sequence[float], rounds: int) -> list[str]:
+    """One line of the table; the programs take turns, in alternating order."""
+    exact = exact_of(case)
+    found, plain = daedal_runs(case, exact, rtols)
+    programs = [found, plain, casadi_runs(case, exact, rtols), sundials_runs(case, exact, rtols)]
+    for turn in range(rounds):
+        for runs in programs if turn % 2 == 0 else programs[::-1]:
+            for run in runs:
+                run.milliseconds = min(run.milliseconds, 1e-3 * shortest(run.call, 0.1))
+    with_all, alone, *peers = (at_error([(r.error, r.milliseconds) for r in runs]) for runs in programs)
+    best, m = min((peer for peer in peers if peer == peer), default=nan), exact.shape[0]
+    cells = [f"{m}", f"{alone:.2f}", f"{with_all:.2f}", f"{(with_all - alone) / alone / m:.2f}"]
+    cells += ["" if peer != peer else f"{peer:.2f}" for peer in (*peers,)]
+    return [case.name, *cells, "" if best != best else f"{best / with_all:.1f}"]
+
+
+def rows(quick: bool = False, say: Callable[[list[str]], None] = lambda row: None) -> list[list[str]]:
+    """The table under `HEADS`; the largest problem is left out of the quick one. Lines are told as they come."""
     table = []
-    for case in CASES:
-        if quick and case.large:
-            continue
+    for case in CASES[:-1] if quick else CASES:
         rtols = (1e-3, *RTOLS[:2]) if case.large else RTOLS[1:4] if quick else RTOLS
-        exact = exact_of(case)
-        with_all, plain = (at_error(points) for points in daedal_points(case, exact, rtols))
-        points = casadi_points(case, exact, rtols)
-        peer = at_error(points) if points else nan
-        m = exact.shape[0]
-        cells = [f"{m}", f"{plain:.2f}", f"{with_all:.2f}", f"{(with_all - plain) / plain / m:.2f}"]
-        table.append([case.name, *cells, f"{peer:.2f}", f"{peer / with_all:.1f}"])
+        table.append(row(case, rtols, 2 if quick else 3))
+        say(table[-1])
     return table
 
 
 def main() -> None:
     """Print the table."""
-    for row in (HEADS, *rows()):
-        print(f"{row[0]:22}" + "".join(f"{cell:>14}" for cell in row[1:]))
+    limit_threads()
+
+    def say(row: Sequence[str]) -> None:
+        print(f"{row[0]:22}" + "".join(f"{cell:>24}" for cell in row[1:]), flush=True)
+
+    say(HEADS)
+    found = rows("--quick" in sys.argv, say)
+    if "--save" in sys.argv:
+        keep(sensitivities=found)
 
 
 if __name__ == "__main__":

@@ -29,12 +29,21 @@ fi
 pip() { "$environment/bin/python" -m pip --disable-pip-version-check --quiet "$@"; }
 
 echo "installing Daedal"
-pip install -e .
+pip install -e '.[dask]'
 # A peer must not change the NumPy, SciPy and Numba that Daedal runs with.
 pip freeze --exclude-editable | grep -iE '^(numpy|scipy|numba|llvmlite)==' > "$environment/constraints.txt"
+# The libraries of numbalsoda are called through ctypes: those of its wheel for Python 3.10 serve every Python.
+packages=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+install() {
+    case "$1" in
+    numbalsoda) pip install --target "$packages" --python-version 3.10 --implementation cp --abi cp310 \
+        --only-binary=:all: --no-deps "$1" ;;
+    *) pip install -c "$environment/constraints.txt" "$1" ;;
+    esac
+}
 while read -r peer _; do
     case "$peer" in '' | '#'*) continue ;; esac
-    if pip install -c "$environment/constraints.txt" "$peer" > "$environment/pip.log" 2>&1 < /dev/null; then
+    if install "$peer" > "$environment/pip.log" 2>&1 < /dev/null; then
         echo "installed $peer"
     else
         echo "left out $peer: $(grep -m1 ERROR "$environment/pip.log" || tail -n1 "$environment/pip.log")"

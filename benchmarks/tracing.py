@@ -50,7 +50,7 @@ def statement(name: str) -> Statement:
         accelerations.append(total)
     named: dict[str, str] = {}
     arguments = {letter: [f"{letter}{i}" for i in range(n)] for letter in ("q", "v", "a", "lam")} | {"t": ["t"]}
-    operations = {operation: _writer(template, named) for operation, template in WRITTEN.items()}
+    operations = {operation: writer(template, named) for operation, template in WRITTEN.items()}
     equations = evaluate(graph, [*mechanism.balance(a, lam), *accelerations], arguments, operations)
     q0, v0 = model.initial
     point = model.problem.at(model.t_span[0], q0, v0)
@@ -68,7 +68,7 @@ def statement(name: str) -> Statement:
     )
 
 
-def _writer(template: str, named: dict[str, str]) -> Callable[..., str]:
+def writer(template: str, named: dict[str, str]) -> Callable[..., str]:
     """An operation on text; long results are kept in ``named`` and known by their name."""
 
     def write(*operands: Any) -> str:

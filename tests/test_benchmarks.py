@@ -3,13 +3,17 @@
 import math
 from importlib import import_module
 
+import numpy as np
 import pytest
-from benchmarks import machines, page
+from benchmarks import ensembles, machines, page
 from benchmarks.compare import quickest_forms, standings
 from benchmarks.first_call import FirstCall
 from benchmarks.measure import Point
-from benchmarks.results import Results
+from benchmarks.mechanisms import mass_function
+from benchmarks.rates import rate_of
+from benchmarks.results import Results, keep
 from benchmarks.solvers.base import Level
+from benchmarks.stick_slip import exact_end, stick_slip_end
 
 import daedal
 from daedal import library
@@ -106,3 +110,49 @@ def test_machines_move_alike_in_other_programs(package, module, name, settings, 
     other = getattr(import_module(f"benchmarks.{module}"), name)(model.problem.model, layout, *model.initial, t1)
     other.run(*settings)()
     assert abs(other.centres() - centres).max() < 1e-3 * abs(centres - start).max()
+
+
+# --- ensembles and sensitivities --------------------------------------------------------------------------------------
+
+
+def test_rates_of_ensembles_are_those_at_equal_error():
+    rungs = [ensembles.Rung(1e-4, 1e-4, seconds=1.0), ensembles.Rung(1e-6, 1e-6, seconds=4.0)]
+    assert ensembles.seconds_at(1e-5, rungs) == pytest.approx(2.0)  # between them on logarithmic scales
+    assert ensembles.seconds_at(1e-5, rungs[1:]) == 4.0  # the loosest run is better than that
+    assert math.isnan(ensembles.seconds_at(1e-5, []))
+
+
+@pytest.mark.parametrize("name", ["planar_pendulum", "seven_body"])
+def test_equations_for_peers_are_those_of_the_mechanism(name):
+    model = library.get(name)
+    (t, _), (q, v) = model.t_span, model.initial
+    v = v + 0.1 * np.arange(1.0, q.size + 1.0)
+    rate = rate_of(name)
+    function = rate.function(f"return [{rate.listed}]", {"sin": math.sin, "cos": math.cos, "sqrt": math.sqrt})
+    system = model.problem
+    rows = system.constraint_jacobian(t, q, system.params)
+    none = np.zeros((len(rows), len(rows)))
+    matrix = np.block([[np.asarray(mass_function(system)(t, q, system.params)), rows.T], [rows, none]])
+    right = [*system.force(t, q, v, system.params), *system.acceleration_bias(t, q, v, system.params)]
+    expected = [*v, *np.linalg.solve(matrix, right)[: q.size]]
+    found = function(t, [*q, *v], system.params)
+    assert found == pytest.approx(expected, rel=1e-10, abs=1e-12 * max(np.abs(expected)))  # of the elimination
+
+
+@pytest.mark.parametrize("t1", [1.0, 4.0, 10.0])
+def test_the_block_of_the_peers_is_that_of_the_library(t1):
+    model = library.stick_slip_block(t1=t1)
+    start, mu = np.array([model.initial[1][0][0], 0.0]), np.array([0.3])
+    assert exact_end(0.0, t1, start, mu) == pytest.approx(model.extra["exact"](t1), abs=1e-12)
+    assert stick_slip_end(start, (0.0, t1), mu, 1e-10) == pytest.approx(model.extra["exact"](t1), abs=1e-8)
+
+
+def test_tables_measured_alone_stand_beside_the_others(results, tmp_path):
+    results.gradients = [["rod", "1"], ["rod", "2"], ["reaction", "3"]]
+    results.write(tmp_path / "results.json")
+    keep(tmp_path, gradients=[["rod", "4"]], ensembles=[["pendulum", "5"]])
+    again = Results.read(tmp_path / "results.json")
+    assert again.gradients == [["reaction", "3"], ["rod", "4"]] and again.ensembles == [["pendulum", "5"]]
+    assert len(again.points) == len(results.points)
+    alone = Results({}, ensembles=again.ensembles)
+    assert page.filled("<!-- table: session -->\nold\n<!-- end -->", alone).count("old") == 1  # it tells of other runs
