@@ -273,8 +273,9 @@ class Tracer:
         sizes = {name: self.sizes[name] for name in arguments}
         parameters = {} if self.layout is None else {NAME: self.layout.count}
         parameters = parameters if self.modal is None else self.modal.sizes
-        options = {"skip_zeros": skip_zeros, "quick": quick}
-        return compile_function(self.graph, sizes, {"result": nodes}, parameters, statuses, **options)
+        return compile_function(
+            self.graph, sizes, {"result": nodes}, parameters, statuses, skip_zeros=skip_zeros, quick=quick
+        )
 
     def _raises(self, of: Traced, nodes: np.ndarray, arguments: Sequence[str]) -> int:
         """When Python must be asked for a derivative: where the function is not finite, or, if that depends on other
