@@ -13,7 +13,7 @@ import numpy as np
 
 import daedal
 from daedal import DASSL, library
-from daedal.reproduce import book_extrapolation, book_orders, book_runge_kutta
+from daedal.reproduce import book_extrapolation, book_levels, book_orders, book_runge_kutta
 from daedal.reproduce.book_problems import Values, observed_orders
 from daedal.reproduce.printed_table import PrintedTable, Row
 
@@ -186,6 +186,7 @@ TABLES = {
     **book_orders.TABLES,
     **book_runge_kutta.TABLES,
     **book_extrapolation.TABLES,
+    **book_levels.TABLES,
     "6.2.1": pendulum_of_index_3,
     "6.2.2": drift_of_the_pendulum,
     "6.2.3": stabilised_pendulum,

@@ -1,4 +1,4 @@
-"""Figures of section 6.3 of Brenan, Campbell and Petzold."""
+"""Figures of sections 6.3 and 6.5 of Brenan, Campbell and Petzold."""
 
 import math
 from typing import Any
@@ -8,6 +8,7 @@ import numpy as np
 import daedal
 from daedal import library
 from daedal.reproduce.book import solve_tppc2
+from daedal.reproduce.book_levels import flame_curves
 from daedal.viz.style import COLOURS
 
 
@@ -37,7 +38,16 @@ def draw_drag(figure: Any, result: Any) -> None:
     right.set(xlabel="$t$ (s)", ylabel="bank angle (degrees)")
 
 
+def draw_flame(figure: Any, result: Any) -> None:
+    """Figure 6.5.2: the temperature at intervals of 0.0029."""
+    x, temperature = flame_curves()
+    axes = figure.add_subplot()
+    axes.plot(x, temperature, color=COLOURS[0], linewidth=0.5)
+    axes.set(xlabel="$x$", ylabel="$T$")
+
+
 FIGURES = {
-    "6.3.1": ("Figures 6.3.3 and 6.3.4: control histories, prescribed paths", draw_controls),
+    "fig-6.3.3": ("Figures 6.3.3 and 6.3.4: control histories, prescribed paths", draw_controls),
     "6.3.3": ("Figures 6.3.5 and 6.3.6: drag acceleration profile, bank angle", draw_drag),
+    "fig-6.5.2": ("Figure 6.5.2: the temperature at intervals of 0.0029", draw_flame),
 }

@@ -8,21 +8,12 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal import DASSL, GGL, Baumgarte, Index1, LinearDAE, library, linear
-from daedal.reproduce import multibody_events
+from daedal import DASSL, LinearDAE, library, linear
+from daedal.reproduce import multibody_events, multibody_levels
+from daedal.reproduce.multibody_levels import solve_with_dassl, swinging
 from daedal.reproduce.printed_table import PrintedTable, Row
 
 Values = list[Mapping[str, Any] | None]
-FORMS = {
-    "index 1, not stabilised": Index1(),
-    "Baumgarte, alpha = beta = 6": Baumgarte(alpha=6.0, beta=6.0),
-    "GGL": GGL(),
-}
-
-
-def solve_with_dassl(model: library.Model, tol: float, formulation: Any, method: DASSL) -> Any:
-    options: dict[str, Any] = {"rtol": tol, "atol": tol, "dense_output": False}
-    return daedal.solve(model.problem, model.t_span, model.initial, formulation=formulation, method=method, **options)
 
 
 def eigenvalues(table: PrintedTable) -> Values:
@@ -46,7 +37,7 @@ def drift(table: PrintedTable) -> Values:
     lam = [model.extra["lam"][0], 0.0]
 
     def values(row: Row) -> Mapping[str, Any]:
-        sol = solve_with_dassl(model, 1e-4, FORMS[row["method"]], DASSL())
+        sol = swinging(row["method"])
         error = np.abs(sol.raw.y[:3, -1] - [0.0, 1.0, 0.5 * math.pi])
         force = np.abs(sol.lam[:, -1] - lam)
         names = ("x", "y", "phi", "lam1", "lam2", "constraint")
@@ -160,5 +151,6 @@ TABLES = {
     **dict.fromkeys(DISTURBED, errors_in_the_constraint),
     "6.4": crank_slider,
     "6.5": double_pendulum,
+    **multibody_levels.TABLES,
     **multibody_events.TABLES,
 }

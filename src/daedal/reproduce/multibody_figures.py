@@ -6,43 +6,44 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal import DASSL, Baumgarte, library
-from daedal.reproduce.multibody import FORMS, solve_with_dassl
 from daedal.reproduce.multibody_events import solved
+from daedal.reproduce.multibody_levels import (
+    FORMS,
+    PARAMETERS,
+    deviations,
+    ignoring,
+    sliding,
+    steps_with_baumgarte,
+    swinging,
+)
 from daedal.viz.style import COLOURS, FAINT, GRID
-
-_PARAMETERS = (1.0, 2.0, 4.0, 6.0, 10.0, 20.0, 40.0)
 
 
 def draw_drift(figure: Any, result: Any) -> None:
     """Figures 6.1 to 6.3: deviations from both constraints, and the price of Baumgarte's parameter."""
-    model = library.rod_pendulum()
     axes = figure.subplots(1, 3)
     for place, name in zip(axes, list(FORMS)[:2]):
-        sol = solve_with_dassl(model, 1e-4, FORMS[name], DASSL())
-        x, y, phi = sol.raw.y[:3]
-        for i, (label, error) in enumerate((("x - cos φ", x - np.cos(phi)), ("y - sin φ", y - np.sin(phi)))):
-            place.semilogy(sol.t[1:], np.abs(error[1:]) + 1e-17, color=COLOURS[2 * i], linewidth=0.6, label=label)
+        sol = swinging(name)
+        for i, (label, error) in enumerate(zip(("x - cos φ", "y - sin φ"), deviations(sol))):
+            place.semilogy(sol.t[1:], error[1:] + 1e-17, color=COLOURS[2 * i], linewidth=0.6, label=label)
         place.set(xlabel="$t$", title=name.replace(", alpha = beta = 6", " 6").replace(", not stabilised", ""))
         place.set_ylim(1e-9, 20.0)
     axes[0].legend(loc="lower right")
-    steps = [solve_with_dassl(model, 1e-4, Baumgarte(alpha=a, beta=a), DASSL()).stats.steps for a in _PARAMETERS]
-    axes[2].loglog(_PARAMETERS, steps, "o-", color=COLOURS[0], markersize=3.5)
-    ggl = solve_with_dassl(model, 1e-4, FORMS["GGL"], DASSL()).stats.steps
+    steps = steps_with_baumgarte()
+    axes[2].loglog(PARAMETERS, steps, "o-", color=COLOURS[0], markersize=3.5)
+    ggl = swinging("GGL").stats.steps
     axes[2].axhline(ggl, color=FAINT, linewidth=0.9)
-    axes[2].annotate("GGL", (_PARAMETERS[0], ggl), textcoords="offset points", xytext=(0, 4), fontsize=7.5)
+    axes[2].annotate("GGL", (PARAMETERS[0], ggl), textcoords="offset points", xytext=(0, 4), fontsize=7.5)
     axes[2].set(xlabel="Baumgarte, α = β", title="steps")
     axes[2].minorticks_off()
-    axes[2].set_xticks(_PARAMETERS, [f"{a:g}" for a in _PARAMETERS])
+    axes[2].set_xticks(PARAMETERS, [f"{a:g}" for a in PARAMETERS])
     ticks = [t for t in (2000, 4000, 8000, 16000, 32000) if min(*steps, ggl) / 2 < t < 2 * max(steps)]
     axes[2].set_yticks(ticks, [str(t) for t in ticks])
 
 
 def draw_ignored(figure: Any, result: Any) -> None:
     """Figure 7.1: a step in the right-hand side, which nobody announces."""
-    problem = daedal.ImplicitDAE(lambda t, x, xp: [xp[0] - (5.0 if t > 10.0 else 0.0)], 1)
-    options: dict[str, Any] = {"method": "dassl", "rtol": 1e-4, "atol": 1e-4, "switches": "never", "compile": "never"}
-    sol = daedal.solve(problem, (0.0, 20.0), ([10.0], [0.0]), **options)
+    sol = ignoring()
     assert sol.history is not None
     left, right = figure.subplots(1, 2)
     left.plot(sol.t, sol.y[0], "o-", color=COLOURS[0], markersize=3.0)
@@ -50,6 +51,17 @@ def draw_ignored(figure: Any, result: Any) -> None:
     right.semilogy(sol.history.t, sol.history.h, "o-", color=COLOURS[2], markersize=3.0)
     shortest, failures = math.log10(np.min(sol.history.h)), sol.stats.error_test_failures
     right.set(xlabel="$t$", ylabel="step size", title=f"{failures} rejected steps, shortest 1e{shortest:.0f}")
+
+
+def draw_crank_slider(figure: Any, result: Any) -> None:
+    """Figure 6.4: the coordinates of both bodies."""
+    sol = sliding()
+    for place, name in zip(figure.subplots(1, 3), ("x", "y", "phi")):
+        for i, body in enumerate("12"):
+            style: dict[str, Any] = {"color": COLOURS[2 * i], "linestyle": ("-", ":")[i], "label": f"body {body}"}
+            place.plot(sol.t, sol[name + body], **style)
+        place.set(xlabel="$t$", ylabel=name.replace("phi", "φ"))
+    figure.axes[0].legend()
 
 
 def draw_crash(figure: Any, result: Any) -> None:
@@ -94,8 +106,9 @@ def draw_oscillator(figure: Any, result: Any) -> None:
 
 
 FIGURES = {
-    "drift": ("Figures 6.1 to 6.3: drift without and with stabilisation, and its price", draw_drift),
-    "7.2": ("Figure 7.1: a jump that is ignored (x' = 0, then 5 from t = 10 on)", draw_ignored),
-    "7.9": ("The angle, and the force of the wall", draw_crash),
-    "7.10": ("The motion", draw_oscillator),
+    "fig-6.1": ("Figures 6.1 to 6.3: drift without and with stabilisation, and its price", draw_drift),
+    "fig-6.4": ("Figure 6.4: crank-slider, TOL = 1e-6", draw_crank_slider),
+    "fig-7.1": ("Figure 7.1: a jump that is ignored (x' = 0, then 5 from t = 10 on)", draw_ignored),
+    "7.9": ("Figures 7.6 and 7.7: the angle, and the force of the wall", draw_crash),
+    "7.10": ("Figure 7.9: the motion", draw_oscillator),
 }

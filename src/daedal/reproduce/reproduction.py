@@ -104,6 +104,11 @@ class Result:
         """How many cells have each verdict."""
         return _count(self.cells)
 
+    @property
+    def complete(self) -> tuple[int, int]:
+        """How many printed cells have complete data, and how many of them agree or are within a band."""
+        return _met(self.cells)
+
 
 @dataclass(frozen=True)
 class Reproduction:
@@ -136,15 +141,20 @@ class Reproduction:
                 counts = _count(cells)
                 found = ", ".join(f"{counts[verdict]} {WORDS[verdict]}" for verdict in VERDICTS)
                 parts.append(f"{len(cells)} are {words}: {found}.")
-        complete = [cell for cell in self.cells if cell.complete]
+        complete, met = _met(self.cells)
         if complete:
             share = "agree in all digits or within a band that was not set after looking"
-            met = sum(cell.verdict in (REPRODUCED, BAND) for cell in complete)
             parts.append(
-                f"Of the {len(complete)} printed cells without doubt whose data are complete {met} "
-                f"({100 * met / len(complete):.1f} %) {share}."
+                f"Of the {complete} printed cells without doubt whose data are complete {met} "
+                f"({100 * met / complete:.1f} %) {share}."
             )
         return " ".join(parts)
+
+    def causes(self) -> list[tuple[int, str, str, str]]:
+        """Why printed cells are not reproduced or open: how many, which table, verdict and reason; most first."""
+        rest = [cell for cell in self.cells if cell.origin == PRINTED and cell.verdict in (FAILED, OPEN)]
+        found = Counter((f"{cell.document}/{cell.table}", cell.verdict, cell.reason) for cell in rest)
+        return [(count, *cause) for cause, count in found.most_common()]
 
     def markdown(self) -> str:
         """A table with a line for each document: how many cells of each origin have each verdict."""
@@ -240,6 +250,11 @@ def _cell(table: PrintedTable, i: int, row: Row, key: str, computed: float | str
 
 def _plain(value: Any) -> float | str | None:
     return value if value is None or isinstance(value, str) else float(value)
+
+
+def _met(cells: Iterable[Cell]) -> tuple[int, int]:
+    complete = [cell for cell in cells if cell.complete]
+    return len(complete), sum(cell.verdict in (REPRODUCED, BAND) for cell in complete)
 
 
 def _count(cells: Iterable[Cell]) -> dict[str, int]:

@@ -26,4 +26,4 @@ def draw_multipliers(figure: Any, result: Any) -> None:
     left.legend()
 
 
-FIGURES = {"8.1": ("Figures 8.1 and 8.2: the multiplier and its error, at all steps", draw_multipliers)}
+FIGURES = {"fig-8.1": ("Figures 8.1 and 8.2: the multiplier and its error, at all steps", draw_multipliers)}

@@ -47,12 +47,21 @@ def print_cells(console: Console, result: Result) -> None:
 
 
 def print_overview(console: Console, report: Reproduction) -> None:
-    """A line for each table, how many cells have each verdict."""
+    """A line for each table: how many cells have each verdict, and how many of those with complete data are met.
+
+    Then why printed cells are not reproduced or open.
+    """
     rows = []
     for result in report.results:
         counts = [Text(str(count) if count else "", style=STYLES[verdict]) for verdict, count in result.counts.items()]
-        rows.append((result.table.identifier, len(result.cells), *counts, f"{result.seconds:.1f}"))
-    header = ("table", "cells", *(SYMBOLS[verdict] for verdict in VERDICTS), "seconds")
+        complete, met = result.complete
+        share = f"{met} of {complete}" if complete else ""
+        rows.append((result.table.identifier, len(result.cells), *counts, share, f"{result.seconds:.1f}"))
+    header = ("table", "cells", *(SYMBOLS[verdict] for verdict in VERDICTS), "data complete", "seconds")
     console.print()
     console.print(Tabular("l" + "r" * (len(header) - 1), rows, header))
     console.print("[dim]" + ", ".join(f"{SYMBOLS[verdict]} {verdict}" for verdict in VERDICTS) + "[/dim]")
+    causes = [(count, table, SYMBOLS[verdict], reason) for count, table, verdict, reason in report.causes()]
+    if causes:
+        console.print("\n[bold]Printed cells that are not reproduced or open[/bold]")
+        console.print(Tabular("rlll", causes, ("cells", "table", "", "why")))
