@@ -1,5 +1,7 @@
 """Runs a second of ensembles: ``python -m benchmarks.ensembles [--quick] [problem ...]``; part of `make bench`.
 
+``python -m benchmarks.ensembles --threads [2 4 ...]`` shows what threads gain, without what a start costs.
+
 One problem with many values of its parameters: Daedal, from the index-3 statement of mechanisms, on one thread, on two,
 and on two processes of a pool or of a Dask cluster that wait for work; beside other packages on the same two cores
 (:mod:`benchmarks.ensemble_peers`), which get mechanisms reduced to ordinary differential equations.
@@ -257,14 +259,45 @@ def rows(quick: bool = False, names: Sequence[str] = (), say: Callable[[list[str
     return found
 
 
+def rate_of_threads(case: Case, workers: int, each: int, repeats: int = 5) -> float:
+    """Runs a second on threads, `each` and twice as many members for each of them: the difference has no start."""
+    program, best = Daedal(case, "threads", workers), {}
+    for count in (each * workers, 2 * each * workers):
+        params = case.rows(count)
+        best[count] = min(_seconds(program, params) for _ in range(repeats))
+    (few, short), (many, long) = best.items()
+    return (many - few) / (long - short)
+
+
+def _seconds(program: Daedal, params: np.ndarray) -> float:
+    start = time.perf_counter()
+    program.solve(params, 1e-5)
+    return time.perf_counter() - start
+
+
+def show_threads(workers: list[int], each: int = 2000) -> None:
+    """How many times as many runs a second threads give as one thread; the machine should have nothing else to do."""
+    for case in CASES:
+        if case.name == STICK_SLIP:  # built anew for each member, on processes
+            continue
+        _seconds(Daedal(case, "threads", 1), case.rows(2))
+        one, *more = [rate_of_threads(case, count, each) for count in (1, *workers)]
+        gains = "".join(f"   {count} threads: {rate / one:.2f} times" for count, rate in zip(workers, more))
+        print(f"{case.name:>18}   1 thread: {one:.4g} runs/s{gains}", flush=True)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ensembles", description=__doc__)
     parser.add_argument("problems", nargs="*", help=f"of {', '.join(case.name for case in CASES)}; all by default")
     parser.add_argument("--quick", action="store_true", help="shorter calls, two rounds")
     parser.add_argument("--save", action="store_true", help="keep the table for `python -m benchmarks.page`")
+    parser.add_argument("--threads", nargs="*", type=int, help="what so many threads gain, and nothing else")
     options = parser.parse_args()
     limit_threads()
+    if options.threads is not None:
+        show_threads(options.threads or [2])
+        return
 
     def say(row: list[str]) -> None:
         print("".join(f"{cell:>28}" for cell in row), flush=True)

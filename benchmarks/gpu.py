@@ -2,6 +2,7 @@
 
     python -m benchmarks.gpu build/gpu              # writes sources, cases and references; needs no GPU
     python3 build/gpu/gpu_measure.py build/gpu      # prints the tables; needs NumPy and CuPy only
+    python -m benchmarks.gpu build/gpu pendulum     # only this case, with all of its variants
 
 The second step needs neither Daedal nor Numba, so that it runs on a bare machine with a GPU.
 """
@@ -73,19 +74,27 @@ VARIANTS: dict[str, dict[str, dict[str, int]]] = {
     },
     "crank-slider": {**_REFILLS, **_FORMS},
     "double pendulum": {**_REFILLS, **_FORMS},
-    "pendulum": {**_REFILLS, "block 128": {"BLOCK": 128}},
+    "pendulum": {
+        **_REFILLS,
+        **_FORMS,
+        **{f"block {k}": {"BLOCK": k} for k in (32, 128, 256)},
+        **{f"registers of {k} blocks": {"LEAST_BLOCKS": k} for k in (8, 12, 16)},
+    },
     "Robertson": {**_REFILLS, "block 128": {"BLOCK": 128}},
 }
 """What is tried besides the default, to see what pays."""
 
 
-def main(folder: Path) -> None:
-    """Write everything that the measurement needs."""
+def main(folder: Path, *names: str) -> None:
+    """Write everything that the measurement needs, of all cases or of those that are named."""
+    unknown = set(names) - set(CASES)
+    if unknown:
+        raise SystemExit(f"unknown case {unknown.pop()!r}; there are {', '.join(CASES)}")
     folder.mkdir(parents=True, exist_ok=True)
     room = Path(daedal.ensembles.__path__[0])
     for source in (Path(__file__).with_name("gpu_measure.py"), room / "gpu_run.py", room / "gpu_order.py"):
         shutil.copy(source, folder)
-    cases = {name: _prepared(folder, name, case) for name, case in CASES.items()}
+    cases = {name: _prepared(folder, name, case) for name, case in CASES.items() if not names or name in names}
     (folder / "cases.json").write_text(json.dumps(cases, indent=1), encoding="utf-8")
 
 
@@ -170,4 +179,4 @@ def _reference(model: Any, case: Case, params: np.ndarray) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "build/gpu"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "build/gpu"), *sys.argv[2:])

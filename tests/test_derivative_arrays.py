@@ -249,8 +249,10 @@ def test_the_index_is_invariant_under_time_varying_transformations(seed):
 def test_rank_decisions_are_shown_and_unclear_ones_are_said():
     found = local_structure(PENDULUM, 0.0, [0.6, -0.8, 0.4, 0.3, 0.0])
     assert "smallest kept" in found.rank_table()
-    nearly = implicit(lambda t, y, yp: [yp[0] - y[1] - t, y[0] + 3e-9 * y[1]], "x", "z")
-    doubtful = local_structure(nearly, 0.0, [0.0, 0.0])
+    nearly = implicit(
+        lambda t, y, yp: [yp[0] + y[0] - y[1] - y[2], y[0] + y[1] + y[2] + t, y[0] + y[1] + (1.0 + 1e-8) * y[2]], *"xyz"
+    )
+    doubtful = local_structure(nearly, 0.0, [0.0, 0.0, 0.0])
     clear = local_structure(
         implicit(lambda t, y, yp: [yp[0] - y[1] - t, y[0] + 1e-3 * y[1]], "x", "z"), 0.0, [0.0, 0.0]
     )

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import c_reader
 import daedal
 from c_compiler import COMPILER, HostEngine, kernel, library
 from daedal.drive.request import checked_settings
@@ -35,23 +36,35 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("c")
 
 
-def called(text, folder, name, n_results, *arrays, t=0.0):
-    """Status and result of an emitted function."""
-    pointers = ", ".join(f"const real* a{k}" for k in range(len(arrays)))
-    values = ", ".join(f"a{k}" for k in range(len(arrays)))
-    entry = f"\nint call(real t, {pointers}, real* result) {{ return {name}(t, {values}, result); }}\n"
+@pytest.fixture(scope="module", params=["LLVM", "C"])
+def reader(request, folder):
+    """Who reads emitted functions: LLVM everywhere, and a C compiler where there is one."""
+    if request.param == "LLVM":
+        return None
+    if COMPILER is None:
+        pytest.skip("there is no C compiler on this machine; LLVM has read the same text")
+    return folder
+
+
+def called(text, folder, name, sizes, *arrays, t=0.0):
+    """Status and results, one behind the other, of an emitted function: by a C compiler if there is a folder, else by
+    LLVM."""
+    kept = [np.ascontiguousarray(a, dtype=float) for a in arrays]
+    results = [np.full(size, np.nan) for size in (sizes if isinstance(sizes, tuple) else (sizes,))]
+    if folder is None:
+        return c_reader.called(text, name, [*kept, *results], t), np.concatenate(results)
+    names = [f"a{k}" for k in range(len(kept) + len(results))]
+    pointers = ", ".join(f"real* {name}" for name in names)
+    entry = f"\nint call(real t, {pointers}) {{ return {name}(t, {', '.join(names)}); }}\n"
     function = library(PRELUDE + text + entry, folder).call
-    result = np.full(n_results, np.nan)
-    kept = [np.ascontiguousarray(a, dtype=float) for a in arrays] + [result]
-    status = function(ctypes.c_double(t), *[ctypes.c_void_p(a.ctypes.data) for a in kept])
-    return status, result
+    status = function(ctypes.c_double(t), *[ctypes.c_void_p(a.ctypes.data) for a in [*kept, *results]])
+    return status, np.concatenate(results)
 
 
 # --- operations -------------------------------------------------------------------------------------------------------
 
 
-@needs_compiler
-def test_all_operations_have_the_values_of_python_at_special_points(folder):
+def test_all_operations_have_the_values_of_python_at_special_points(reader):
     """Of every operation at zeros, infinities and NaN; functions of the C library to a few units in the last place."""
     graph = Graph()
     a, b = graph.argument("x", 0), graph.argument("x", 1)
@@ -66,7 +79,7 @@ def test_all_operations_have_the_values_of_python_at_special_points(folder):
     text = c_function(graph, "f", {"x": [a, b]}, {"y": nodes})
     for x in SPECIAL:
         for y in SPECIAL:
-            _, found = called(text, folder, "f", len(nodes), [x, y])
+            _, found = called(text, reader, "f", len(nodes), [x, y])
             with np.errstate(all="ignore"):
                 expected = np.array(evaluate(graph, nodes, {"x": [x, y]}), dtype=float)
             np.testing.assert_allclose(found, expected, rtol=4e-16, atol=1e-320, err_msg=f"at {x}, {y}")
@@ -76,19 +89,36 @@ def _arity(name):
     return getattr(FUNCTIONS[name].evaluate, "nin", 1)
 
 
-@needs_compiler
 @settings(max_examples=20, deadline=None)
 @given(st.tuples(*[st.floats(-20.0, 20.0)] * 2))
-def test_sines_and_cosines_of_sums_are_right_to_round_off(folder, angles):
+def test_sines_and_cosines_of_sums_are_right_to_round_off(reader, angles):
     graph = Graph()
     a, b = (graph.argument("x", k) for k in range(2))
     every = [a, b, graph.add(a, b), graph.subtract(a, b), graph.add(graph.add(a, b), b)]
     nodes = [graph.apply(name, x) for x in every for name in ("sin", "cos")]
     text = c_function(graph, "f", {"x": [a, b]}, {"y": nodes})
     assert text.count("SINE_AND_COSINE") == 2
-    _, found = called(text, folder, "f", len(nodes), angles)
+    _, found = called(text, reader, "f", len(nodes), angles)
     expected = np.array(evaluate(graph, nodes, {"x": list(angles)}), dtype=float)
     assert np.abs(found - expected).max() <= 1e-14
+
+
+def test_what_is_read_is_the_text(reader):
+    """A text by hand, with a table, a choice and a status, and the same with one sign changed."""
+    text = """TABLE real f_table_0[2] = {NUMBER(0x1.0p+1), NUMBER(-0x1.8p+0)};
+    EMITTED int f(real t, const real* RESTRICT x, real* RESTRICT y) {
+      const int x0 = x[0] < t;
+      const real x1 = pick(x[1], f_table_0, 2);
+      const real x2 = x0 ? x1 : x[0];
+      const real x3 = x2 - x[1];
+      y[0] = x3;
+      return x0 ? 2 : 0;
+    }
+    """
+    for values, t, expected in (([1.0, 1.0], 2.0, (2, -2.5)), ([3.0, 1.0], 2.0, (0, 2.0)), ([1.0, 0.0], 2.0, (2, 2.0))):
+        status, result = called(text, reader, "f", 1, values, t=t)
+        assert (status, result[0]) == expected
+    assert called(text.replace("x2 - x[1]", "x2 + x[1]"), reader, "f", 1, [3.0, 1.0], t=2.0)[1][0] == 4.0
 
 
 def test_an_argument_that_is_not_given_is_named():
@@ -104,9 +134,8 @@ def numbers(traced, problem):
     return np.zeros(0) if traced.layout is None else traced.layout.numbers(problem.params)
 
 
-@needs_compiler
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_accelerations_and_projections_are_those_of_machine_code(name, folder):
+def test_accelerations_and_projections_are_those_of_machine_code(name, reader):
     model = getattr(daedal.library, name)()
     traced = traced_problem(model.problem, "always")
     code = problem_in_c(traced)
@@ -121,15 +150,14 @@ def test_accelerations_and_projections_are_those_of_machine_code(name, folder):
         expected_status, expected = traced.problem.straight_line.function(function).evaluate(
             0.0, *values, *([model.problem.params] if traced.layout else [])
         )
-        status, found = called(code.text, folder, names.get(function, "correct_velocities"), n, state, p)
+        status, found = called(code.text, reader, names.get(function, "correct_velocities"), n, state, p)
         assert status == expected_status == 0
         scale = np.abs(expected[:n]).max()
         np.testing.assert_allclose(found, expected[:n], rtol=1e-10, atol=1e-12 * scale)
 
 
-@needs_compiler
 @pytest.mark.parametrize("name, h", [("robertson", 1e-3), ("transistor_amplifier", 1e-4)])
-def test_rosenbrock_steps_are_those_of_machine_code(name, h, folder):
+def test_rosenbrock_steps_are_those_of_machine_code(name, h, reader):
     model = getattr(daedal.library, name)()
     traced = traced_problem(model.problem, "always")
     tableau = TABLEAUX["rodas4"]
@@ -137,14 +165,11 @@ def test_rosenbrock_steps_are_those_of_machine_code(name, h, folder):
     y, yp = (np.asarray(x, dtype=float) for x in model.initial)
     step = traced.problem.linearly_implicit.step("rodas4", tableau)
     _, expected = step.evaluate(0.0, y, yp, h, model.problem.params)
-    size = code.n * (tableau.s + 2)
-    split = f"""
-    static int whole(real t, const real* y, const real* p, const real* h, real* r) {{
-      return rosenbrock_step(t, y, p, h, r, r + {code.n}, r + {size - code.n});
-    }}"""
-    status, found = called(code.text + split, folder, "whole", size, y, numbers(traced, model.problem), [h])
+    sizes = code.n, code.n * tableau.s, code.n
+    p = numbers(traced, model.problem)
+    status, found = called(code.text, reader, "rosenbrock_step", sizes, y, p, [h])
     assert status == 0
-    np.testing.assert_allclose(found, expected[:size], rtol=1e-12, atol=1e-14 * np.abs(expected).max())
+    np.testing.assert_allclose(found, expected[: found.size], rtol=1e-12, atol=1e-14 * np.abs(expected).max())
 
 
 # --- whole runs -------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 Every tableau that has a name is run with constant steps on nonlinear problems with known solutions.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -108,9 +109,14 @@ def errors(residual, name, steps, end=END):
     return np.abs(sol.y[:, -1] - solution(residual, end)[0])
 
 
+@functools.cache
+def analysis(name):
+    return daedal.analyse_method(name)
+
+
 def predictions(residual, name):
     index, title, _ = CLASSES[residual]
-    return {x.variables: x for x in daedal.analyse_method(name).predicted(index) if x.problem == title}
+    return {x.variables: x for x in analysis(name).predicted(index) if x.problem == title}
 
 
 GUARANTEED = [  # what happens without a guarantee is tested below
@@ -125,7 +131,7 @@ GUARANTEED = [  # what happens without a guarantee is tested below
 @pytest.mark.parametrize(("residual", "name"), GUARANTEED, ids=lambda value: getattr(value, "__name__", value))
 def test_observed_orders_are_those_predicted(residual, name):
     classes, found = CLASSES[residual][2], predictions(residual, name)
-    coarsest = 16 if daedal.analyse_method(name).order <= 4 else 2
+    coarsest = 16 if analysis(name).order <= 4 else 2
     end, grids = OTHER_GRIDS.get((residual, name), (END, [steps for steps in STEPS if steps >= coarsest]))
     by_grid = []
     for steps in grids:

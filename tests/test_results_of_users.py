@@ -258,3 +258,25 @@ def test_long_steps_without_dense_output_are_no_singular_configurations(method):
     sol = solve_pendulum(method, rtol=1e-3, atol=1e-3, first_step=0.01, dense_output=False)
     assert sol.success and "singular" not in sol.message
     assert np.max(np.abs(sol.q[:, -1] - swing(10.0)[0])) < 5e-3
+
+
+@pytest.mark.parametrize(("far", "expected"), [(0.0, 1), (1e7, 0)])
+def test_impacts_that_change_nothing_are_no_events(far, expected):
+    """A ball that turns back at the floor, which it reaches with 2e-7 m/s: beside 1e7 m, the impact is round-off."""
+    ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, 2.0], n_q=2, names=["x", "y"])
+    problem = daedal.unilateral(ball, daedal.Contact(lambda t, q: q[1], 1.0, name="floor"))
+    sol = daedal.solve(problem, (0.0, 2.0), ([far, 1.0 - 1e-14], [0.0, -2.0]))
+    assert sol.success and len(sol.events) == expected
+    assert abs(sol["y"][-1] - 1.0) < 1e-5
+
+
+@pytest.mark.parametrize("says_so", [True, False])
+def test_a_model_says_whether_transitions_that_change_nothing_are_events(says_so):
+    class Stated(daedal.HybridProblem):
+        records_idle = says_so
+
+    bell = daedal.Transition(guard=lambda t, y: y[0] - 1.0, source="on", target="on", name="bell")
+    problem = Stated({"on": daedal.ODE(lambda t, y: [1.0], n=1)}, [bell])
+    sol = daedal.solve(problem, (0.0, 2.0), ("on", [0.0]))
+    assert sol.success and abs(sol.y[0, -1] - 2.0) < 1e-6
+    assert [event.name for event in sol.events] == (["bell"] if says_so else [])

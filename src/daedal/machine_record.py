@@ -89,8 +89,77 @@ class RecordedWrench:
     torque: np.ndarray
 
 
+class NamedCoordinates:
+    """Coordinates of a joint by name; those who are it have `name`, `names`, `coordinates` and `rates`."""
+
+    name: str
+    names: tuple[str, ...]
+    coordinates: np.ndarray
+    rates: np.ndarray
+
+    @property
+    def angle(self) -> np.ndarray:
+        """The angle, with turns counted."""
+        return self._named("angle")
+
+    @property
+    def displacement(self) -> np.ndarray:
+        """The displacement along the axis."""
+        return self._named("displacement")
+
+    @property
+    def rate(self) -> np.ndarray:
+        """The rate of the only coordinate; of several, all of them as `rates`."""
+        rates = self.rates
+        return rates[0] if len(rates) == 1 else rates
+
+    def _named(self, name: str) -> np.ndarray:
+        if name not in self.names:
+            known = ", ".join(self.names) or "none: it leaves no motion"
+            raise InvalidProblemError(f"joint '{self.name}' has no {name}; its coordinates are {known}")
+        return self.coordinates[self.names.index(name)]
+
+
+class PartsOfMotion:
+    """Bodies, joints and forces of a motion that was not integrated, from its `parts`; it has `t` and `driven`."""
+
+    t: np.ndarray
+    driven: tuple[str, ...]
+    _kind = "motion"
+
+    @property
+    def parts(self) -> Any:
+        """What answers for bodies, joints and forces."""
+        raise NotImplementedError
+
+    def body(self, name: str, t: Any = None):
+        """The motion of a body, at the times of this motion or, unless it was stored, at the times `t`."""
+        return self.parts.body(name, t)
+
+    def joint(self, name: str, t: Any = None):
+        """The motion of a joint, and the force and torque that it carries, that of its drive included."""
+        return self.parts.joint(name, t)
+
+    def force(self, name: str, t: Any = None):
+        """What a force of the model does."""
+        return self.parts.force(name, t)
+
+    @property
+    def energy(self) -> Any:
+        """Kinetic, potential and total energy."""
+        return self.parts.energy()
+
+    def power(self, force: Any, t: Any = None) -> np.ndarray:
+        """The power of a force of the model, given by itself or its name."""
+        return self.parts.power(force, t)
+
+    def __repr__(self):
+        driven = f" of {', '.join(self.driven)}" if self.driven else ""
+        return f"<{self._kind}{driven} at {self.t.size} times from {self.t[0]:g} to {self.t[-1]:g}>"
+
+
 @dataclass(frozen=True, eq=False)
-class RecordedJoint:
+class RecordedJoint(NamedCoordinates):
     """The relative motion of the two bodies of a joint at the output points, and what it carries.
 
     Attributes
@@ -121,26 +190,6 @@ class RecordedJoint:
                 "the model does not describe"
             )
         return RecordedWrench(self.force, self.torque)
-
-    @property
-    def angle(self) -> np.ndarray:
-        """The angle, with turns counted."""
-        return self._named("angle")
-
-    @property
-    def displacement(self) -> np.ndarray:
-        """The displacement along the axis."""
-        return self._named("displacement")
-
-    @property
-    def rate(self) -> np.ndarray:
-        """The rate of the only coordinate; of several, all of them as `rates`."""
-        return self.rates[0] if len(self.rates) == 1 else self.rates
-
-    def _named(self, name: str) -> np.ndarray:
-        if name not in self.names:
-            raise unknown_name(name, self.names, f"coordinate of joint '{self.name}' called")
-        return self.coordinates[self.names.index(name)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,8 +368,8 @@ def wrong_times(machine: RecordedMachine | None, points: int) -> str | None:
 # --- a motion that was not integrated ---------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
-class RecordedMotion:
+@dataclass(eq=False, repr=False)
+class RecordedMotion(PartsOfMotion):
     """The motion of a driven mechanism that was stored: times, coordinates, bodies and joints.
 
     Attributes
@@ -345,26 +394,12 @@ class RecordedMotion:
     params: Any = None
     attributes: dict[str, Any] = field(default_factory=dict)
 
-    def body(self, name: str, t: Any = None) -> RecordedBody:
-        """The motion of a body at the times of this motion."""
-        return self.machine.body(name, t)
-
-    def joint(self, name: str, t: Any = None) -> RecordedJoint:
-        """The motion of a joint, and the force and torque that it carries."""
-        return self.machine.joint(name, t)
-
-    def force(self, name: str, t: Any = None) -> RecordedForce:
-        """What a force of the model does."""
-        return self.machine.force(name, t)
+    _kind = "stored motion"
 
     @property
-    def energy(self) -> RecordedEnergy:
-        """Kinetic, potential and total energy."""
-        return self.machine.energy()
-
-    def __repr__(self):
-        driven = f" of {', '.join(self.driven)}" if self.driven else ""
-        return f"<stored motion{driven} at {self.t.size} times from {self.t[0]:g} to {self.t[-1]:g}>"
+    def parts(self) -> RecordedMachine:
+        """Its machine."""
+        return self.machine
 
 
 _DEAD_POINT = Record(

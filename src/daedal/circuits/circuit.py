@@ -185,13 +185,7 @@ class Circuit:
         >>> print(y0, yp0)
         [5. 0.] [-5000.  5000.]
         """
-        levels, equations = self._levels(given or {}, empty), self.equations(form)
-        x = state_at_rest(equations, self.params, float(t0), levels)
-        if len(x) <= LARGEST:
-            found = consistent_start(equations, self.params, float(t0), x, self.topology.index(form))
-            if found is not None:
-                return found
-        return daedal.consistent_initial(self.problem(form), float(t0), (x, None), atol=self.tolerances(form))
+        return self._start(self._as_code(form), float(t0), form, self._levels(given or {}, empty))
 
     def with_values(self, values: Mapping[str, float]) -> Circuit:
         """The same circuit with other values, by the names of :attr:`params`.
@@ -252,13 +246,28 @@ class Circuit:
         corners = self.breakpoints(min(t0, t1), max(t0, t1))
         if corners.size:
             options.setdefault("breakpoints", corners)
-        initial = self.start(t0, form=form, given=given, empty=empty)
-        return daedal.solve(self.problem(form), (t0, t1), initial, **options)
+        problem = self._as_code(form)
+        initial = self._start(problem, t0, form, self._levels(given or {}, empty))
+        return daedal.solve(problem, (t0, t1), initial, **options)
 
     def __str__(self) -> str:
         counted = f"{len(self.elements)} elements, {len(self.nodes)} nodes besides the ground"
         lines = [self.title or "circuit", counted, str(self.topology)]
         return "\n".join([*lines, *(f"ignored: {text}" for text in self.ignored)])
+
+    def _as_code(self, form: str) -> daedal.ImplicitDAE:
+        """The problem; a large one as machine code, which start and run share."""
+        problem = self.problem(form)
+        return problem.compiled(backend="trace") if problem.n > LARGEST else problem
+
+    def _start(self, problem: daedal.ImplicitDAE, t0: float, form: str, levels: Mapping[str, float]):
+        equations = self.equations(form)
+        x = state_at_rest(equations, self.params, t0, levels)
+        if len(x) <= LARGEST:
+            found = consistent_start(equations, self.params, t0, x, self.topology.index(form))
+            if found is not None:
+                return found
+        return daedal.consistent_initial(problem, t0, (x, None), atol=self.tolerances(form))
 
     def _levels(self, given: Mapping[str, float], empty: bool) -> dict[str, float]:
         """Voltages and currents that are held at the start, by name of the element or of the node's voltage."""

@@ -6,12 +6,13 @@ step by step, then with sources that are turned up (gmin and source stepping, as
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
 
 import daedal
 from daedal.circuits.elements import CURRENT_GIVEN, GROUND, Branch, at_rest
@@ -122,6 +123,7 @@ class _Search:
         bare = daedal.ImplicitDAE(residual, len(equations.names), params=given, sparsity=sparsity)
         self.problem = bare.compiled(backend="trace")
         self.junctions = [branch for branch in equations.branches if branch.junction]
+        self.thermal = np.array([params[branch.junction] for branch in self.junctions])
 
     def result(self) -> np.ndarray:
         """The state at rest.
@@ -160,12 +162,8 @@ class _Search:
         for _ in range(ITERATIONS):
             with np.errstate(all="ignore"):
                 r = problem.evaluate(self.t, x, self.slope)
-                partials = problem.exact_partials(self.t, x, self.slope)
-            if not np.isfinite(r).all() or partials is None or not np.isfinite(partials[1]).all():
-                return None
-            try:
-                step = np.linalg.solve(partials[1], -r)
-            except np.linalg.LinAlgError:
+                step = _newton_step(problem.exact_matrix(self.t, x, self.slope), r)
+            if step is None:
                 return None
             share = self._share(x, step)
             x = x + share * step
@@ -179,15 +177,29 @@ class _Search:
         Above the critical voltage it may grow by 2 V_T log(1 + d / V_T) where Newton's method asks for d.
         """
         share = 1.0
-        for branch in self.junctions:
-            thermal = self.params[branch.junction]
-            before, change = (self._voltage(branch, numbers) for numbers in (x, step))
-            for sign in (1.0, -1.0):  # pnp junctions conduct backwards
-                after, growth = sign * (before + change), sign * change
-                if after > 20.0 * thermal and growth > 2.0 * thermal:
-                    room = max(20.0 * thermal - sign * before, 0.0) + 2.0 * thermal * math.log1p(growth / thermal)
-                    share = min(share, room / growth)
+        if not self.junctions:
+            return share
+        before, change = (self._voltages(numbers) for numbers in (x, step))
+        for sign in (1.0, -1.0):  # pnp junctions conduct backwards
+            after, growth = sign * (before + change), sign * change
+            limited = (after > 20.0 * self.thermal) & (growth > 2.0 * self.thermal)
+            thermal, growth = self.thermal[limited], growth[limited]
+            room = np.maximum(20.0 * thermal - sign * before[limited], 0.0) + 2.0 * thermal * np.log1p(growth / thermal)
+            share = float(np.min(room / growth, initial=share))
         return share
 
-    def _voltage(self, branch: Branch, numbers: np.ndarray) -> float:
-        return State(self.equations.places, self.t, numbers, self.params).voltage(*branch.nodes)
+    def _voltages(self, numbers: np.ndarray) -> np.ndarray:
+        """Of all junctions."""
+        state = State(self.equations.places, self.t, numbers, self.params)
+        return np.array([state.voltage(*branch.nodes) for branch in self.junctions])
+
+
+def _newton_step(matrix: Any, r: np.ndarray) -> np.ndarray | None:
+    """The solution of matrix step = -r; None where that is impossible."""
+    if matrix is None or not np.isfinite(r).all():
+        return None
+    try:
+        step = splu(matrix).solve(-r) if sparse.issparse(matrix) else np.linalg.solve(matrix, -r)
+    except (np.linalg.LinAlgError, RuntimeError):  # singular
+        return None
+    return step if np.isfinite(step).all() else None

@@ -210,7 +210,7 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
             return form, named_method("dopri5", {"norm": "max" if constrained else "rms"})
         if any_method:
             return form, named_method("dassl", {})
-        if method.works_on("mechanism"):
+        if method.works_on("mechanism") and not form.half_explicit:
             raise InvalidProblemError(
                 f"{type(method).__name__} imposes the constraints itself: leave formulation "
                 "out, or take another method (dassl, or dopri5 for forms that are ordinary differential equations)"

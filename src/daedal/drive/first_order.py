@@ -178,7 +178,8 @@ class FirstOrderPlan:
     def give_back(self, method, ready, workspace: Workspace | None):
         """Keep a run for its next use."""
         waiting = self._runs.setdefault(id(method), [])
-        if len(waiting) < _MOST_RUNS and ready.reusable and self.implicit.n <= LARGEST_KEPT:
+        n = self.implicit.n // self.implicit.copies  # a solver with sensitivities is kept as one without them is
+        if len(waiting) < _MOST_RUNS and ready.reusable and n <= LARGEST_KEPT:
             waiting.append((ready, workspace))
 
     def take(self, method) -> tuple[Any, Workspace | None]:

@@ -15,8 +15,12 @@ from daedal.tracing.tracer import TracedProblem
 
 _LARGEST_COMPILED = 100  # unknowns of a problem in compiled functions, which is traced for its structure alone
 _LARGEST_PLAIN = 300  # unknowns up to which nothing is imported for it
+_LARGEST_MECHANISM = 2000  # unknowns up to which the equations may turn out to be those of a mechanism
 LARGEST_EXAMINED = 50
 """Unknowns up to which it is asked whether the structure misleads."""
+LOWEST_REDUCED = 3
+"""Structural index from which problems are reduced without being asked: methods solve index 2 as it stands, and those
+for second-order problems index 3."""
 _SAMPLES = 3  # random points at which all of them have to be singular
 _SINGULAR = 1e-13  # singular value that no regular matrix of this size has by chance, in relation to the largest
 
@@ -39,7 +43,20 @@ def may_be_reduced(problem: Any, settings: Settings, traced: TracedProblem | Non
         orders = None if traced.orders is None else traced.orders()
     if orders is None:
         return False
+    if problem.n > _LARGEST_MECHANISM:
+        lowest = LOWEST_REDUCED + isinstance(problem, SecondOrderDAE)
+        return not has_low_index(orders, problem.n) and _structural_index(orders) >= lowest
     return not has_low_index(orders, problem.n) or (traced is not None and misleads(traced.problem, orders))
+
+
+def _structural_index(orders: list[dict[int, int]]) -> float:
+    """From the orders alone, which costs nothing beside a trace; infinite where no equation determines some unknown."""
+    from daedal.structure.signature import Signature
+
+    try:
+        return Signature.of_orders(orders).index
+    except ValueError:
+        return np.inf
 
 
 def has_low_index(orders: list[dict[int, int]], n: int) -> bool:

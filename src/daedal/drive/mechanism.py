@@ -355,6 +355,7 @@ def _equations(reduction: Reduction, method, assembly) -> Equations:
         second_order=reduction.problem if second_order else None,
         rate=reduction.rate if method.works_on("rate") else None,
         mechanism=assembly,
+        semi_explicit=reduction.semi_explicit if method.works_on("semi_explicit") else None,
         hook=reduction.hook,
         bridge=assembly.bridge,
         params=assembly.given.params,

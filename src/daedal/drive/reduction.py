@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from daedal.drive.any_index import AnyIndexPlan, SingularPlan
-from daedal.drive.low_index import LARGEST_EXAMINED
+from daedal.drive.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
 from daedal.drive.reduced_options import option_for_higher_index
 from daedal.drive.request import Settings
 from daedal.drive.traced import TracedPlan
@@ -18,10 +18,6 @@ from daedal.problems import SecondOrderDAE
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
 from daedal.structure.system_jacobian import SystemJacobian
-
-LOWEST_REDUCED = 3
-"""Structural index from which problems are reduced without being asked: methods solve index 2 as it stands, and those
-for second-order problems index 3."""
 
 
 class _NotReducible(InvalidProblemError):

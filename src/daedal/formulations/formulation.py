@@ -20,6 +20,8 @@ class Formulation:
     name: ClassVar[str]
     ordinary: ClassVar[bool] = False
     """Whether it is an ordinary differential equation, which explicit methods can solve."""
+    half_explicit: bool = False
+    """Whether it leaves the constraints to the stages of half-explicit methods."""
     stiff: ClassVar[bool] = False
     """Whether it is stiff by construction, so that an explicit method is not chosen for it."""
 

@@ -82,6 +82,11 @@ class Reduction:
         return None
 
     @cached_property
+    def semi_explicit(self) -> Any:
+        """y' = f(t, y, z), 0 = g(t, y, z), for half-explicit methods."""
+        return None
+
+    @cached_property
     def names(self) -> tuple[str, ...] | None:
         """Names of the unknowns."""
         return None

@@ -43,7 +43,7 @@ from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
 from daedal.kernels.vectors import add_product, copy, transpose
 from daedal.mechanics.constrained import CONSTRAINED, LEVELS, RATE, accelerate, evaluate, fetch, load, load_state
-from daedal.mechanics.straight_line import accelerate_only
+from daedal.mechanics.straight_line import accelerate_only, straight_slope
 
 FORM = np.dtype(
     [
@@ -128,6 +128,9 @@ def form_rate(t, block):
     system = record_at(form.system, CONSTRAINED)
     n, nx, m = form.n, system.nx, system.m
     y, rate = floats(block, n), floats(block + 8 * n, n)
+    if form.top == ACCELERATION and not form.damped and system.n_arguments == n and n == 2 * nx:
+        if straight_slope(system, t, y, rate) == 0:
+            return 0
     load_unknowns(form, system, y, y)
     if form.top == ACCELERATION and not form.damped:
         status = accelerate_only(system, t)

@@ -188,14 +188,14 @@ def _solved(array: DerivativeArray, t, given, known, held, weights) -> ArrayPoin
     unknown = ~known.ravel()
     differential = (array.order < np.tile(array.equations.orders, shape[0])) & ~unknown
     tiers = [differential, (array.order == 0) & ~unknown]
-    first, units = None, array.units
+    first, units = None, array.time_units
     for guess in _GUESSES if unknown.any() else _GUESSES[:1]:
         start = np.where(known, jet, 0.0)
         sizes = _sizes(array, t, start, weights)
         start.ravel()[unknown] = guess * sizes[unknown] * (1.0 + 0.1 * (np.arange(unknown.sum()) % 10))
         if array.shape[1] > LARGEST_DENSE:  # sparse corrections move all a little: without states first
             point = solve_array(
-                array, t, start, np.flatnonzero(~(held.ravel() | differential)), tiers, sizes, units=array.units
+                array, t, start, np.flatnonzero(~(held.ravel() | differential)), tiers, sizes, units=array.time_units
             )
             if point is not None and point.satisfied:
                 return point
@@ -204,7 +204,7 @@ def _solved(array: DerivativeArray, t, given, known, held, weights) -> ArrayPoin
             unmoved = differential & (np.abs(point.jet - start).ravel() <= _UNMOVED * sizes)
             nearer = np.where(unmoved.reshape(shape), start, point.jet)
             again = solve_array(
-                array, t, nearer, np.flatnonzero(~(held.ravel() | unmoved)), tiers, sizes, units=array.units
+                array, t, nearer, np.flatnonzero(~(held.ravel() | unmoved)), tiers, sizes, units=array.time_units
             )
             return again if again is not None and again.satisfied else point
         first = point if first is None else first
@@ -225,7 +225,7 @@ def _sizes(array: DerivativeArray, t: float, jet: np.ndarray, weights: np.ndarra
     weights = None if weights is None else np.broadcast_to(np.asarray(weights, dtype=float), array.n)
     jacobian = array.jacobian(t, jet)
     jacobian.data[~np.isfinite(jacobian.data)] = 0.0
-    _, columns = equilibrate(jacobian, array.units(jacobian))
+    _, columns = equilibrate(jacobian, array.time_units(jacobian))
     if weights is not None:
         z[: array.n] = np.maximum(z[: array.n], weights)
     ratios = z / columns

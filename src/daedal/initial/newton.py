@@ -12,6 +12,7 @@ _MATRICES = 6  # matrices for each step size (MXNJ)
 _ITERATIONS = 5  # iterations with one matrix (MXNIT)
 _CONVERGING = 0.8
 _POLISHING = 20
+_INVISIBLE = 1e-20  # of the weights, in which an artificial step of 1e-12 leaves nothing of y'
 _TOLERANCE = 0.01 * 0.33  # EPINIT times the Newton tolerance
 _SUFFICIENT = 1e-4
 _SMALLEST = np.finfo(float).eps ** (2.0 / 3.0)
@@ -89,7 +90,10 @@ def _polished(workspace, t, y, yp, delta, derivative_unknown, cj, inverse):
         y, yp = _corrected(y, yp, delta, derivative_unknown, cj)
         r = workspace.residual(t, y, yp)
         following = None if r is None else workspace.solve(t, y, yp, r, cj, inverse)
-        if following is None or _norm(following, inverse) > _CONVERGING * _norm(delta, inverse):
+        if following is None:
+            break
+        size = _norm(following, inverse)
+        if size <= _INVISIBLE or size > _CONVERGING * _norm(delta, inverse):
             break
         delta = following
     return y, yp

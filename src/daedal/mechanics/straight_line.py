@@ -46,6 +46,24 @@ def accelerate_only(c, t):
 
 
 @part
+def straight_slope(c, t, y, slope):
+    """slope = (v, a) of y = (q, v), with nothing left in the record; not 0 where there is no code or it has failed."""
+    if not is_given(c.accelerations):
+        return _FAILED
+    nx, arguments = c.nx, floats(c.accelerations.block, 2 * c.nx)
+    for i in range(2 * nx):
+        arguments[i] = y[i]
+    status, strange = call(c.accelerations, t), 0
+    result = floats(c.accelerations.block + 16 * nx, nx + c.n_c)
+    for i in range(nx):
+        slope[i] = y[nx + i]
+        slope[nx + i] = result[i]
+    for i in range(nx + c.n_c):
+        strange += 0 if abs(result[i]) < np.inf else 1
+    return status if status != 0 or strange == 0 else _FAILED
+
+
+@part
 def _keep(c, result):
     copy(floats(c.acceleration, c.nx), floats(result, c.nx))
     copy(floats(c.multipliers, c.n_c), floats(result + 8 * c.nx, c.n_c))

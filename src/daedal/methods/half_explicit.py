@@ -282,7 +282,7 @@ class _GeneralRun(OneStepRun):
         from daedal.methods.half_explicit_general import GENERAL, general_accept, general_attempt, general_begin
 
         problem, bridge = equations.semi_explicit, equations.bridge or Bridge()
-        n_y, n_z = problem.n_y, problem.n_z
+        n_y, n_z, copies = problem.n_y, problem.n_z, problem.copies
         coefficients, s = _coefficients(method.tableau), method.tableau.s
         arena = Arena(
             {
@@ -297,13 +297,14 @@ class _GeneralRun(OneStepRun):
             arena,
             n_y=n_y,
             n_z=n_z,
+            copies=copies,
             stages=s,
             known_first=coefficients.known_first,
             error_kind=coefficients.error_kind,
             maximum_norm=method.norm == "max",
             f=bridge.function(problem.f, (n_y, n_z), (n_y,), store_vector("f", n_y), problem.params),
             g=bridge.function(problem.g, (n_y, n_z), (n_z,), store_vector("g", n_z), problem.params),
-            matrix=dense_lu(n_z),
+            matrix=dense_lu(n_z // copies),
             **{name: array for name, array in coefficients.arrays.items() if name != "inner"},
         )
         super().__init__(

@@ -10,6 +10,9 @@ equations 0 = k(y, z, u) of (1.4)) are imposed at (Y_i, Z_i) itself.
 Between its ends a step is the polynomial with their values and slopes and the slopes at two points inside. Error
 estimates of half-explicit methods are blind to what the constraint determines, since the stages satisfy it exactly: how
 far the polynomial without the second point misses the slope there takes part in the error test.
+
+Where (y, z) are a solution and its sensitivities, copies of the leading unknowns, the matrix of all is block triangular
+with equal blocks on its diagonal. One block serves all; what is neglected is nilpotent, and costs one iteration.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.endings import Ending
 from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
-from daedal.kernels.system import SYSTEM, after_step
+from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step
 from daedal.methods.half_explicit_step import NODES, TWO_ESTIMATES
 from daedal.methods.one_step import ATTEMPT, close_polynomial, combine
 from daedal.methods.run_record import RUN, STEP, differences
@@ -33,6 +36,7 @@ _MOVE, _LEAST_MOVE, _LARGEST_MOVE = 1e-6, 1e-8, 1e-2  # of y by an increment of 
 _MOST_TRIALS, _FURTHER = 8, 1e6
 _NEGLIGIBLE = 1e-3  # of the tolerance, for what round-off leaves of a Newton iteration
 _ROUNDOFF_LEVEL = 1e-13
+_STANDSTILL = 1e-10  # of z, for changes of the unknowns that others follow
 _FLOW_INCREMENT = 0.1  # of the step, for differences along the flow
 _FIRST, _SECOND = 0.4, 0.75  # where the slope of a step is looked at
 # of theta^2 (1 - theta)^3, the form of the error: its maximum over its slope at the second point
@@ -42,6 +46,7 @@ GENERAL = np.dtype(
     [
         ("n_y", INTEGER),
         ("n_z", INTEGER),
+        ("copies", INTEGER),
         ("stages", INTEGER),
         ("known_first", INTEGER),
         ("error_kind", INTEGER),
@@ -154,12 +159,13 @@ def _stage_residual(system, method, run, t, h, i, stage, z, slope, residual):
 @part
 def _increment(system, method, run, t, h, j, stage, z, base_slope):
     """An increment of z_j that moves h f visibly, and not by much: g is known to the round-off of y only."""
-    n_y, slope, largest, scale = method.n_y, floats(method.middle_slope, method.n_y), 0.0, 0.0
-    for l in range(method.n_z):
+    slope, largest, scale = floats(method.middle_slope, method.n_y), 0.0, 0.0
+    n_y = method.n_y // method.copies
+    for l in range(method.n_z // method.copies):
         largest = max(largest, abs(z[l]))
     for l in range(n_y):
         scale = max(scale, abs(stage[l]), abs(h * base_slope[l]))
-    kept, usual = z[j], max(1e-7 * max(abs(z[j]), 1e-3 * largest), 1e-3 * floats(run.atol, run.n)[n_y + j])
+    kept, usual = z[j], max(1e-7 * max(abs(z[j]), 1e-3 * largest), 1e-3 * floats(run.atol, run.n)[method.n_y + j])
     if usual == 0.0:
         usual = 1e-7
     delta = usual
@@ -185,19 +191,19 @@ def _increment(system, method, run, t, h, j, stage, z, base_slope):
 @part
 def _form_matrix(system, method, run, t, h, i, stage, z, slope, residual):
     """The derivative of the residual with respect to z, by differences; `slope` and `residual` are those at z."""
-    n_y, n_z = method.n_y, method.n_z
-    columns, base_slope = float_rows(method.matrix.data, n_z, n_z), floats(method.middle, n_y)
+    n_y, n_z, leading = method.n_y, method.n_z, method.matrix.n
+    columns, base_slope = float_rows(method.matrix.data, leading, leading), floats(method.middle, n_y)
     base, bar = residual.copy(), floats(method.bar, n_y).copy()
     for l in range(n_y):
         base_slope[l] = slope[l]
-    for j in range(n_z):
+    for j in range(leading):
         kept, delta = z[j], _increment(system, method, run, t, h, j, stage, z, base_slope)
         z[j] = kept + delta
         status = _stage_residual(system, method, run, t, h, i, stage, z, slope, residual)
         z[j] = kept
         if status != 0:
             return status
-        for row in range(n_z):
+        for row in range(leading):
             columns[j, row] = (residual[row] - base[row]) / delta
     for row in range(n_z):
         residual[row] = base[row]
@@ -210,36 +216,56 @@ def _form_matrix(system, method, run, t, h, i, stage, z, slope, residual):
 
 
 @part
+def _improve(method, z, residual):
+    """Newton's step of z: its size, where copies count in relation to their own, that of the leading one, and of z."""
+    n, size, change, leading = method.matrix.n, 0.0, 0.0, 0.0
+    for k in range(method.copies):
+        part = residual[k * n : (k + 1) * n]
+        solve_lu(method.matrix, part)
+        own, moved = 0.0, 0.0
+        for j in range(n):
+            z[k * n + j] -= part[j]
+            own = max(own, abs(z[k * n + j]))
+            moved = max(moved, abs(part[j]))
+        if not moved < np.inf:
+            return moved, moved, own
+        if k == 0:
+            leading = moved
+        if size == 0.0:
+            size, change = own, moved
+        elif own > 0.0:
+            change = max(change, moved * size / own)
+    return change, leading, size
+
+
+@part
 def _solve_stage(system, method, run, t, h, i, stage, z, slope):
     """Z_i by simplified Newton iterations; a new matrix when they converge slowly."""
-    n_z = method.n_z
-    residual = floats(method.residual, n_z)
+    residual, late = floats(method.residual, method.n_z), 1 if method.copies == 1 else 2
     before, change, size, fresh = np.inf, np.inf, 0.0, False
+    leading, leading_before = np.inf, np.inf
     for iteration in range(_MAX_ITERATIONS):
         status = _stage_residual(system, method, run, t, h, i, stage, z, slope, residual)
         if status != 0:
             return status
         # Rounding errors of g appear in z divided by h: the iteration cannot do better than that.
-        stalled = iteration > 1 and change >= 0.3 * before and method.moved <= _NEGLIGIBLE
+        stalled = iteration > late and change >= 0.3 * before and method.moved <= _NEGLIGIBLE
         if change <= 1e-14 * size or stalled:
             return 0
-        if iteration > 1 and change > 0.2 * before:
-            if fresh and change > 2.0 * before:
+        # Copies follow the leading unknowns one iteration later, and once these stand still, they need no new matrix.
+        moving = method.copies == 1 or leading > _STANDSTILL * size
+        if iteration > 1 and leading > 0.2 * leading_before and moving:
+            if fresh and leading > 2.0 * leading_before:
                 return UNEVALUABLE
             method.matrix_known = 0
-        before = change
+        before, leading_before = change, leading
         if not method.matrix_known:
             status = _form_matrix(system, method, run, t, h, i, stage, z, slope, residual)
             if status != 0:
                 return status
             fresh = True
         system.newton_iterations += 1
-        solve_lu(method.matrix, residual)
-        size, change = 0.0, 0.0
-        for j in range(n_z):
-            z[j] -= residual[j]
-            size = max(size, abs(z[j]))
-            change = max(change, abs(residual[j]))
+        change, leading, size = _improve(method, z, residual)
         if not change < np.inf:
             return UNEVALUABLE
     return UNEVALUABLE
@@ -251,7 +277,7 @@ def _hidden(system, method, t, h, y, z, slope, enough):
     n_y, n_z = method.n_y, method.n_z
     residual, own, bar = floats(method.residual, n_z), floats(method.shifted, n_z), floats(method.bar, n_y)
     contains = integers(method.contains_z, n_z)
-    before, delta = np.inf, _FLOW_INCREMENT * h
+    before, delta, late = np.inf, _FLOW_INCREMENT * h, 0 if method.copies == 1 else 1
     for iteration in range(_MAX_ITERATIONS):
         status = _evaluate(system, method.f, t, y, z, slope)
         if status != 0:
@@ -274,13 +300,8 @@ def _hidden(system, method, t, h, y, z, slope, enough):
         for row in range(n_z):
             if contains[row]:
                 residual[row] = own[row]
-        solve_lu(method.matrix, residual)
-        size, change = 1e-300, 0.0
-        for j in range(n_z):
-            z[j] -= residual[j]
-            size = max(size, abs(z[j]))
-            change = max(change, abs(residual[j]))
-        if change <= enough * size or (iteration > 0 and change >= 0.5 * before):
+        change, _, size = _improve(method, z, residual)
+        if change <= enough * max(size, 1e-300) or (iteration > late and change >= 0.5 * before):
             break
         before = change
     return _evaluate(system, method.f, t, y, z, slope)
@@ -420,7 +441,7 @@ def _accept(system, method, run, t, h):
         y[n_y + i] = z[i]
     if system.hook != 0:
         status = after_step(system, t, h, y)
-        if status != 0:
+        if status != 0 and status != HOOK_CHANGED:
             return status
     _keep_polynomial(method, run, y, z_start, h)
     for j in range(n_y):

@@ -2,9 +2,10 @@ r"""Explicit Runge-Kutta steps in compiled code, for y' = f(t, y).
 
     k_i = f(t + c_i h, y + h sum_{j<i} a_ij k_j),    y_1 = y + h sum_i b_i k_i,    error = h || sum_i e_i k_i ||
 
-A tableau is data: one kernel runs them all. Every step leaves the polynomial through its values at equidistant points,
+A tableau is data: one kernel runs them all. A step leaves the polynomial through its values at equidistant points,
 in the Newton form that all methods share. It is that of the method, with the stages that it may need, where something
-lies inside of the step; elsewhere that of Hermite.
+lies inside of the step; that of Hermite where the owner of the equations stops the run. Elsewhere nobody looks at it,
+and only y is written.
 """
 
 from __future__ import annotations
@@ -151,8 +152,10 @@ def _accept(system, tableau, run, t, h):
     if whole:
         polynomial(run, h, y, k, float_rows(tableau.inner, nodes - 1, count), n, nodes)
         close_polynomial(run, h, nodes)
-    else:
+    elif system.hook_signal != 0:
         hermite_polynomial(run, h, k[0], k[s - 1])
+    else:
+        copy(differences(run)[0], y)
     for i in range(n):
         k[0, i] = k[s - 1, i]
         yp[i] = k[s - 1, i]

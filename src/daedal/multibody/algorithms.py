@@ -7,15 +7,26 @@ in C. For Euler parameters in q, u has the angular velocity in the axes of the j
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import types
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.compilation import _enable_caching, kernel
-from daedal.kernels.records import data_of, record_at
+from daedal.kernels.compilation import kernel, part
+from daedal.kernels.quick_calls import (
+    OBJECT,
+    allocate,
+    array_data,
+    free,
+    is_there,
+    new_matrix,
+    new_reference,
+    new_vector,
+    quick_call,
+    vector_data,
+)
+from daedal.kernels.records import float_rows, floats, record_at
 from daedal.multibody.articulated import accelerate, eliminate
 from daedal.multibody.dynamics import composite_bodies, newton_euler
 from daedal.multibody.kinematics import move, place
@@ -24,13 +35,13 @@ from daedal.multibody.packed import (
     ELIMINATION,
     MACHINE,
     PLACEMENT,
+    PREPARED,
     VELOCITIES,
     LoadBlock,
     chains_at,
     closures_at,
     elimination_at,
     floats_for,
-    keep,
     matrices,
     placement_at,
     rows,
@@ -81,14 +92,14 @@ def rnea(model: Any, q, u, a, *, forces=None, torques=None) -> np.ndarray:
     >>> print(rnea(arm, [0.0], [0.0], [0.0]))
     [9.81]
     """
-    layout = model if type(model) is Layout else layout_of(model)
-    loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
-    result, machine = np.empty(layout.n_v), layout.packed.address
-    try:
-        fits = _rnea.call(machine, q, u, a, loads.address, result)
-    except TypeError:
-        fits = _rnea.call(machine, *_vectors(layout, q=q, u=u, a=a), loads.address, result)
-    return result if fits else _refuse(layout, q=q, u=u, a=a)
+    if type(model) is Layout and forces is None and torques is None:
+        address, no_loads = model.prepared
+        result = _rnea.call(address, q, u, a, no_loads)
+        if result is not None:
+            return result
+    layout = layout_of(model)
+    loads = _loads(layout, forces, torques)
+    return _rnea.call(layout.prepared[0], *_vectors(layout, q=q, u=u, a=a), loads.address)
 
 
 def crba(model: Any, q) -> np.ndarray:
@@ -113,14 +124,12 @@ def crba(model: Any, q) -> np.ndarray:
     >>> print(crba(Model(Revolute("pivot", ground, rod.start)), [0.3]))
     [[4.]]
     """
-    layout = model if type(model) is Layout else layout_of(model)
-    n_v = layout.n_v
-    result, machine = np.zeros((n_v, n_v)), layout.packed.address
-    try:
-        fits = _crba.call(machine, q, result)
-    except TypeError:
-        fits = _crba.call(machine, *_vectors(layout, q=q), result)
-    return result if fits else _refuse(layout, q=q)
+    if type(model) is Layout:
+        result = _crba.call(model.prepared[0], q)
+        if result is not None:
+            return result
+    layout = layout_of(model)
+    return _crba.call(layout.prepared[0], *_vectors(layout, q=q))
 
 
 def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
@@ -152,14 +161,14 @@ def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
     >>> print(aba(arm, [0.0], [0.0], [0.0]))
     [-15.]
     """
-    layout = model if type(model) is Layout else layout_of(model)
-    loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
-    result, machine = np.empty(layout.n_v), layout.packed.address
-    try:
-        fits = _aba.call(machine, q, u, tau, loads.address, result)
-    except TypeError:
-        fits = _aba.call(machine, *_vectors(layout, q=q, u=u, tau=tau), loads.address, result)
-    return result if fits else _refuse(layout, q=q, u=u, tau=tau)
+    if type(model) is Layout and forces is None and torques is None:
+        address, no_loads = model.prepared
+        result = _aba.call(address, q, u, tau, no_loads)
+        if result is not None:
+            return result
+    layout = layout_of(model)
+    loads = _loads(layout, forces, torques)
+    return _aba.call(layout.prepared[0], *_vectors(layout, q=q, u=u, tau=tau), loads.address)
 
 
 def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> Accelerations:
@@ -215,92 +224,82 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
         raise InvalidProblemError(
             f"accelerations knows joints only, and the model has {named} besides; use model.system().at(t, q, v)"
         )
-    loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
+    loads = _loads(layout, forces, torques)
     q, u, drive = _vectors(layout, q=q, u=u, tau=np.zeros(layout.n_v) if tau is None else tau)
     return Accelerations(*_accelerations(layout.packed.address, q, u, drive, loads.address))
 
 
-class _Quick:
-    """A compiled function for calls of a microsecond: it takes vectors of floats alone, and keeps Python's lock.
-
-    Numba spends as long as a tree of seven bodies takes on the release of the lock, and on an array that is returned.
-    Other arguments raise a TypeError; they are converted then.
-    """
-
-    def __init__(self, signature: str, function: Callable[..., bool]):
-        self._signature = signature
-        self._compiled = njit(error_model="numpy")(function)
-        _enable_caching(self._compiled, function)
-        self.call: Callable[..., bool] = self._first_call
-
-    def _first_call(self, *arguments) -> bool:
-        self._compiled.compile(self._signature)
-        self._compiled.disable_compile()
-        self.call = self._compiled
-        return self.call(*arguments)
+@part
+def _three_vectors(given, q, u, third):
+    """Addresses of the entries; zeros if one of them is to be converted first."""
+    numpy, n_v = given.numpy, given.n_v
+    data = vector_data(numpy, q, given.n_q), vector_data(numpy, u, n_v), vector_data(numpy, third, n_v)
+    return data if data[0] != 0 and data[1] != 0 and data[2] != 0 else (0, 0, 0)
 
 
-def _quick(signature: str):
-    return lambda function: _Quick(signature, function)
+@quick_call(types.int64, OBJECT, OBJECT, OBJECT, types.int64)
+def _rnea(address, q, u, a, loads):
+    given = record_at(address, PREPARED)
+    n, n_v, data = given.n, given.n_v, _three_vectors(given, q, u, a)
+    if data[0] == 0:
+        return new_reference(given.numpy.none)
+    result = new_vector(given.numpy, n_v)
+    if is_there(result):
+        n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
+        room = allocate(n_placed + n_moving + 12 * n)
+        tree, force, torque = tree_at(given.machine), rows(loads, n), rows(loads + 24 * n, n)
+        placed, moving = placement_at(room, n, n_v), velocities_at(room + 8 * n_placed, n)
+        further = room + 8 * (n_placed + n_moving)
+        work = rows(further, n), rows(further + 24 * n, n), rows(further + 48 * n, n), rows(further + 72 * n, n)
+        place(tree, floats(data[0], given.n_q), placed)
+        move(tree, placed, floats(data[1], n_v), moving)
+        accelerations, drives = floats(data[2], n_v), floats(array_data(result), n_v)
+        newton_euler(tree, placed, moving, accelerations, force, torque, work, drives)
+        free(room)
+    return result
 
 
-@_quick("boolean(int64, float64[::1], float64[::1], float64[::1], int64, float64[::1])")
-def _rnea(address, q, u, a, loads, result):
-    record = record_at(address, MACHINE)
-    n, n_v = record.n, record.n_v
-    if q.size != record.n_q or u.size != n_v or a.size != n_v:
-        return False
-    tree = tree_at(address)
-    n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
-    block = np.zeros(n_placed + n_moving + 12 * n)
-    room = data_of(block)
-    placed, moving = placement_at(room, n, n_v), velocities_at(room + 8 * n_placed, n)
-    further = room + 8 * (n_placed + n_moving)
-    work = rows(further, n), rows(further + 24 * n, n), rows(further + 48 * n, n), rows(further + 72 * n, n)
-    place(tree, q, placed)
-    move(tree, placed, u, moving)
-    newton_euler(tree, placed, moving, a, rows(loads, n), rows(loads + 24 * n, n), work, result)
-    keep(block)
-    return True
+@quick_call(types.int64, OBJECT)
+def _crba(address, q):
+    given = record_at(address, PREPARED)
+    numpy, n, n_v = given.numpy, given.n, given.n_v
+    data = vector_data(numpy, q, given.n_q)
+    if data == 0:
+        return new_reference(numpy.none)
+    result = new_matrix(numpy, n_v, n_v)
+    if is_there(result):
+        n_placed = floats_for(n, n_v, PLACEMENT)
+        room = allocate(n_placed + 13 * n)
+        tree, placed, further = tree_at(given.machine), placement_at(room, n, n_v), room + 8 * n_placed
+        work = floats(further, n), rows(further + 8 * n, n), matrices(further + 32 * n, n)
+        place(tree, floats(data, given.n_q), placed)
+        composite_bodies(tree, placed, work, float_rows(array_data(result), n_v, n_v))
+        free(room)
+    return result
 
 
-@_quick("boolean(int64, float64[::1], float64[:, ::1])")
-def _crba(address, q, matrix):
-    record = record_at(address, MACHINE)
-    n, n_v = record.n, record.n_v
-    if q.size != record.n_q:
-        return False
-    tree = tree_at(address)
-    n_placed = floats_for(n, n_v, PLACEMENT)
-    block = np.zeros(n_placed + 13 * n)
-    room = data_of(block)
-    placed, further = placement_at(room, n, n_v), room + 8 * n_placed
-    work = block[n_placed : n_placed + n], rows(further + 8 * n, n), matrices(further + 32 * n, n)
-    place(tree, q, placed)
-    composite_bodies(tree, placed, work, matrix)
-    keep(block)
-    return True
-
-
-@_quick("boolean(int64, float64[::1], float64[::1], float64[::1], int64, float64[::1])")
-def _aba(address, q, u, tau, loads, result):
-    record = record_at(address, MACHINE)
-    n, n_v = record.n, record.n_v
-    if q.size != record.n_q or u.size != n_v or tau.size != n_v:
-        return False
-    tree = tree_at(address)
-    n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
-    block = np.zeros(n_placed + n_moving + floats_for(n, n_v, ELIMINATION) + 6 * n)
-    room = data_of(block)
-    placed, moving = placement_at(room, n, n_v), velocities_at(room + 8 * n_placed, n)
-    left = elimination_at(room + 8 * (n_placed + n_moving), n, n_v)
-    further = room + 8 * (block.size - 6 * n)
-    place(tree, q, placed)
-    move(tree, placed, u, moving)
-    eliminate(tree, placed, moving, tau, rows(loads, n), rows(loads + 24 * n, n), left)
-    accelerate(tree, placed, moving, left, (rows(further, n), rows(further + 24 * n, n)), result)
-    keep(block)
-    return True
+@quick_call(types.int64, OBJECT, OBJECT, OBJECT, types.int64)
+def _aba(address, q, u, tau, loads):
+    given = record_at(address, PREPARED)
+    n, n_v, data = given.n, given.n_v, _three_vectors(given, q, u, tau)
+    if data[0] == 0:
+        return new_reference(given.numpy.none)
+    result = new_vector(given.numpy, n_v)
+    if is_there(result):
+        n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
+        n_left = floats_for(n, n_v, ELIMINATION)
+        room = allocate(n_placed + n_moving + n_left + 6 * n)
+        tree, force, torque = tree_at(given.machine), rows(loads, n), rows(loads + 24 * n, n)
+        placed, moving = placement_at(room, n, n_v), velocities_at(room + 8 * n_placed, n)
+        left = elimination_at(room + 8 * (n_placed + n_moving), n, n_v)
+        further = room + 8 * (n_placed + n_moving + n_left)
+        place(tree, floats(data[0], given.n_q), placed)
+        move(tree, placed, floats(data[1], n_v), moving)
+        eliminate(tree, placed, moving, floats(data[2], n_v), force, torque, left)
+        work, speeding = (rows(further, n), rows(further + 24 * n, n)), floats(array_data(result), n_v)
+        accelerate(tree, placed, moving, left, work, speeding)
+        free(room)
+    return result
 
 
 @kernel
@@ -317,26 +316,21 @@ def layout_of(model: Any):
 
 
 def _vectors(layout: Layout, **given) -> list[np.ndarray]:
-    """Floats one behind the other, as compiled code takes them; an error names the argument of another size."""
+    """New arrays of floats, as compiled code takes them; an error names the argument of another size."""
     found = []
     for name, values in given.items():
         size, what = (layout.n_q, "coordinates") if name == "q" else (layout.n_v, "velocities of joints")
         try:
-            vector = np.require(values, np.float64, ["C", "W"])
+            vector = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidProblemError(f"{name} must be an array of {size} numbers, got {values!r}") from error
         if vector.shape != (size,):
             raise InvalidProblemError(
                 f"{name} has shape {vector.shape}; expected ({size},), as the model has {size} {what}"
             )
-        found.append(vector)
+        found.append(np.empty(size))  # arrays that were pickled have descriptions of numbers of their own
+        found[-1][:] = vector
     return found
-
-
-def _refuse(layout: Layout, **given):
-    """Name the argument with the wrong size."""
-    _vectors(layout, **given)
-    raise AssertionError("arguments that compiled code refused are of the right sizes")
 
 
 def _loads(layout, forces, torques) -> LoadBlock:

@@ -25,7 +25,7 @@ import numpy as np
 
 from daedal.kernels.compilation import kernel, part
 from daedal.multibody.dynamics import moment_of_momentum, world_inertia
-from daedal.multibody.vectors import add, dot, minus, plus, product, put, row, times, vector_product
+from daedal.multibody.vectors import add, dot, minus, plus, product, put, put_column, row, times, vector_product
 
 
 class Elimination(NamedTuple):
@@ -72,7 +72,7 @@ def elimination(n, n_v):
 
 @part
 def eliminate(tree, placed, moving, tau, force, torque, left):
-    """Sweep from the tips to the base, (A.7) and (A.8), into an :class:`Elimination` of zeros."""
+    """Sweep from the tips to the base, (A.7) and (A.8), into an :class:`Elimination`."""
     for j in range(tree.father.size):
         spin = row(moving.angular, j)
         gyration = vector_product(spin, moment_of_momentum(tree, placed, j, spin))
@@ -80,7 +80,9 @@ def eliminate(tree, placed, moving, tau, force, torque, left):
         put(left.twist, j, minus(row(torque, j), gyration))
         world_inertia(tree, placed, j, left.qq)
         for k in range(3):
-            left.pp[j, k, k] += tree.mass[j]
+            put_column(left.pp, j, k, (0.0, 0.0, 0.0))
+            put_column(left.pq, j, k, (0.0, 0.0, 0.0))
+            left.pp[j, k, k] = tree.mass[j]
     for j in range(tree.father.size - 1, -1, -1):
         _without_bias(moving, left, j)
         for k in range(tree.first_v[j + 1] - 1, tree.first_v[j] - 1, -1):

@@ -30,12 +30,14 @@ def moment_of_momentum(tree, placed, j, spin):
 
 @part
 def world_inertia(tree, placed, j, target):
-    """Add the moments of inertia of body j about its centre of mass, in the axes of the ground, to target[j]."""
+    """The moments of inertia of body j about its centre of mass, in the axes of the ground, into target[j]."""
     rotation, inertia = placed.rotation, tree.inertia
     for k in range(3):
         turned = product(inertia, j, (rotation[j, k, 0], rotation[j, k, 1], rotation[j, k, 2]))
-        for l in range(3):
-            target[j, k, l] += dot((rotation[j, l, 0], rotation[j, l, 1], rotation[j, l, 2]), turned)
+        for l in range(k + 1):
+            value = dot((rotation[j, l, 0], rotation[j, l, 1], rotation[j, l, 2]), turned)
+            target[j, k, l] = value
+            target[j, l, k] = value
 
 
 @kernel
@@ -69,10 +71,13 @@ def newton_euler(tree, placed, moving, accelerations, force, torque, work, resul
         put(linear, j, speeding)
         put(angular, j, turning)
         spin = row(moving.angular, j)
-        change = plus(
-            moment_of_momentum(tree, placed, j, turning),
-            vector_product(spin, moment_of_momentum(tree, placed, j, spin)),
+        # I w' + w x I w, in the axes of the body
+        own_spin = transposed_product(placed.rotation, j, spin)
+        own = plus(
+            product(tree.inertia, j, transposed_product(placed.rotation, j, turning)),
+            vector_product(own_spin, product(tree.inertia, j, own_spin)),
         )
+        change = product(placed.rotation, j, own)
         put(pull, j, minus(times(tree.mass[j], minus(speeding, tree.gravity)), row(force, j)))
         put(twist, j, minus(change, row(torque, j)))
     for j in range(n - 1, -1, -1):
@@ -95,11 +100,15 @@ def crba(tree, placed):
 
 @part
 def composite_bodies(tree, placed, work, matrix):
-    """Fill a matrix of zeros; `work`, zero, has room for mass, moment and inertia of every body and all it carries."""
+    """Fill a matrix; `work` has room for mass, moment and inertia of every body and all it carries."""
     n = tree.father.size
     mass, moment, inertia = work  # moment: mass times the way from the body's centre to that of the composite
+    for k in range(tree.first_v[n]):
+        for l in range(tree.first_v[n]):
+            matrix[k, l] = 0.0
     for j in range(n):
-        mass[j] += tree.mass[j]
+        mass[j] = tree.mass[j]
+        put(moment, j, (0.0, 0.0, 0.0))
         world_inertia(tree, placed, j, inertia)
     for j in range(n - 1, -1, -1):
         first, end = tree.first_v[j], tree.first_v[j + 1]
@@ -126,6 +135,7 @@ def composite_bodies(tree, placed, work, matrix):
             # (parallel axes) of the composite about the father's centre: I - (m~ a~ + a~ m~) - m a~ a~
             trace = 2.0 * dot(lever, arm) + heavy * dot(arm, arm)
             for k in range(3):
-                for l in range(3):
-                    inertia[i, k, l] += inertia[j, k, l] - lever[k] * arm[l] - arm[k] * (lever[l] + heavy * arm[l])
                 inertia[i, k, k] += trace
+                for l in range(k + 1):
+                    inertia[i, k, l] += inertia[j, k, l] - lever[k] * arm[l] - arm[k] * (lever[l] + heavy * arm[l])
+                    inertia[i, l, k] = inertia[i, k, l]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
+from daedal.machine_record import NamedCoordinates
 from daedal.multibody.counted_angles import angle_name
 from daedal.multibody.course import Course
 from daedal.multibody.joint_coordinates import coordinate_of
@@ -17,11 +17,16 @@ from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
 from daedal.multibody.views import ForceAndTorque
 
 
-class JointView:
+class JointView(NamedCoordinates):
     """The relative motion of the two bodies of a joint, and what it carries."""
 
     def __init__(self, course: Course, joint: Joint, forces: Callable[[], JointForces], counting: Callable[[], Course]):
         self._course, self.joint, self._forces, self._counting = course, joint, forces, counting
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name of the joint."""
+        return self.joint.name
 
     @property
     def t(self) -> Any:
@@ -29,37 +34,21 @@ class JointView:
         return self._course.values(self._course.t)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
         """Names of the coordinates."""
         if self.joint.turn == ANY_ROTATION:
             return (*self.joint.coordinates[:-3], "p0", "p1", "p2", "p3")
         return self.joint.coordinates
 
     @property
-    def coordinates(self) -> np.ndarray:
+    def coordinates(self) -> np.ndarray:  # type: ignore[override]
         """The coordinates of the joint as it was stated, (n, nt); angles count turns."""
         return self._course.columns(coordinates_of(self._course, self.joint, self._counting))
 
     @property
-    def rates(self) -> np.ndarray:
+    def rates(self) -> np.ndarray:  # type: ignore[override]
         """Their rates; of Euler parameters, the angular velocity in the axes of the second frame."""
         return self._course.columns(rates_of(self._course, self.joint))
-
-    @property
-    def angle(self) -> np.ndarray:
-        """The angle, with turns counted."""
-        return self._named("angle")
-
-    @property
-    def displacement(self) -> np.ndarray:
-        """The displacement along the axis."""
-        return self._named("displacement")
-
-    @property
-    def rate(self) -> np.ndarray:
-        """The rate of the only coordinate; of several, all of them as `rates`."""
-        rates = self.rates
-        return rates[0] if len(rates) == 1 else rates
 
     @property
     def position(self) -> np.ndarray:
@@ -70,12 +59,6 @@ class JointView:
     def reaction(self) -> ForceAndTorque:
         """What the joint exerts on its second body: force, and torque about the joint, in the axes of the ground."""
         return ForceAndTorque(self._course, self._forces().of(self.joint), self._course.model)
-
-    def _named(self, name: str) -> np.ndarray:
-        if name not in self.names:
-            known = ", ".join(self.names) or "none: it leaves no motion"
-            raise InvalidProblemError(f"joint '{self.joint.name}' has no {name}; its coordinates are {known}")
-        return self.coordinates[self.names.index(name)]
 
     def __repr__(self):
         return f"<motion of joint '{self.joint.name}'>"

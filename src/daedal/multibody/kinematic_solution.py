@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.machine_record import RecordedMachine, save
+from daedal.machine_record import PartsOfMotion, RecordedMachine, save
 from daedal.multibody.held import stated_joints
 from daedal.multibody.recorded import recorded
-from daedal.multibody.results import Energy, Results
+from daedal.multibody.results import Results
 
 
-@dataclass(frozen=True, eq=False)
-class KinematicSolution:
+@dataclass(frozen=True, eq=False, repr=False)
+class KinematicSolution(PartsOfMotion):
     """The motion of a driven mechanism; it is asked for bodies and joints as a solution of a model is.
 
     Attributes
@@ -97,6 +97,11 @@ class KinematicSolution:
     def _results(self) -> Results:
         return _Results(self.model, self.layout, self)
 
+    @property
+    def parts(self) -> Results:
+        """What answers for bodies, joints and forces."""
+        return self._results
+
     def recorded(self) -> RecordedMachine:
         """Bodies and joints as numbers, for a file."""
         return recorded(self._results)
@@ -111,36 +116,11 @@ class KinematicSolution:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_results"}
 
-    def body(self, name: str, t: Any = None):
-        """The motion of a body, at the times of this motion or at the times `t`."""
-        return self._results.body(name, t)
-
-    def joint(self, name: str, t: Any = None):
-        """The motion of a joint, and the force and torque that it carries, that of its drive included."""
-        return self._results.joint(name, t)
-
-    def force(self, name: str, t: Any = None):
-        """What a force of the model does."""
-        return self._results.force(name, t)
-
-    @property
-    def energy(self) -> Energy:
-        """Kinetic, potential and total energy."""
-        return self._results.energy()
-
-    def power(self, force: Any, t: Any = None) -> np.ndarray:
-        """The power of a force of the model, given by itself or its name."""
-        return self._results.power(force, t)
-
     def animate(self, path: Any = None, **options: Any):
         """The motion as a scene or a file, driven joints beside it; see :func:`daedal.multibody.animation.animate`."""
         joints = {joint.name for joint in self.model.joints}
         driven = dict.fromkeys(key if key in joints else key.rpartition(".")[0] for key in self.driven)
         return self._results.animate(path, **({"plots": tuple(driven)} | options))
-
-    def __repr__(self):
-        driven = f" of {', '.join(self.driven)}" if self.driven else ""
-        return f"<motion{driven} at {self.t.size} times from {self.t[0]:g} to {self.t[-1]:g}>"
 
 
 class _Results(Results):

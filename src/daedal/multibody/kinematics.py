@@ -20,13 +20,14 @@ from daedal.kernels.compilation import kernel, part
 from daedal.multibody.rotation import rows_of_parameters
 from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
 from daedal.multibody.vectors import (
-    add,
     column,
     combined,
+    is_unit,
     minus,
     plus,
     product,
     put,
+    put_column,
     row,
     times,
     vector_product,
@@ -83,25 +84,33 @@ def placement(tree, q):
 
 @part
 def place(tree, q, placed):
-    """Fill a :class:`Placement` of zeros."""
+    """Fill a :class:`Placement`."""
     rotation, angular = placed.rotation, placed.angular
     for j in range(tree.father.size):
         i, turn = tree.father[j], tree.turn[j]
+        first, end, at = tree.first_v[j], tree.first_v[j + 1], tree.first_q[j]
+        c, s = 1.0, 0.0
+        if turn == ABOUT_Z or turn == ABOUT_Z_AND_Y:
+            angle = q[at + end - turn - first]  # the first of as many angles as the name has axes
+            c, s = math.cos(angle), math.sin(angle)
         x, y, z = column(tree.axes, j, 0), column(tree.axes, j, 1), column(tree.axes, j, 2)  # of the joint's frame
         where = row(tree.place, j)
         if i >= 0:
-            x, y, z = product(rotation, i, x), product(rotation, i, y), product(rotation, i, z)
             where = product(rotation, i, where)
-        first, end, at = tree.first_v[j], tree.first_v[j + 1], tree.first_q[j]
+            if is_unit(tree.axes, j):
+                x, y, z = column(rotation, i, 0), column(rotation, i, 1), column(rotation, i, 2)
+            else:
+                x, y, z = product(rotation, i, x), product(rotation, i, y), product(rotation, i, z)
         for k in range(first, end):
-            along = combined(x, y, z, row(tree.slide, k))
-            put(placed.slide, k, along)
-            if turn != ANY_ROTATION or k < end - 3:
+            put(angular, k, (0.0, 0.0, 0.0))
+            put(placed.slide, k, (0.0, 0.0, 0.0))
+            slide = row(tree.slide, k)
+            if slide[0] != 0.0 or slide[1] != 0.0 or slide[2] != 0.0:
+                along = combined(x, y, z, slide)
+                put(placed.slide, k, along)
                 where = plus(where, times(q[at + k - first], along))
         if turn == ABOUT_Z or turn == ABOUT_Z_AND_Y:
-            k = end - turn  # the first of as many angles as the name has axes
-            put(angular, k, z)
-            c, s = math.cos(q[at + k - first]), math.sin(q[at + k - first])
+            put(angular, end - turn, z)
             x, y = plus(times(c, x), times(s, y)), minus(times(c, y), times(s, x))
         if turn == ABOUT_Z_AND_Y:
             put(angular, end - 1, y)
@@ -118,16 +127,19 @@ def place(tree, q, placed):
             put(angular, end - 3, x)
             put(angular, end - 2, y)
             put(angular, end - 1, z)
-        for k in range(3):  # axis k of the body, with its components along those of the joint
-            own = tree.own_axes[j, k, 0], tree.own_axes[j, k, 1], tree.own_axes[j, k, 2]
-            rotation[j, 0, k], rotation[j, 1, k], rotation[j, 2, k] = combined(x, y, z, own)
+        if is_unit(tree.own_axes, j):
+            put_column(rotation, j, 0, x)
+            put_column(rotation, j, 1, y)
+            put_column(rotation, j, 2, z)
+        else:
+            for k in range(3):  # axis k of the body, with its components along those of the joint
+                own = tree.own_axes[j, k, 0], tree.own_axes[j, k, 1], tree.own_axes[j, k, 2]
+                put_column(rotation, j, k, combined(x, y, z, own))
         lever = times(-1.0, product(rotation, j, row(tree.own_place, j)))
         arm = plus(where, lever)
         put(placed.lever, j, lever)
         put(placed.arm, j, arm)
-        put(placed.r, j, arm)
-        if i >= 0:
-            add(placed.r, j, row(placed.r, i))
+        put(placed.r, j, plus(row(placed.r, i), arm) if i >= 0 else arm)
         for k in range(first, end):
             put(placed.linear, k, plus(row(placed.slide, k), vector_product(row(angular, k), lever)))
 

@@ -32,18 +32,7 @@ _AS_C = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_int64)
 
 
 class LargeMachine:
-    """A machine as its functions see it: the arrays of a layout, and the code of its forces.
-
-    Parameters
-    ----------
-    forces : sequence of Force
-    layout : Layout
-
-    Raises
-    ------
-    Untraceable
-        Where a force cannot be traced.
-    """
+    """A machine as its functions see it: the arrays of a layout, and the :class:`ForceCode` of its forces."""
 
     def __init__(self, forces: Sequence[Force], layout: Layout):
         self.layout, self._forces = layout, forces

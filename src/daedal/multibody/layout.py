@@ -18,7 +18,7 @@ from daedal.multibody.counted_angles import Sum, angle_between, angle_name, coun
 from daedal.multibody.joint_coordinates import JointCoordinate, coordinate_of, joint_coordinates
 from daedal.multibody.joints import Cartesian, Free, Joint, Planar, Screw, Shifted, X, Y
 from daedal.multibody.kinematics import placement
-from daedal.multibody.packed import LoadBlock, packed
+from daedal.multibody.packed import Prepared, packed, prepared
 from daedal.multibody.topology import Topology, spanning_tree
 from daedal.multibody.tree import ABOUT_Z_AND_Y, ANY_ROTATION, Tree
 
@@ -116,9 +116,13 @@ class Layout:
         return packed(*self.arrays)
 
     @cached_property
-    def no_loads(self) -> LoadBlock:
-        """Forces and torques on bodies that are free of them."""
-        return LoadBlock(len(self.topology.bodies))
+    def prepared(self) -> tuple[int, int]:
+        """The machine for calls of rnea, crba and aba, and forces on bodies that are free of them: two addresses."""
+        return self._prepared.address, self._prepared.no_loads
+
+    @cached_property
+    def _prepared(self) -> Prepared:
+        return prepared(*self.arrays)
 
     @cached_property
     def _conditions(self) -> list[tuple[Joint, tuple[int, int, int]]]:

@@ -6,12 +6,13 @@ get the address of a record with the addresses of the arrays, and cut the room t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import carray
 
 from daedal.kernels.compilation import part
+from daedal.kernels.quick_calls import NUMPY, numpy_record
 from daedal.kernels.records import (
     ADDRESS,
     INTEGER,
@@ -28,7 +29,7 @@ from daedal.multibody.chains import Chains
 from daedal.multibody.closure import Closures
 from daedal.multibody.coordinates import parameter_masses
 from daedal.multibody.kinematics import Placement, Velocities
-from daedal.multibody.tree import ANY_ROTATION, Tree
+from daedal.multibody.tree import ANY_ROTATION, Tree, in_axes_of_joints
 
 _SIZES = ("n", "n_q", "n_v", "m", "places", "sets", "n_norms", "n_states")
 _GROUPS = (Tree, Closures, Chains)
@@ -44,6 +45,12 @@ MACHINE = np.dtype(
 
 PLACEMENT, VELOCITIES, ELIMINATION = (18, 9), (12, 0), (33, 8)
 """How many floats these take for each body and for each velocity of a joint."""
+
+
+PREPARED = np.dtype(
+    [("machine", ADDRESS), ("n", INTEGER), ("n_q", INTEGER), ("n_v", INTEGER), ("numpy", NUMPY)],
+)
+"""What a call of rnea, crba and aba needs: a machine, its sizes, and where NumPy is."""
 
 
 class LoadBlock:
@@ -78,6 +85,22 @@ def packed(tree: Tree, closures: Closures, chains: Chains, forces: int = 0, n_st
         forces=forces,
         **arrays,
     )
+
+
+class Prepared(NamedTuple):
+    """Addresses for calls of rnea, crba and aba, and what stands there."""
+
+    address: int
+    no_loads: int
+    alive: tuple[Any, ...]
+
+
+def prepared(tree: Tree, closures: Closures, chains: Chains) -> Prepared:
+    """A machine for rnea, crba and aba. They need no axes of the bodies: those of the joints save a rotation each."""
+    machine, loads = packed(in_axes_of_joints(tree), closures, chains), LoadBlock(tree.father.size)
+    sizes = {name: machine[name] for name in ("n", "n_q", "n_v")}
+    record = Record(PREPARED, machine=machine.address, numpy=numpy_record(), **sizes)
+    return Prepared(record.address, loads.address, (record, machine, loads))
 
 
 @part

@@ -33,3 +33,20 @@ class Tree(NamedTuple):
     mass: np.ndarray  # (n,)
     inertia: np.ndarray  # (n, 3, 3), about the centre of mass, in the axes of the body
     gravity: np.ndarray  # (3,)
+
+
+def in_axes_of_joints(tree: Tree) -> Tree:
+    """The same tree, where the axes of each body are those of its joint's frame on it."""
+    own = tree.own_axes
+    on_bodies = tree.father >= 0
+    places, axes = tree.place.copy(), tree.axes.copy()
+    turned = own[tree.father[on_bodies]].transpose(0, 2, 1)
+    places[on_bodies] = (turned @ places[on_bodies, :, None])[:, :, 0]
+    axes[on_bodies] = turned @ axes[on_bodies]
+    return tree._replace(
+        place=places,
+        axes=axes,
+        own_place=(own.transpose(0, 2, 1) @ tree.own_place[:, :, None])[:, :, 0],
+        own_axes=np.broadcast_to(np.eye(3), own.shape),
+        inertia=own.transpose(0, 2, 1) @ tree.inertia @ own,
+    )

@@ -91,3 +91,15 @@ def transposed_product(m, i, v):
 def column(m, i, k):
     """Column k of m[i]."""
     return m[i, 0, k], m[i, 1, k], m[i, 2, k]
+
+
+@part
+def put_column(m, i, k, v):
+    """Write column k of m[i]."""
+    m[i, 0, k], m[i, 1, k], m[i, 2, k] = v[0], v[1], v[2]
+
+
+@part
+def is_unit(m, i):
+    """Whether the rotation m[i] turns nothing: of the rotations, the unit matrix alone has two ones on its diagonal."""
+    return m[i, 0, 0] == 1.0 and m[i, 1, 1] == 1.0

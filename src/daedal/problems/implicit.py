@@ -123,6 +123,17 @@ class ImplicitDAE(Compilable):
         of_y, both = (full_matrix(self, values) for values in found)
         return (both - of_y) / _LARGE, of_y
 
+    def exact_matrix(self, t: float, y: np.ndarray, yp: np.ndarray, cj: float = 0.0) -> Any:
+        """dF/dy + cj dF/dy' of a problem that was traced, sparse where its structure is; None if there is none."""
+        if not getattr(self.jacobian, "is_derivative", False):
+            return None
+        values = machine_value(self.jacobian, self.params, t, y, yp, cj)
+        if values is None or self.sparsity is None:
+            return None if values is None else full_matrix(self, values)
+        from scipy.sparse import csc_array
+
+        return csc_array((values, self.sparsity.indices, self.sparsity.indptr), shape=self.sparsity.shape)
+
     def label(self, i: int) -> str:
         """The name of variable i."""
         return self.names[i] if self.names else f"y[{i}]"

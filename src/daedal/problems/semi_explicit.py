@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -55,6 +55,7 @@ class SemiExplicitDAE(Compilable):
     sparsity: Any = None
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
+    copies: ClassVar[int] = 1  # of unknowns, as in ImplicitDAE
 
     def __post_init__(self):
         check_callable(self.f, "f")

@@ -2,7 +2,8 @@
 
 Newton's matrix of both is block triangular with equal blocks on its diagonal. DASSL and Radau do without the others:
 one factorisation serves all, and what is neglected is nilpotent (Maly and Petzold's simultaneous corrector). Rosenbrock
-methods need the whole matrix; their steps are straight-line code, which eliminates each block once.
+methods need the whole matrix; their steps are straight-line code, which eliminates each block once. Explicit and
+half-explicit methods take the equations in the form of :mod:`daedal.sensitivity.explicit`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.sensitivity.differences import differenced_problem
+from daedal.sensitivity.explicit import ExplicitForm
 from daedal.sensitivity.parameters import Column, columns_of, given_starts, scales, with_floats
 from daedal.sensitivity.result import Sensitivities
 from daedal.sensitivity.start import consistent_sensitivities
@@ -32,7 +34,10 @@ from daedal.sensitivity.variational import Variational, variational_problem
 from daedal.solution import DenseOutput, Solution
 from daedal.symbolic import Untraceable
 from daedal.tracing.first_order import traced_implicit
+from daedal.tracing.problem import traced_problem
 
+UNTESTED = 1e100
+"""An absolute tolerance that everything meets, for methods whose error test takes no mask."""
 _LARGEST_STEP_IN_ONE = 24  # unknowns, sensitivities included, of Rosenbrock steps that are one piece of machine code
 
 
@@ -42,6 +47,7 @@ class Kept:
 
     plan: Any = None
     problem: Any = None  # the variational equations as machine code
+    explicit: ExplicitForm | None = None  # the same for explicit and half-explicit methods
 
 
 class FirstOrderSensitivity:
@@ -126,7 +132,7 @@ class FirstOrderSensitivity:
         """Whether one matrix serves the problem and its sensitivities, which the method decides."""
         bare, total = self._bare, self.variational.problem.n
         if not is_automatic(bare):
-            return named_method("dassl" if bare.method == "auto" else bare.method, bare.options).takes_copies
+            return self._method.takes_copies
         sharp = float(np.min(bare.rtol)) < SHARPEST_IN_ONE
         return total > _LARGEST_STEP_IN_ONE or sharp or bare.fixed_step is not None or not self.variational.is_exact
 
@@ -136,8 +142,9 @@ class FirstOrderSensitivity:
             return self._make_plan(self.numbered(self.variational.problem), settings)
         kept = self._kept
         if kept.plan is None:
-            problem = self.traced_problem()
+            problem = self.traced_problem() if self.explicit is None else self._traced_explicit(self.explicit)
             kept.plan = FirstOrderPlan(problem, replace(settings, formulation="none"), self._wishes())
+            _ = kept.plan.names  # of all unknowns, once for all runs
         plan = kept.plan.with_problem(self.numbered(kept.plan.problem))
         plan.rtol, plan.atol = check_tolerances(plan.problem.n, settings.rtol, settings.atol)
         plan.sharpest = float(np.min(plan.rtol))
@@ -153,6 +160,34 @@ class FirstOrderSensitivity:
                 problem = traced_implicit(problem, bare_solver(self._bare), always=True).problem
             self._kept.problem = problem
         return self._kept.problem
+
+    @property
+    def explicit(self) -> ExplicitForm | None:
+        """The variational equations for a method that does not take residuals."""
+        if is_automatic(self._bare) or self._method.works_on("residual"):
+            return None
+        if self._kept.explicit is None:
+            if isinstance(self.problem, SemiExplicitDAE) and not self.variational.is_exact:
+                raise InvalidProblemError(
+                    f"sensitivities by {type(self._method).__name__} need exact derivatives of the constraints, and "
+                    "functions cannot be traced, or compile='never' was given: use method='dassl' or 'radau'"
+                )
+            self._kept.explicit = ExplicitForm(self.problem, self.variational)
+        return self._kept.explicit
+
+    @property
+    def is_half_explicit(self) -> bool:
+        """Whether stages impose the constraints."""
+        return self.explicit is not None and isinstance(self.problem, SemiExplicitDAE)
+
+    def _traced_explicit(self, form: ExplicitForm) -> Any:
+        traced = traced_problem(form.problem, "always") if self.variational.is_exact else None
+        return form.problem if traced is None else traced.problem
+
+    @property
+    def _method(self) -> Any:
+        """The method that was asked for, DASSL where options of it were."""
+        return named_method("dassl" if self._bare.method == "auto" else self._bare.method, self._bare.options)
 
     def partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dF/dy' and dF/dy of the problem itself."""
@@ -211,6 +246,10 @@ class FirstOrderSensitivity:
         if initial[1] is None and self._begins_with_slopes():
             slopes = None
         initial = np.concatenate([y0, s.ravel()]), slopes
+        form = self.explicit
+        if form is not None:
+            problem, initial = self.numbered(form.problem), form.started(initial[0])
+            settings = self._explicit_tolerances(form, settings)
         inner = replace(request, problem=problem, initial=initial, settings=settings)
         try:
             found = self._plan(settings).solve(inner)
@@ -243,11 +282,7 @@ class FirstOrderSensitivity:
         return solution.sensitivities.values
 
     def _begins_with_slopes(self) -> bool:
-        chosen = self._bare.method
-        return (
-            not is_automatic(self._bare)
-            and named_method("dassl" if chosen == "auto" else chosen, self._bare.options).begins_with_slopes
-        )
+        return not is_automatic(self._bare) and self._method.begins_with_slopes
 
     def _tolerances(self, settings: Settings, y0: np.ndarray) -> Settings:
         """Sensitivities have the relative tolerance of their variable, and its absolute one over the parameter."""
@@ -264,9 +299,19 @@ class FirstOrderSensitivity:
             correct_initial=False,
         )
 
+    def _explicit_tolerances(self, form: ExplicitForm, settings: Settings) -> Settings:
+        """Those of the form; without a mask, sensitivities are left out of the error test by their tolerance."""
+        rtol, atol = np.array(settings.rtol), np.array(settings.atol)
+        if not self.wanted.control:
+            n, share = self.problem.n, 1.0 / np.sqrt(1.0 + self.m)  # what is left out counts in mean squares
+            rtol[:n], atol[:n], atol[n:] = share * rtol[:n], share * atol[:n], UNTESTED
+        return replace(settings, rtol=form.own(rtol), atol=form.own(atol))
+
     def _split(self, found: Solution, starts: np.ndarray) -> Solution:
         """The solution of the problem itself, which holds its sensitivities."""
         n, m, nt = self.problem.n, self.m, found.t.size
+        if self.explicit is not None:
+            found = self.explicit.in_order(found)
         semi_explicit = isinstance(self.problem, SemiExplicitDAE)
         dense = found.dense
         sensitivities = Sensitivities(

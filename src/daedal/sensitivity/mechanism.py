@@ -1,4 +1,8 @@
-"""Sensitivities of mechanisms: positions, velocities and their sensitivities by an explicit method with projection."""
+"""Sensitivities of mechanisms: positions, velocities and their sensitivities by a method with projection.
+
+Explicit and implicit methods integrate the accelerations. Half-explicit methods impose the velocity constraints and
+their derivatives in every stage, with the multipliers and their sensitivities as algebraic variables.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,9 @@ from daedal.formulations.shape import ACCELERATION, Shape, level
 from daedal.kernels.functions import store_vector
 from daedal.mechanics.start import Start
 from daedal.methods import named_method
-from daedal.problems import ImplicitDAE, MechanicalSystem
+from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.sensitivity.events import timed_events, warn_of_switches
-from daedal.sensitivity.first_order import with_corrector
+from daedal.sensitivity.first_order import UNTESTED, with_corrector
 from daedal.sensitivity.mechanical_result import MechanicalSensitivities
 from daedal.sensitivity.motion import VariationalMotion
 from daedal.sensitivity.parameters import Column, columns_of, given_starts, scales, with_floats
@@ -40,8 +44,9 @@ class VariationalReduction(Reduction):
     formulation: VariationalProjection
 
     def __init__(self, formulation: VariationalProjection, shape: Shape, assembly, start: Start):
-        self._motion = formulation.motion
-        super().__init__(formulation, shape, assembly, self._motion.total, self._motion.n, self._make_hook(assembly))
+        motion = self._motion = formulation.motion
+        self._n_z = motion.system.n_lambda * (1 + len(motion.columns)) if formulation.half_explicit else 0
+        super().__init__(formulation, shape, assembly, motion.total + self._n_z, motion.n, self._make_hook(assembly))
         self.begin(start)
 
     def _make_hook(self, assembly):
@@ -80,6 +85,16 @@ class VariationalReduction(Reduction):
         return problem
 
     @cached_property
+    def semi_explicit(self) -> SemiExplicitDAE | None:
+        """Y' = f(t, Y, Z), 0 = g(t, Y), with the multipliers and their sensitivities Z."""
+        if not self.formulation.half_explicit:
+            return None
+        f, g = self._motion.half_explicit()
+        problem = SemiExplicitDAE(f, g, self._motion.total, self._n_z, params=self.assembly.given.params)
+        object.__setattr__(problem, "copies", 1 + len(self._motion.columns))
+        return problem
+
+    @cached_property
     def options(self) -> dict[str, Any]:
         """None: it is an ordinary differential equation."""
         return {}
@@ -87,19 +102,36 @@ class VariationalReduction(Reduction):
     @property
     def excluded(self) -> np.ndarray | None:
         """Sensitivities, where their errors are not controlled."""
-        return None if self.formulation.control else np.arange(self.n) >= self.n_state
+        if self.formulation.control or self.formulation.half_explicit:
+            return None
+        return np.arange(self.n) >= self.n_state
 
     def tolerances(self, rtol: np.ndarray, atol: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Those of the state, and for sensitivities the absolute ones over the size of the parameter."""
         sizes = self.formulation.sizes(self.assembly.given.params, self.y0[: self.n_state])
-        return np.tile(rtol, 1 + sizes.size), np.concatenate([atol, (atol / sizes[:, None]).ravel()])
+        own = (atol / sizes[:, None]).ravel()
+        if not self.formulation.half_explicit:
+            return np.tile(rtol, 1 + sizes.size), np.concatenate([atol, own])
+        share = 1.0
+        if not self.formulation.control:
+            own, share = np.full(own.size, UNTESTED), 1.0 / np.sqrt(1.0 + sizes.size)
+        of_z = np.full(self._n_z, float(np.min(rtol))), np.full(self._n_z, float(np.min(atol)))
+        return (
+            np.concatenate([share * rtol, np.tile(rtol, sizes.size), of_z[0]]),
+            np.concatenate([share * atol, own, of_z[1]]),
+        )
 
     def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """The start with consistent sensitivities, and the derivatives of all."""
         motion, params = self._motion, self.assembly.given.params
         y = np.concatenate([start.z, start.r, self.assembly.sensitivities_at_start.ravel()])
         y = projected(motion, params, start.t, y)
-        return y, evaluated(motion.rate, params, start.t, y)
+        slope = evaluated(motion.rate, params, start.t, y)
+        if not self.formulation.half_explicit:
+            return y, slope
+        n_q, n_c, m = motion.system.n_q, motion.system.n_lambda, len(motion.columns)
+        found = evaluated(motion.dynamics, params, start.t, y).reshape(m, -1)[:, n_q : n_q + n_c]
+        return np.concatenate([y, start.lam, found.ravel()]), np.concatenate([slope, np.zeros(self._n_z)])
 
     def write(self, record) -> None:
         """There is no record of a form."""
@@ -128,6 +160,7 @@ class VariationalProjection(Formulation):
 
     motion: VariationalMotion
     control: bool = True
+    half_explicit: bool = False
     name = "variational_projection"
     ordinary = True
 
@@ -181,9 +214,10 @@ class MechanismSensitivity:
             raise InvalidProblemError(
                 f"sensitivities of a mechanism are derived from its functions, which cannot be traced here: {reason}"
             ) from None
-        form = VariationalProjection(self.motion, self.wanted.control)
+        method = _method(bare, self.problem)
+        form = VariationalProjection(self.motion, self.wanted.control, method.works_on("semi_explicit"))
         inner = self.primal.inner.problem
-        self._inner = MechanismPlan(inner, replace(bare, formulation=form, method=_method(bare)))
+        self._inner = MechanismPlan(inner, replace(bare, formulation=form, method=method))
         self._stiff: MechanismPlan | None = None  # what the automatic choice takes instead where that pays
         if _is_automatic(bare) and bare.fixed_step is None:
             implicit = named_method("radau", {})
@@ -256,11 +290,13 @@ class MechanismSensitivity:
     def _sensitivities(self, request: Request, segments, solution) -> MechanicalSensitivities:
         n = self.motion.n
         first = [0 if i == 0 or request.times is not None else 1 for i in range(len(segments))]
-        raw = np.concatenate([s.outcome.y[n:, k:] for s, k in zip(segments, first, strict=True)], axis=1)
+        raw = np.concatenate(
+            [s.outcome.y[n : self.motion.total, k:] for s, k in zip(segments, first, strict=True)], axis=1
+        )
         parts = [s.outcome.dense for s in segments if s.outcome.dense is not None]
         dense = until_the_end(request, joined_dense_output(parts), segments[-1]) if parts else None
         if dense is not None:
-            dense = replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, n:]))
+            dense = replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, n : self.motion.total]))
         names = tuple(column.name for column in self.columns)
         return MechanicalSensitivities(
             names, self.motion, self.problem.params, solution, raw[:, : solution.t.size], dense
@@ -292,15 +328,23 @@ def _is_automatic(settings: Settings) -> bool:
     return isinstance(settings.method, str) and settings.method == "auto" and not settings.options
 
 
-def _method(settings: Settings) -> Any:
-    """An explicit method, or an implicit one where that is asked for."""
+def _method(settings: Settings, system: MechanicalSystem) -> Any:
+    """An explicit method, or a half-explicit or implicit one where that is asked for."""
     if _is_automatic(settings):
         return named_method("dopri5", {"norm": "max"})
     automatic = isinstance(settings.method, str) and settings.method == "auto"
     method = named_method("dopri5" if automatic else settings.method, settings.options)
+    if method.works_on("semi_explicit"):
+        if not system.n_lambda:
+            raise InvalidProblemError(
+                f"{type(method).__name__} is for constraints, and there are none: sensitivities of this mechanism are "
+                "integrated by 'dopri5' and other explicit methods"
+            )
+        return method
     if not (method.works_on("rate") or (method.works_on("residual") and method.takes_copies)):
         raise InvalidProblemError(
-            "sensitivities of mechanisms are integrated with projection by 'dopri5' and other explicit methods, and by "
-            f"'dassl' and 'radau' where they are stiff, not by {type(method).__name__}: leave method out"
+            "sensitivities of mechanisms are integrated with projection by 'dopri5' and other explicit methods, by "
+            "half-explicit ones such as 'hem5', and by 'dassl' and 'radau' where they are stiff, not by "
+            f"{type(method).__name__}: leave method out"
         )
     return method

@@ -198,6 +198,33 @@ class VariationalMotion:
             "jacobian", matrix, [self._worst], (*every, "cj")
         )
 
+    def half_explicit(self) -> tuple[TracedFunction, TracedFunction]:
+        r"""Y' and the velocity constraints with their derivatives, as functions of (t, Y) and (lambda, s_lambda).
+
+        .. math::
+
+            M s_a = -(R_q s_q + R_v s_v + R_r s_r + R_p + (K^T - f_\lambda) s_\lambda), \qquad
+            0 = (K v + k_t)_q s_q + K s_v + (K v + k_t)_p
+        """
+        tracer, dynamics, n = self.tracer, self.equations, self.system.n_q
+        graph, n_c = tracer.graph, dynamics.n_lambda
+        tracer.sizes |= {"sigma": n_c * len(self.columns)}
+        a, lam, sigma = tracer.nodes("a"), tracer.nodes("lam"), tracer.nodes("sigma")
+        mass = factor(graph, dynamics.mass, n)
+        balance = dynamics.balance(a, lam)
+        rest = dynamics.at(balance, dict.fromkeys(a, graph.zero))
+        there = dict(zip(a, mass.solve([graph.negative(x) for x in rest]), strict=True))
+        slopes = [*tracer.nodes("v"), *there.values(), *self.state_rate]
+        constraints = list(dynamics.rate)
+        for k, direction in enumerate(self._directions):
+            along = direction | dict(zip(lam, sigma[k * n_c : (k + 1) * n_c], strict=True))
+            right = [graph.negative(x) for x in dynamics.at(directional(graph, balance, along), there)]
+            slopes += [*self._own(k)[n : 2 * n], *mass.solve(right), *directional(graph, self.state_rate, along)]
+            constraints += directional(graph, dynamics.rate, direction)
+        worst = dynamics.bad_pivot(Solved([], mass.quality, mass.order))
+        every = (*self._arguments, "lam", "sigma")
+        return self._code("f", slopes, [worst], every), self._code("g", constraints, [], every)
+
     def _factors_of_motion(self, lam: Sequence[int]) -> tuple[Factors, list[int]]:
         """Those of the matrix of (a, lambda), and the force without its part that is linear in lambda."""
         dynamics, graph, n = self.equations, self.tracer.graph, self.system.n_q

@@ -8,7 +8,7 @@ from typing import Any
 from daedal.drive.request import Settings
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.problem import HybridProblem
-from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 
 
 def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Any]) -> Any:
@@ -30,11 +30,16 @@ def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any,
         from daedal.sensitivity.mechanism import MechanismSensitivity
 
         return MechanismSensitivity(problem, settings, make_plan)
+    if isinstance(problem, HessenbergDAE):
+        from daedal.sensitivity.hessenberg import HessenbergSensitivity
+
+        return HessenbergSensitivity(problem, settings, make_plan)
     if isinstance(problem, HybridProblem):
         from daedal.sensitivity.hybrid import HybridSensitivity
 
         return HybridSensitivity(problem, settings, make_plan)
     raise InvalidProblemError(
         "sensitivities are computed for an ODE, a MassMatrixDAE, an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a "
-        f"MechanicalSystem and a HybridProblem, not for a {type(problem).__name__}"
+        "SecondOrderDAE, a MechanicalSystem, a HessenbergDAE and a HybridProblem, not for a "
+        f"{type(problem).__name__}"
     )

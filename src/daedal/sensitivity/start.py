@@ -13,6 +13,8 @@ import numpy as np
 
 from daedal.errors import InconsistentInitialError
 from daedal.initial.structure import LARGEST_DENSE, algebraic_variables
+from daedal.symbolic.derivative import directional
+from daedal.symbolic.evaluate import evaluate
 
 _REGULAR = 1e-9  # smallest singular value in relation to the largest, of scaled matrices
 _FREE = 1e6  # how much farther algebraic variables may go than others
@@ -24,6 +26,9 @@ _ROUNDOFF = 1e-6  # what may be left of the equations, in units of their terms
 def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
     """s and s' at the start, each (m, n), from the values that were given; `problem` is the variational one."""
     n, m = y0.size, s0.shape[0]
+    known = of_index_2(plan, t0, y0, yp0, s0) if plan.is_half_explicit else None
+    if known is not None:
+        return known
     if n > LARGEST_DENSE:
         return _of_large_problem(plan, t0, y0, yp0, s0)
     e, a = plan.partials(t0, y0, yp0)
@@ -45,6 +50,45 @@ def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray,
     on_constraints = s0 + _to_constraints(e, a, left, algebraic)
     point = np.concatenate([y0, on_constraints.ravel()]), point[1]
     return _of_higher_index(plan, problem, t0, point, algebraic)
+
+
+def of_index_2(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
+    r"""s and s' of y' = f(t, y, z), 0 = g(t, y), for half-explicit methods; None where the index is not 2.
+
+    s moves as little as possible to :math:`g_y s + g_p = 0`, which differentiated in time gives :math:`\sigma`, with
+    the matrix :math:`g_y f_z`. Nobody asks for :math:`\sigma'`, which is 0 here.
+    """
+    n, n_y, m = y0.size, plan.problem.n_y, s0.shape[0]
+    function: Any = plan.variational.problem.residual
+    graph, nodes = function.graph, function.nodes.reshape(1 + m, n)
+    read = {graph.data[i] for i in graph.needed(nodes[0, n_y:].tolist()) if graph.operations[i] == "argument"}
+    if any(name == "y" and n_y <= i < n for name, i in read):
+        return None
+    a = plan.partials(t0, y0, yp0)[1]
+    by_y, matrix = a[n_y:, :n_y], -a[n_y:, :n_y] @ a[:n_y, n_y:]
+    if not _is_regular(matrix):
+        return None
+    s, problem = s0.copy(), plan.numbered(plan.variational.problem)
+    s[:, n_y:] = 0.0
+
+    def left() -> np.ndarray:
+        """What is left of all equations without slopes: -f and its derivatives, g and its derivatives."""
+        values = problem.evaluate(t0, np.concatenate([y0, s.ravel()]), np.zeros((1 + m) * n))
+        return values[n:].reshape(m, n)
+
+    s[:, :n_y] -= np.linalg.lstsq(by_y, left()[:, n_y:].T, rcond=None)[0].T
+    slopes = -left()[:, :n_y]
+    rates = {graph.argument("t", 0): graph.one}
+    for k in range(1 + m):
+        rates |= {graph.argument("y", k * n + i): graph.argument("yp", k * n + i) for i in range(n_y)}
+    found = [directional(graph, nodes[k, n_y:].tolist(), rates) for k in range(1, 1 + m)]
+    point = {"t": t0, "y": np.concatenate([y0, s.ravel()])}
+    point["yp"] = np.concatenate([yp0, np.hstack([slopes, np.zeros((m, n - n_y))]).ravel()])
+    if function.params is not None:
+        point[function.params[0]] = np.asarray(problem.params)
+    hidden = np.array(evaluate(graph, [i for row in found for i in row], point)).reshape(m, n - n_y)
+    s[:, n_y:] = -np.linalg.solve(matrix, hidden.T).T
+    return s, np.hstack([-left()[:, :n_y], np.zeros((m, n - n_y))])
 
 
 def _of_large_problem(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):

@@ -183,7 +183,9 @@ def _ranks(
         weakest.append(Weakest(dominant(last[0], numbers), dominant(last[1], base % array.n)))
     else:
         weakest.append(Weakest((), ()))
-    left, a, tangent, sizes = combining.T @ left * further * rows, lower.rank, tt[lower.rank :].T, columns[base]
+    left, a, tangent, sizes = combining.T @ left, lower.rank, tt[lower.rank :].T, columns[base]
+    left[:a] -= left[:a] @ np.linalg.pinv(left[a:]) @ left[a:]  # nothing that follows from the rest takes part
+    left = left * further * rows
     # the differential equations in the directions that the constraints leave
     leading = _leading(matrix[: array.n], excess, base) * sizes
     dynamics = (leading @ tangent) / _nonzero(np.linalg.norm(leading, axis=1))[:, None]

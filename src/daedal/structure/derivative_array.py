@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from daedal.structure.equations import Equations
+from daedal.structure.equilibration import natural_units
 from daedal.tabular import derivative_name, times
 
 
@@ -108,10 +109,32 @@ class DerivativeArray:
         return self.order - np.tile(np.maximum(self.equations.orders, 1), self.highest + 1)
 
     def units(self, jacobian) -> tuple[np.ndarray, np.ndarray]:
+        """Factors of rows and columns that measure unknowns, equations and time in units of the problem.
+
+        With t = T s and x_j = D_j y_j, x_j^(k) is measured in units of D_j T^(-k), and equation i differentiated r
+        times in T^(-r) / R_i. These are such that all coefficients of the equations are of one size
+        (:func:`~daedal.structure.equilibration.natural_units`).
+        """
+        entries = sp.coo_array(jacobian)
+        rows, columns = entries.coords
+        numbers, levels = np.array(self.rows).T
+        kept = levels[rows] == 0
+        rows, columns = rows[kept], columns[kept]
+        equation, unknown, time = natural_units(
+            numbers[rows], columns % self.n, self.order[columns], entries.data[kept], self.n
+        )
+        order = self.order
+        return (
+            np.exp(equation[numbers] + time * levels),
+            np.exp(np.tile(unknown, self.highest + 1) - time * order),
+        )
+
+    def time_units(self, jacobian) -> tuple[np.ndarray, np.ndarray]:
         """Factors of rows and columns that measure time in a unit of the problem.
 
         With t = T s, x^(k) is measured in units of T^(-k) and equations differentiated r times in T^(-r). T is such
-        that the terms with x and x' of each equation are of one size, in the mean of logarithms.
+        that the terms with x and x' of each equation are of one size, in the mean of logarithms. Unknowns keep
+        their units, in which changes are compared.
         """
         entries = sp.coo_array(jacobian)
         (rows, columns), sizes = entries.coords, np.abs(entries.data)

@@ -34,7 +34,10 @@ class Array(np.ndarray):
         parts = index if type(index) is tuple else (index,)
         if any(type(part) is Expression for part in parts):
             return _picked(self, parts)
-        return super().__getitem__(index)
+        found = super().__getitem__(index)
+        if type(found) is Expression:
+            found.graph.reads += 1
+        return found
 
     def __setitem__(self, index, value):
         if not self.flags.writeable:

@@ -16,7 +16,7 @@ import numpy as np
 from daedal.symbolic.operations import CONDITIONS, OPERATIONS
 from daedal.symbolic.untraceable import Untraceable, kink_site
 
-MOST_NODES = 500_000
+MOST_NODES = 1_000_000
 """A graph does not become larger, derivatives included: a function that needs more is called as it is."""
 _EXPANDED_POWERS = range(-16, 17)
 
@@ -45,6 +45,9 @@ class Graph:
         self.fixed: dict[int, float] = {}  # those that were: the graph is right for these numbers only
         self.decide: Callable[[int], bool] = self._refuse_branch
         self.most_nodes = most_nodes
+        self.reads = 0  # of single entries of arrays: what a loop in Python does, and one in NumPy's vectors does not
+        self.for_each_read = 0  # how many nodes each read allows beyond the arguments
+        self.n_arguments = 0
         self._nodes: dict[Any, int] = {}
         self.zero, self.one = self.constant(0.0), self.constant(1.0)
         self.true, self.false = self.node("true"), self.node("false")
@@ -62,8 +65,8 @@ class Graph:
 
     def _append(self, key, operation: str, operands: tuple[int, ...], datum: Any) -> int:
         made = len(self.operations)
-        if made >= self.most_nodes:
-            raise Untraceable(f"needs more than {self.most_nodes} operations")
+        if made >= self.most_nodes and made >= self.most:
+            raise Untraceable(f"needs more than {self.most} operations")
         self._nodes[key] = made
         self.operations.append(operation)
         self.operands.append(operands)
@@ -71,6 +74,12 @@ class Graph:
         known = OPERATIONS.get(operation)
         self.regular.append((known is None or known.regular) and all(self.regular[i] for i in operands))
         return made
+
+    @property
+    def most(self) -> int:
+        """How many nodes there may be, with what single reads allow."""
+        allowed = self.n_arguments + self.for_each_read * self.reads if self.for_each_read else 0
+        return max(self.most_nodes, min(allowed, MOST_NODES))
 
     def constant(self, value: float) -> int:
         """The node of a number."""

@@ -24,11 +24,16 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from daedal.symbolic import cache as disk
-from daedal.symbolic.emission import ENTRY, Program, emit
+from daedal.symbolic.emission import Program, emit
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.instructions import ENTRY
+from daedal.symbolic.rolled import RolledProgram, caller, loops, roll
 
 RAISES, BAD_PIVOT = 1, 2
 """Codes that functions return: 1, as for other compiled functions, that Python must be asked; 2 a bad pivot."""
+MOST_STRAIGHT = 20_000
+"""Operations up to which each is an instruction; beyond, loops over tables compute them
+(:mod:`daedal.symbolic.rolled`), which take about twice as long, but no time to be generated."""
 _VERSION = "1"
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p)
 _LOCK = threading.Lock()
@@ -52,7 +57,12 @@ class MachineFunction:
     """
 
     def __init__(
-        self, code: _Code, program: Program, shapes: dict[str, tuple[int, ...]], slices: dict[str, slice], end: int
+        self,
+        code: _Code | _Rolled,
+        program: Program | RolledProgram,
+        shapes: dict[str, tuple[int, ...]],
+        slices: dict[str, slice],
+        end: int,
     ):
         self._code, self.shapes, self.slices = code, shapes, slices
         self.address, self.size, self.operations = code.address, end + program.workspace, program.operations
@@ -78,6 +88,7 @@ def compile_function(
     time: str = "t",
     *,
     skip_zeros: bool = False,
+    quick: bool = False,
 ) -> MachineFunction:
     """Machine code for results.
 
@@ -97,6 +108,8 @@ def compile_function(
         The name of the scalar argument that is handed over by value.
     skip_zeros : bool
         Whether results that vanish identically are not written: the block must hold zeros there.
+    quick : bool
+        Whether sines and cosines may differ from those of the C library in the last digit.
     """
     slices: dict[str, slice] = {}
     end = 0
@@ -114,10 +127,13 @@ def compile_function(
         if not (skip_zeros and graph.is_zero(node))
     ]
     told = [(condition, code) for condition, code in statuses if condition != graph.false]
-    program = emit(graph, graph.argument(time, 0), places, targets, told, end)
-    return MachineFunction(
-        _loaded(program.text), program, {name: nodes.shape for name, nodes in arrays.items()}, slices, end
-    )
+    stated = graph, graph.argument(time, 0), places, targets, told, end
+    shapes = {name: nodes.shape for name, nodes in arrays.items()}
+    if graph.count([node for _, node in targets]) > MOST_STRAIGHT:
+        tables = roll(*stated)
+        return MachineFunction(_Rolled(tables), tables, shapes, slices, end)
+    program = emit(*stated, quick=quick)
+    return MachineFunction(_loaded(program.text), program, shapes, slices, end)
 
 
 def may_raise(graph: Graph, nodes: Sequence[int], raises: int) -> int:
@@ -142,6 +158,17 @@ class _Code:
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
         self.address = self._engine.get_function_address(ENTRY)
+
+
+class _Rolled:
+    """The loops, called with the tables of one program, which live as long as this does."""
+
+    def __init__(self, program: RolledProgram):
+        self._program, self._loops = program, _loaded(loops())
+        addresses = (array.ctypes.data for array in (program.integers, program.floats))
+        with _LOCK:
+            self._code = _Code(_generated(caller(self._loops.address, *addresses)))
+        self.address = self._code.address
 
 
 _in_memory: WeakValueDictionary[str, _Code] = WeakValueDictionary()

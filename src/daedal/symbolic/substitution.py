@@ -13,6 +13,7 @@ import math
 import sys
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
@@ -182,10 +183,22 @@ class Substitution:
                 cell.cell_contents = self.of(original.cell_contents, name)
             except ValueError:  # a name that has not been bound yet
                 continue
-        for name in _names(function.__code__):
-            if name in function.__globals__:
-                namespace[name] = self.of(function.__globals__[name], name)
+        with self._parts_of(function):
+            for name in _names(function.__code__):
+                if name in function.__globals__:
+                    namespace[name] = self.of(function.__globals__[name], name)
         return made
+
+    @contextmanager
+    def _parts_of(self, value: Any):
+        """Within this, what a function or class reaches is not noted if it belongs to this package: it is constant."""
+        noted = self.dependencies
+        if _is_own(value):
+            self.dependencies = Dependencies()
+        try:
+            yield
+        finally:
+            self.dependencies = noted
 
     def _globals_of(self, function: FunctionType) -> dict[str, Any]:
         original = function.__globals__
@@ -204,17 +217,22 @@ class Substitution:
             return kind
         self._made[id(kind)] = made
         for name, member in _members(kind).items():
-            if isinstance(member, (staticmethod, classmethod)):
-                setattr(made, name, type(member)(self.of(member.__func__)))
-            elif isinstance(member, property) and member.fget is not None:
-                setattr(made, name, property(self.of(member.fget)))
-            elif isinstance(member, FunctionType):
-                setattr(made, name, self.of(member))
+            with self._parts_of(kind):
+                exchanged = self._member(member)
+            if exchanged is not member:
+                setattr(made, name, exchanged)
         for base in kind.__mro__[:-1]:
             if not _is_own(base) and base.__module__.split(".")[0] not in _KEPT:
                 self.dependencies.container(vars(base))
         self._copies.append((vars(made), dict(vars(made)), f"attributes of the class {kind.__name__}"))
         return made
+
+    def _member(self, member: Any) -> Any:
+        if isinstance(member, (staticmethod, classmethod)):
+            return type(member)(self.of(member.__func__))
+        if isinstance(member, property) and member.fget is not None:
+            return property(self.of(member.fget))
+        return self.of(member) if isinstance(member, FunctionType) else member
 
     def _instance(self, value: Any) -> Any:
         """A copy of an object of a user's class that refuses to be changed."""
@@ -232,7 +250,8 @@ class Substitution:
         self._made[id(value)] = guard
         names = [name for base in type(value).__mro__ for name in _slots(base) if hasattr(value, name)]
         self.dependencies.attributes(value, names)
-        self.dependencies.container(getattr(value, "__dict__", {}))
+        if not _is_frozen(type(value)):
+            self.dependencies.container(getattr(value, "__dict__", {}))
         for name in (*getattr(value, "__dict__", ()), *names):
             object.__setattr__(guard, name, self.of(getattr(value, name), name))
         attributes = getattr(guard, "__dict__", {})
@@ -285,6 +304,12 @@ class _Module(ModuleType):
 def _is_own(value: Any) -> bool:
     """Whether a function or class belongs to this package, whose code does not change."""
     return (value.__module__ or "").startswith(_PACKAGE)
+
+
+def _is_frozen(kind: type) -> bool:
+    """Whether objects of a class of this package keep the attributes that they have."""
+    parameters = getattr(kind, "__dataclass_params__", None)
+    return _is_own(kind) and parameters is not None and parameters.frozen
 
 
 def _constant_array(values: np.ndarray) -> np.ndarray:

@@ -170,7 +170,7 @@ class StraightLine:
     def _compiled(self, formulas: Formulas) -> TracedFunction:
         tracer = self._tracer
         statuses = [(formulas.raises, RAISES), (self._dynamics.bad_pivot(formulas.solved), BAD_PIVOT)]
-        code = tracer.code(formulas.arguments, np.array(formulas.nodes), statuses)
+        code = tracer.code(formulas.arguments, np.array(formulas.nodes), statuses, quick=True)
         force: Callable = self._system.force
         return tracer.made("accelerations", code, force, arguments=(0, 1))
 

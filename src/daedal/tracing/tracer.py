@@ -27,11 +27,16 @@ from daedal.tracing.modal import ModalFunction, ModalLayout, Moded
 from daedal.tracing.parameters import NAME, ParameterLayout
 
 MOST_OPERATIONS = 20_000
-"""Operations of a problem, derivatives included, beyond which functions are called as they are by default.
+"""Operations of a problem, derivatives included, beyond which functions are called as they are by default, unless they
+are loops in Python.
 
 An operation costs 10 us each time that a problem is stated anew and 40 us of code generation once: together one second
 at this limit. A plain loop over 1000 grid points gains a factor of hundreds by it, one in NumPy's vectors nothing.
 """
+FOR_EACH_READ = 50
+"""Operations that each single entry of an array allows beyond this limit, if it is read by itself: a loop in Python."""
+MOST_ARGUMENTS = 100_000
+"""Numbers among the arguments with which larger problems are looked at."""
 STATE = ("q", "v", "r", "y", "z", "yp")
 """Arguments that a switching function of a run may depend on, besides time and parameters."""
 
@@ -124,10 +129,10 @@ class Tracer:
         follow: int = 0,
     ):
         graphs = any(isinstance(value, GraphFunction) for value in vars(problem).values())  # they need code in any case
-        self._most = MOST_NODES if always or graphs else MOST_OPERATIONS
-        if sum(sizes.values()) > self._most:
-            raise Untraceable(f"needs more than {self._most} operations", "")
-        self.graph = Graph(self._most)
+        most = MOST_NODES if always or graphs else MOST_OPERATIONS
+        if sum(sizes.values()) > max(most, MOST_ARGUMENTS):
+            raise Untraceable(f"needs more than {most} operations", "")
+        self.graph = Graph()
         self.sizes = {**sizes, **dict.fromkeys(scalars, 1)}
         self.t = scalar_argument(self.graph, "t")
         self._symbols: dict[str, Any] = {name: vector_argument(self.graph, name, n) for name, n in sizes.items()}
@@ -135,6 +140,7 @@ class Tracer:
         params = problem.params
         self.layout = None if params is None else ParameterLayout(params, any(map(is_compiled, vars(problem).values())))
         self._params = () if self.layout is None else self.layout.symbols(self.graph, params)
+        self.graph.most_nodes, self.graph.for_each_read, self.graph.n_arguments = most, FOR_EACH_READ, len(self.graph)
         self.modes = Modes(self.graph, ("t", *STATE), (NAME,)) if follow else None
         self.modal = ModalLayout(self.layout, follow) if follow else None
         self.traces: dict[str, Traced] = {}
@@ -258,15 +264,17 @@ class Tracer:
         statuses: Sequence[tuple[int, int]],
         *,
         skip_zeros: bool = False,
+        quick: bool = False,
     ):
         """Machine code for nodes, which returns the status of the first condition that holds."""
         written = np.count_nonzero(nodes != self.graph.zero) if skip_zeros else nodes.size
-        if written > self._most:  # a dense matrix, say: every entry is an instruction
-            raise Untraceable(f"has {written} results, more than {self._most}", "")
+        if written > self.graph.most:  # a dense matrix, say: every entry is an instruction
+            raise Untraceable(f"has {written} results, more than {self.graph.most}", "")
         sizes = {name: self.sizes[name] for name in arguments}
         parameters = {} if self.layout is None else {NAME: self.layout.count}
         parameters = parameters if self.modal is None else self.modal.sizes
-        return compile_function(self.graph, sizes, {"result": nodes}, parameters, statuses, skip_zeros=skip_zeros)
+        options = {"skip_zeros": skip_zeros, "quick": quick}
+        return compile_function(self.graph, sizes, {"result": nodes}, parameters, statuses, **options)
 
     def _raises(self, of: Traced, nodes: np.ndarray, arguments: Sequence[str]) -> int:
         """When Python must be asked for a derivative: where the function is not finite, or, if that depends on other
