@@ -182,7 +182,7 @@ def test_a_run_takes_the_start_and_the_pair_can_be_stored(slider):
     q, v = start
     sol = daedal.solve(slider.system(), (0.0, 0.2), start)
     assert sol.success
-    np.testing.assert_array_equal(sol.q[:, 0], q)
+    np.testing.assert_allclose(sol.q[:, 0], q, rtol=4e-16)  # a consistent start moves by round-off at most
     again = pickle.loads(pickle.dumps(tuple(start)))
     np.testing.assert_array_equal(again[1], v)
     assert "A=0.5" in repr(start) and "A'=2" in repr(start)

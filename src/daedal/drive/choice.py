@@ -16,6 +16,7 @@ from daedal.analysis.thresholds import (
     STIFFNESS_OVER,
     VIBRATION_BOUND,
 )
+from daedal.drive.first_order_choice import first_explicit
 from daedal.errors import InvalidProblemError
 from daedal.formulations import CoordinateProjection, named_formulation
 from daedal.formulations.projection import VelocityConstraints
@@ -31,13 +32,13 @@ def _fastest(measures) -> float:
 class Choice:
     """Formulation and method of the current segment, and whether another segment follows.
 
-    The automatic choice begins with an explicit method, which is right for all that is not stiff: DOPRI5 with
-    projection where accelerations are straight-line code, the half-explicit PHEM56 where functions are called. When its
-    steps meet the limit of stability, the measures of Ascher and Petzold's decision procedure say which stiff form goes
-    on: the stabilised index-2 form, or projected invariants along C^T where constraint forces that turn quickly would
-    make the former behave like an explicit method, or collocation on Radau nodes where vibrations are what is fast. The
-    stabilised form is watched for turning forces. Now and then it is asked whether the stiffness is over; then the
-    explicit method goes on.
+    The automatic choice begins with an explicit method, which is right for all that is not stiff: DOPRI5, or DOP853 if
+    the tolerance is sharp, with projection where accelerations are straight-line code, the half-explicit PHEM56 where
+    functions are called. When its steps meet the limit of stability, the measures of Ascher and Petzold's decision
+    procedure say which stiff form goes on: the stabilised index-2 form, or projected invariants along C^T where
+    constraint forces that turn quickly would make the former behave like an explicit method, or collocation on Radau
+    nodes where vibrations are what is fast. The stabilised form is watched for turning forces. Now and then it is asked
+    whether the stiffness is over; then the explicit method goes on.
     """
 
     def __init__(self, plan, assembly, request):
@@ -202,12 +203,12 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
     any_form = isinstance(formulation, str) and formulation == "auto"
     constrained = assembly.n_c > 0 and not assembly.linear
     if any_form and any_method:
-        name = "phem56" if constrained and not assembly.has_straight_line else "dopri5"
+        name = "phem56" if constrained and not assembly.has_straight_line else first_explicit(plan.rtol)
         method = named_method(name, {"norm": "max" if constrained else "rms", "stop_when_stiff": True})
     if not any_form:
         form = named_formulation(formulation)
         if any_method and form.ordinary and not form.stiff:
-            return form, named_method("dopri5", {"norm": "max" if constrained else "rms"})
+            return form, named_method(first_explicit(plan.rtol), {"norm": "max" if constrained else "rms"})
         if any_method:
             return form, named_method("dassl", {})
         if method.works_on("mechanism") and not form.half_explicit:

@@ -282,8 +282,8 @@ def suitable_methods(model: daedal.library.Model) -> str:
         if hasattr(problem.mass, "tocsr"):
             return "DASSL with GGL, by sparse linear algebra."
         return (
-            "DOPRI5 with projection or half-explicit (PHEM56, HEDOP5) as long as it is not stiff; DASSL with GGL or "
-            "projected invariants where it is; collocation; formulation='auto' chooses."
+            "DOPRI5 or DOP853 with projection or half-explicit (PHEM56, HEDOP5) as long as it is not stiff; DASSL with "
+            "GGL or projected invariants where it is; collocation; formulation='auto' chooses."
         )
     if isinstance(problem, daedal.SecondOrderDAE):
         return "Modified BDF (orders 1 to 5) and collocation, without going to first order."
