@@ -259,14 +259,10 @@ def rows(quick: bool = False, names: Sequence[str] = (), say: Callable[[list[str
     return found
 
 
-def rate_of_threads(case: Case, workers: int, each: int, repeats: int = 5) -> float:
-    """Runs a second on threads, `each` and twice as many members for each of them: the difference has no start."""
-    program, best = Daedal(case, "threads", workers), {}
-    for count in (each * workers, 2 * each * workers):
-        params = case.rows(count)
-        best[count] = min(_seconds(program, params) for _ in range(repeats))
-    (few, short), (many, long) = best.items()
-    return (many - few) / (long - short)
+def rate_of_threads(case: Case, workers: int, each: int, repeats: int = 4) -> float:
+    """Runs a second on threads, with `each` members for every one of them, so that all take equally long."""
+    program, params = Daedal(case, "threads", workers), case.rows(each * workers)
+    return each * workers / min(_seconds(program, params) for _ in range(repeats))
 
 
 def _seconds(program: Daedal, params: np.ndarray) -> float:
@@ -275,12 +271,17 @@ def _seconds(program: Daedal, params: np.ndarray) -> float:
     return time.perf_counter() - start
 
 
-def show_threads(workers: list[int], each: int = 2000) -> None:
-    """How many times as many runs a second threads give as one thread; the machine should have nothing else to do."""
+def show_threads(workers: list[int]) -> None:
+    """How many times as many runs a second threads give as one thread; the machine should have nothing else to do.
+
+    Every thread has work for about a second, beside which a start does not count.
+    """
     for case in CASES:
         if case.name == STICK_SLIP:  # built anew for each member, on processes
             continue
-        _seconds(Daedal(case, "threads", 1), case.rows(2))
+        alone = Daedal(case, "threads", 1)
+        _seconds(alone, case.rows(2))
+        each = round(1000 / _seconds(alone, case.rows(1000)))
         one, *more = [rate_of_threads(case, count, each) for count in (1, *workers)]
         gains = "".join(f"   {count} threads: {rate / one:.2f} times" for count, rate in zip(workers, more))
         print(f"{case.name:>18}   1 thread: {one:.4g} runs/s{gains}", flush=True)
