@@ -22,7 +22,7 @@ PRINTED = {
     "rolling_disc": "largest error of the rolling speed",
     "second_order": "changes of the step size",
     "sobol_indices": "first order",
-    "time_optimal_crank": "s with a torque that jumps",
+    "time_optimal_crank": "T = 0.444",
     "trajectory_control": "relative error",
     "truck": "modified BDF, thesis",
     "transistor_amplifier": "relative errors at the end",
