@@ -262,7 +262,7 @@ def _checked_method(settings: Settings, forms: tuple[str, ...]):
 class FirstOrderCourse(Course):
     """One run: a segment for every method that is tried."""
 
-    follows_switches = False
+    searches = False  # for switches within steps
 
     def __init__(self, plan: FirstOrderPlan, request: Request):
         self.plan, self.request, self._t = plan, request, request.span[0]
@@ -286,7 +286,7 @@ class FirstOrderCourse(Course):
         tested = plan.method.error_test
         self._automatic = isinstance(tested, str) and tested == "auto"
         index_2 = self.excluded is not None and self._automatic
-        self.choice = FirstOrderChoice(plan, request, index_2, (y0, yp0), self.follows_switches)
+        self.choice = FirstOrderChoice(plan, request, index_2, (y0, yp0), self.searches)
         self._take()
         if plan.ordinary is not None and (yp0 is None or settings.correct_initial):
             self.y0, self.yp0 = y0, _finite_slope(plan, span[0], y0)

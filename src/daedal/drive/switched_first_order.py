@@ -30,9 +30,8 @@ _CONTINUOUS = 10.0  # tolerances by which y' may change within a step where noth
 class SwitchedCourse(FirstOrderCourse):
     """One run in stretches: each with the equations of its branches, or along the surfaces between them."""
 
-    follows_switches = True
-
     def __init__(self, plan: FirstOrderPlan, request: Request, follower: Follower):
+        self.searches = not all(follower.switched.in_time)  # stretches end where other switches take place, on the dot
         super().__init__(plan, request)
         self.follower = follower
         self._algebraic: np.ndarray | None = None

@@ -42,7 +42,7 @@ def _constant(value: float) -> str:
 
 
 class _Lines:
-    """Instructions on vectors; products and sums may be contracted."""
+    """Instructions on vectors. Nothing is contracted, so that all processors give the same bits."""
 
     def __init__(self) -> None:
         self.text: list[str] = []
@@ -52,13 +52,13 @@ class _Lines:
         return f"%v{len(self.text) - 1}"
 
     def times(self, a: str, b: str) -> str:
-        return self.new(f"fmul contract {_VECTOR} {a}, {b}")
+        return self.new(f"fmul {_VECTOR} {a}, {b}")
 
     def plus(self, a: str, b: str) -> str:
-        return self.new(f"fadd contract {_VECTOR} {a}, {b}")
+        return self.new(f"fadd {_VECTOR} {a}, {b}")
 
     def minus(self, a: str, b: str) -> str:
-        return self.new(f"fsub contract {_VECTOR} {a}, {b}")
+        return self.new(f"fsub {_VECTOR} {a}, {b}")
 
     def polynomial(self, z: str, coefficients: tuple[float, ...]) -> str:
         value = _constant(coefficients[-1])
