@@ -13,12 +13,10 @@ from functools import lru_cache
 import llvmlite.binding as llvm
 import numpy as np
 
-from daedal.symbolic import emission
+from daedal.symbolic.instructions import POINTER, TYPED_POINTERS, Declared, number_text
 from daedal.symbolic.machine import _target_machine
 from daedal.symbolic.operations import FUNCTIONS
-from daedal.symbolic.sines import hexadecimal
 
-_POINTER = emission._POINTER
 _BINARY = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
 _COMPARED = {ast.Lt: "olt", ast.LtE: "ole", ast.Eq: "oeq", ast.NotEq: "une", ast.Gt: "ogt", ast.GtE: "oge"}
 _LOGICAL = {ast.BitAnd: "and", ast.BitOr: "or"}
@@ -61,14 +59,14 @@ class _Reader:
             assert found, f"a statement of another kind: {line}"
             target, value = found[1], self.value(found[2])
             if "[" in target:
-                self.lines.append(f"  store double {value[1]}, {_POINTER} {self._place(target)}")
+                self.lines.append(f"  store double {value[1]}, {POINTER} {self._place(target)}")
             else:
                 self.names[target] = value
 
     def _place(self, text: str) -> str:
         name, index = text[:-1].split("[")
         assert name in self.arrays, f"an unknown array: {text}"
-        return self.new("pointer", f"getelementptr double, {_POINTER} %{name}, i64 {index}")[1]
+        return self.new("pointer", f"getelementptr double, {POINTER} %{name}, i64 {index}")[1]
 
     def value(self, text: str, kind: str = "double") -> tuple[str, str]:
         """An expression: a choice, whose parts may be choices, or what Python would read as the same."""
@@ -89,16 +87,16 @@ class _Reader:
         if isinstance(node, ast.Constant):
             if isinstance(node.value, int):
                 return "i1", "true" if node.value else "false"
-            return "double", hexadecimal(float(node.value))
+            return "double", number_text(float(node.value))
         if isinstance(node, ast.Name):
             special = {"NOT_A_NUMBER": float("nan"), "INFINITE": float("inf")}
-            return ("double", hexadecimal(special[node.id])) if node.id in special else self.names[node.id]
+            return ("double", number_text(special[node.id])) if node.id in special else self.names[node.id]
         if isinstance(node, ast.Subscript):
-            return self.new("double", f"load double, {_POINTER} {self._place(ast.unparse(node))}")
+            return self.new("double", f"load double, {POINTER} {self._place(ast.unparse(node))}")
         if isinstance(node, ast.UnaryOp):
             assert isinstance(node.op, ast.USub)
             if isinstance(node.operand, ast.Constant):
-                return "double", hexadecimal(-float(node.operand.value))
+                return "double", number_text(-float(node.operand.value))
             return self.new("double", f"fneg double {self._read(node.operand)[1]}")
         if isinstance(node, ast.BinOp):
             (kind, a), (other, b) = self._read(node.left), self._read(node.right)
@@ -121,8 +119,8 @@ class _Reader:
             assert count == self.tables[table]
             array = f"[{count} x double]"
             pointer = f"getelementptr ({array}, {array}* @{table}, i64 0, i64 0)"
-            pointer = pointer if emission._TYPED_POINTERS else f"@{table}"
-            return self.new("double", f"call double @{name}(double {operand}, {_POINTER} {pointer}, i64 {count})")
+            pointer = pointer if TYPED_POINTERS else f"@{table}"
+            return self.new("double", f"call double @{name}(double {operand}, {POINTER} {pointer}, i64 {count})")
         code = _LIBRARY[name]
         full = f"{code}.f64" if code.startswith("llvm.") else code
         values = [operand, *(self._read(x)[1] for x in arguments[1:])]
@@ -132,7 +130,10 @@ class _Reader:
 
 def assembly(text: str) -> str:
     """The functions of a text in C, as a module."""
-    tables, parts, used = {}, [emission._LOCATE, emission._PICK], {}
+    searches = Declared()
+    for name in ("locate", "pick"):
+        searches.search(name)
+    tables, parts, used = {}, searches.lines(), {}
     reader, head = None, None
     for line in filter(None, map(str.strip, text.splitlines())):
         if table := _TABLE.fullmatch(line):
@@ -144,7 +145,7 @@ def assembly(text: str) -> str:
             parts.append(f"@{table[1]} = private constant [{len(values)} x double] [{entries}]")
         elif found := _HEAD.fullmatch(line):
             arrays = [array.split()[-1] for array in found[2].split(", ")]
-            head = f"define i32 @{found[1]}(double %t, {', '.join(f'{_POINTER} %{array}' for array in arrays)}) {{"
+            head = f"define i32 @{found[1]}(double %t, {', '.join(f'{POINTER} %{array}' for array in arrays)}) {{"
             reader = _Reader(arrays, tables)
         elif line == "}":
             parts.append("\n".join([head, *reader.lines, "}"]))
