@@ -120,6 +120,7 @@ def _array_rate(name: str, from_graph: bool) -> Callable[..., np.ndarray]:
 
 class ScipyPool(Peer):
     label, package, words = "SciPy, 2 processes", "scipy", ("DOP853", "LSODA")
+    least = 16
 
     def __init__(self, setting: Setting):
         super().__init__(setting)
@@ -130,7 +131,8 @@ class ScipyPool(Peer):
         return True
 
     def solve(self, params: np.ndarray, rtol: float) -> np.ndarray:
-        runs = self.pool.map(scipy_run, [self.setting] * len(params), params, [rtol] * len(params), chunksize=8)
+        chunk = min(8, -(-len(params) // WORKERS))
+        runs = self.pool.map(scipy_run, [self.setting] * len(params), params, [rtol] * len(params), chunksize=chunk)
         return np.array(list(runs))
 
     def close(self) -> None:
