@@ -171,7 +171,7 @@ FILLS: dict[str, Callable[..., None]] = {
 
 def read(function: Callable[..., None], names: Mapping[str, Any]) -> Callable[..., None]:
     """The function, with these names instead of those of this module."""
-    return FunctionType(function.__code__, {**function.__globals__, **names})  # type: ignore[attr-defined]
+    return FunctionType(function.__code__, {**function.__globals__, **names})
 
 
 def elimination(size: int, differs: Callable[[Any], bool]) -> Callable[..., None]:

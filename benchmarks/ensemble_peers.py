@@ -28,7 +28,7 @@ from benchmarks.stick_slip import stick_slip_end
 WORKERS = 2
 STIFF = ("robertson",)
 STICK_SLIP = "stick_slip_block"
-BATCH = 32  # members of a call of diffrax
+BATCH, STIFF_BATCH = 128, 32  # members of a call of diffrax
 MOST_STEPS = 50_000
 
 
@@ -63,7 +63,7 @@ class Peer:
     label: ClassVar[str]
     package: ClassVar[str]
     words: ClassVar[tuple[str, str]]  # its method for mechanisms, and for stiff problems
-    least: ClassVar[int] = 64  # members of a call that is timed
+    least: int = 64  # members of a call that is timed
 
     def __init__(self, setting: Setting):
         self.setting = setting
@@ -164,7 +164,6 @@ class Diffrax(Threaded):
     """`vmap`: members in batches of one size, compiled once; each is one loop, which ends when its last member has."""
 
     label, package, words = "diffrax, vmap", "diffrax", ("Dopri8", "Kvaerno5")
-    least = WORKERS * BATCH
 
     def __init__(self, setting: Setting):
         import diffrax
@@ -172,6 +171,8 @@ class Diffrax(Threaded):
         from jax import numpy as jnp
 
         super().__init__(setting)
+        self.batch = STIFF_BATCH if setting.is_stiff else BATCH
+        self.least = WORKERS * self.batch
         jax.config.update("jax_enable_x64", True)
         term = diffrax.ODETerm(setting.equations.in_jax())
         solver = diffrax.Kvaerno5() if setting.is_stiff else diffrax.Dopri8()
@@ -186,7 +187,7 @@ class Diffrax(Threaded):
         self.run = jax.jit(jax.vmap(run, (0, None, None)))
 
     def half(self, params: np.ndarray, rtol: float) -> np.ndarray:
-        batches = np.resize(params, (-(-len(params) // BATCH), BATCH, params.shape[1]))
+        batches = np.resize(params, (-(-len(params) // self.batch), self.batch, params.shape[1]))
         atol = self.setting.atol(rtol)
         return np.concatenate([np.asarray(self.run(batch, rtol, atol)) for batch in batches])[: len(params)]
 
@@ -258,7 +259,8 @@ class Casadi(Peer):
         super().__init__(setting)
         t, y = casadi.SX.sym("t"), casadi.SX.sym("y", setting.start.size)
         p = casadi.SX.sym("p", _parameters(setting.name))
-        self.system, self.runs = self.stated(t, y, p), {}
+        self.system = self.stated(t, y, p)
+        self.runs: dict[tuple[float, int], Any] = {}  # by tolerance and number of members
         self.folder = tempfile.TemporaryDirectory(prefix="daedal-bench-")
 
     def stated(self, t: Any, y: Any, p: Any) -> dict[str, Any]:
@@ -272,7 +274,7 @@ class Casadi(Peer):
     def integrator(self, rtol: float, compiled: bool) -> Any:
         import casadi
 
-        options = {"reltol": rtol, "abstol": self.setting.atol(rtol), "max_num_steps": 10**7}
+        options: dict[str, Any] = {"reltol": rtol, "abstol": self.setting.atol(rtol), "max_num_steps": 10**7}
         if compiled:
             options |= {"jit": True, "compiler": "shell", "jit_options": {"flags": ["-O3"], "verbose": False}}
         here = os.getcwd()
