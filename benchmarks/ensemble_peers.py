@@ -122,21 +122,20 @@ class ScipyPool(Peer):
     label, package, words = "SciPy, 2 processes", "scipy", ("DOP853", "LSODA")
     least = 16
 
-    def __init__(self, setting: Setting):
-        super().__init__(setting)
-        self.pool = ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn"))
-
     @classmethod
     def can_state(cls, name: str) -> bool:
         return True
 
     def solve(self, params: np.ndarray, rtol: float) -> np.ndarray:
         chunk = min(8, -(-len(params) // WORKERS))
-        runs = self.pool.map(scipy_run, [self.setting] * len(params), params, [rtol] * len(params), chunksize=chunk)
+        runs = _scipy_pool().map(scipy_run, [self.setting] * len(params), params, [rtol] * len(params), chunksize=chunk)
         return np.array(list(runs))
 
-    def close(self) -> None:
-        self.pool.shutdown()
+
+@cache
+def _scipy_pool() -> ProcessPoolExecutor:
+    """The processes of all problems; they end with this one."""
+    return ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn"))
 
 
 # --- in threads -------------------------------------------------------------------------------------------------------
@@ -308,6 +307,7 @@ class CasadiIdas(Casadi):
     """IDAS with accelerations and multipliers as unknowns: 0 = M a + G^T lam - f, 0 = G a - gamma."""
 
     label, words = "CasADi, IDAS on index 1", ("idas, C", "")
+    least = 16
     plugin = "idas"
 
     @classmethod
