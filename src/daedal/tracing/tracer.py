@@ -264,9 +264,12 @@ class Tracer:
         statuses: Sequence[tuple[int, int]],
         *,
         skip_zeros: bool = False,
-        quick: bool = False,
+        **options: bool,
     ):
-        """Machine code for nodes, which returns the status of the first condition that holds."""
+        """Machine code for nodes, which returns the status of the first condition that holds.
+
+        Options are those of :func:`daedal.symbolic.machine.compile_function`.
+        """
         written = np.count_nonzero(nodes != self.graph.zero) if skip_zeros else nodes.size
         if written > self.graph.most:  # a dense matrix, say: every entry is an instruction
             raise Untraceable(f"has {written} results, more than {self.graph.most}", "")
@@ -274,7 +277,7 @@ class Tracer:
         parameters = {} if self.layout is None else {NAME: self.layout.count}
         parameters = parameters if self.modal is None else self.modal.sizes
         return compile_function(
-            self.graph, sizes, {"result": nodes}, parameters, statuses, skip_zeros=skip_zeros, quick=quick
+            self.graph, sizes, {"result": nodes}, parameters, statuses, skip_zeros=skip_zeros, **options
         )
 
     def _raises(self, of: Traced, nodes: np.ndarray, arguments: Sequence[str]) -> int:
