@@ -1,0 +1,178 @@
+"""Four members of a batch side by side, where machine code in lanes is to be had for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daedal.formulations.projection import CoordinateProjection
+from daedal.methods.runge_kutta import Tableau
+from daedal.symbolic.machine import MachineFunction
+from daedal.tracing.parameters import NAME
+
+_TURNS = 2000  # of four steps, between two looks for an interrupt
+
+
+class Lanes:
+    """A loop over four members at a time.
+
+    Parameters
+    ----------
+    batch : Record
+        The BATCH record of the loop over single members.
+    ready : Run
+        The run of a single member: an explicit Runge-Kutta method.
+    slopes : MachineFunction
+        Accelerations, or y', in lanes.
+    nx : int
+        Positions of a mechanism, or 0.
+    constraints, monitor : Record, optional
+        What projects and watches: in lanes, and of a single member.
+    """
+
+    def __init__(
+        self, batch: Any, ready: Any, slopes: MachineFunction, nx: int, constraints: Any = None, monitor: Any = None
+    ):
+        from daedal.ensembles.lane_kernel import IDLE, LANE, LANE_BATCH
+        from daedal.ensembles.lane_steps import STEPS
+        from daedal.kernels.lanes import LANES
+        from daedal.kernels.records import Arena, Record
+
+        run, tableau = ready.record, ready.method.tableau
+        n, stages = int(run["n"]), len(tableau.b)
+        single = dict.fromkeys(
+            ("t", "h", "t_end", "t_stage", "known", "accepted", "bad", "size", "top", "bottom"), LANES
+        )
+        rows = {"start": n * LANES, "y": n * LANES, "k": stages * n * LANES, "weights": n * LANES, "work": n * LANES}
+        coefficients, code = tableau.arrays, code_record(slopes)
+        steps = Record(
+            STEPS,
+            Arena(single | rows),
+            n=n,
+            nx=nx,
+            stages=stages,
+            maximum_norm=ready.own["maximum_norm"],
+            two_errors=ready.own["two_errors"],
+            watches_stiffness=run["stop_when_stiff"],
+            slopes=code,
+            a=_sums(coefficients["a"], n),
+            e=_sums(np.array([coefficients["e"], coefficients["e3"]]), n),
+            c=coefficients["c"],
+            rtol=run.array("rtol"),
+            atol=run.array("atol"),
+            included=run.array("included"),
+        )
+        codes = [code] if constraints is None else [code, *constraints.codes]
+        places = np.array([one.parameters for one in codes if one.parameters], dtype=np.int64)
+        self._lanes, self._batch = np.zeros(LANES, dtype=LANE), batch
+        self._lanes["member"], self._idle = IDLE, IDLE
+        self._record = Record(
+            LANE_BATCH,
+            batch=batch.address,
+            lanes=self._lanes.ctypes.data,
+            steps=steps.address,
+            constraints=0 if constraints is None else constraints.record.address,
+            monitor=0 if monitor is None else monitor.address,
+            parameters=places,
+            n_parameters=places.size,
+            turns=_TURNS,
+        )
+        self._alive = steps, codes, constraints, monitor, ready
+
+    def run(self, stopped: Callable[[], bool]) -> None:
+        """Run the members of the batch; what is left for the loop over single members has no reason yet."""
+        from daedal.ensembles.lane_kernel import run_lanes
+
+        self._lanes["member"] = self._idle
+        while not stopped() and run_lanes(self._record.address):
+            pass
+        self._batch["next"], self._batch["resumed"] = 0, 0
+
+
+class ConstraintsInLanes:
+    """Projection and watch of four mechanisms: their code and their record."""
+
+    def __init__(self, nx: int, n_g: int, n_c: int, monitor: Any, code: dict[str, MachineFunction]):
+        from daedal.ensembles.lane_constraints import CONSTRAINTS
+        from daedal.kernels.lanes import LANES
+        from daedal.kernels.records import Arena, Record
+
+        made = {name.split("_")[0]: code_record(function) for name, function in code.items()}
+        single = dict.fromkeys(("changed", "independence", "distance", "turn"), LANES)
+        vectors = dict.fromkeys(("again", "v_before", "speeds"), nx * LANES)
+        matrices = {"change": 2 * nx * LANES, "norms": n_c * LANES} | dict.fromkeys(("basis", "rows"), n_c * nx * LANES)
+        self.codes = list(made.values())
+        self.record = Record(
+            CONSTRAINTS,
+            Arena(single | vectors | matrices),
+            nx=nx,
+            n_g=n_g,
+            n_c=n_c,
+            smallest=monitor["smallest"],
+            **made,
+        )
+
+
+def code_record(code: MachineFunction) -> Any:
+    """The CODE record of a function in lanes, with a block of its own."""
+    from daedal.ensembles.lane_steps import CODE
+    from daedal.kernels.lanes import BYTES
+    from daedal.kernels.records import Record
+
+    block = np.zeros(code.size * BYTES // 8)
+    at = {name: block.ctypes.data + BYTES * place.start for name, place in code.slices.items()}
+    result = code.slices["result"]
+    record = Record(
+        CODE,
+        address=code.address,
+        block=block,
+        result=at["result"],
+        n=result.stop - result.start,
+        status=at["status"],
+    )
+    record.parameters, record.code = at.get(NAME, 0), code
+    return record
+
+
+def _sums(matrix: np.ndarray, n: int) -> Any:
+    """The coefficients that are not zero, row by row."""
+    from daedal.ensembles.lane_steps import SUMS
+    from daedal.kernels.lanes import BYTES
+    from daedal.kernels.records import Record
+
+    used = [np.flatnonzero(row) for row in matrix]
+    return Record(
+        SUMS,
+        weights=np.concatenate([row[places] for row, places in zip(matrix, used)]),
+        places=np.concatenate(used).astype(np.int64) * n * BYTES,
+        first=np.cumsum([0, *(places.size for places in used)]),
+    )
+
+
+def lanes_of_mechanism(batch: Any, course: Any, reduction: Any, ready: Any) -> Lanes | None:
+    """Lanes for a batch of mechanisms; None where their runs need more than lanes have."""
+    assembly, form, monitor = course.assembly, reduction.formulation, reduction.monitor
+    plain = isinstance(form, CoordinateProjection) and form == CoordinateProjection()
+    if not plain or not _is_plain(ready) or reduction.n != 2 * assembly.nx or not assembly.has_straight_line:
+        return None
+    if assembly.n_c and (monitor is None or monitor["inspector"] or monitor["amplification"]):
+        return None
+    names = ["accelerations", *(["velocity_correction"] if assembly.n_c else [])]
+    names += ["position_correction"] if assembly.n_g else []
+    code = {name: assembly.system.straight_line.in_lanes(name) for name in names}
+    if None in code.values():
+        return None
+    slopes, constraints = code.pop("accelerations"), None
+    if assembly.n_c:
+        constraints = ConstraintsInLanes(assembly.nx, assembly.n_g, assembly.n_c, monitor, code)
+    return Lanes(batch, ready, slopes, assembly.nx, constraints, monitor)
+
+
+def _is_plain(ready: Any) -> bool:
+    """Whether a run is one of an explicit method with error control, without events and dense output."""
+    run = ready.record
+    explicit = isinstance(getattr(ready.method, "tableau", None), Tableau)
+    own_norm = bool(ready.system["norm"]["kind"]) and not (explicit and ready.own["maximum_norm"])
+    return explicit and not (own_norm or run["fixed"] or run["dense"] or run["has_roots"] or run["controller"])
