@@ -151,7 +151,7 @@ class Batch(ABC):
         self, part: Part, reasons: np.ndarray, states: np.ndarray, finals: np.ndarray, ends: np.ndarray
     ) -> list[int]:
         """Store the members that came through; the rows of the others."""
-        request, good = self.request, np.isin(reasons, _GOOD)
+        request, good = self.request, (reasons == _FINISHED) | (reasons == _EVENT_STOP)
         rows = np.flatnonzero(good)
         if rows.size:
             part.layout = request.layout

@@ -6,11 +6,14 @@ See :mod:`daedal.mechanics.straight_line` and :mod:`daedal.formulations.monitor`
 import numpy as np
 
 from daedal.ensembles.lane_steps import CODE, copy_rows, evaluate, larger, size_of_change
-from daedal.formulations.monitor import KEPT, LITTLE, LITTLE_IN_ALL, VANISHING
+from daedal.formulations.monitor import KEPT, LITTLE, LITTLE_IN_ALL, SUSPICIOUS, VANISHING
 from daedal.kernels.compilation import part
 from daedal.kernels.lanes import BYTES, absolute, all_less, at, put, root, spread, where_less
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER
 from daedal.mechanics.straight_line import MOST_CORRECTIONS, NEGLIGIBLE
+
+_CLEARLY = 1.001  # times what is suspicious: above, a determinant without pivoting needs no second look
+_SMALL_PIVOT = 0.01
 
 CONSTRAINTS = np.dtype(
     [
@@ -26,6 +29,7 @@ CONSTRAINTS = np.dtype(
         ("basis", ADDRESS),
         ("rows", ADDRESS),
         ("again", ADDRESS),  # a row that is made orthogonal again
+        ("gram", ADDRESS),
         ("norms", ADDRESS),
         ("v_before", ADDRESS),
         ("speeds", ADDRESS),
@@ -109,7 +113,32 @@ def is_near(own, steps):
     """Whether the bases of all accepted lanes are so close to those before that nothing was passed."""
     limit = min(LITTLE, LITTLE_IN_ALL / own.n_c)
     beyond = where_less(spread(limit), at(own.distance), at(steps.accepted), spread(0.0))
+    if all_less(beyond, spread(0.5)):
+        return True
+    beyond = where_less(spread(_CLEARLY * SUSPICIOUS), _cosine(own), spread(0.0), beyond)
     return all_less(beyond, spread(0.5))
+
+
+@part
+def _cosine(own):
+    """det(Q_n Q_{n-1}^T) by elimination without pivoting; 0 where a pivot is small, and nothing can be said."""
+    nx, n_c, product, one = own.nx, own.n_c, spread(1.0), spread(1.0)
+    for i in range(n_c):
+        for k in range(n_c):
+            total = spread(0.0)
+            for j in range(nx):
+                total = total + at(own.rows + BYTES * (nx * i + j)) * at(own.basis + BYTES * (nx * k + j))
+            put(own.gram + BYTES * (n_c * i + k), total)
+    for i in range(n_c):
+        pivot = at(own.gram + BYTES * (n_c + 1) * i)
+        product = where_less(spread(_SMALL_PIVOT), pivot, product * pivot, spread(0.0))
+        inverse = one / pivot
+        for k in range(i + 1, n_c):
+            factor = at(own.gram + BYTES * (n_c * k + i)) * inverse
+            for j in range(i + 1, n_c):
+                place = own.gram + BYTES * (n_c * k + j)
+                put(place, at(place) - factor * at(own.gram + BYTES * (n_c * i + j)))
+    return product
 
 
 @part

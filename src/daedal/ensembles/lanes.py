@@ -102,7 +102,7 @@ class ConstraintsInLanes:
         made = {name.split("_")[0]: code_record(function) for name, function in code.items()}
         single = dict.fromkeys(("changed", "independence", "distance", "turn"), LANES)
         vectors = dict.fromkeys(("again", "v_before", "speeds"), nx * LANES)
-        matrices = {"change": 2 * nx * LANES, "norms": n_c * LANES} | dict.fromkeys(("basis", "rows"), n_c * nx * LANES)
+        matrices = {"change": 2 * nx * LANES, "norms": n_c * LANES, "gram": n_c * n_c * LANES} | dict.fromkeys(("basis", "rows"), n_c * nx * LANES)
         self.codes = list(made.values())
         self.record = Record(
             CONSTRAINTS,

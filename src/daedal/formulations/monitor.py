@@ -29,7 +29,7 @@ TURNED_ASIDE = HOOK_STOP + 7  # those between are of the inspection
 
 VANISHING = 1e-7  # part of its usual norm below which a row is zero
 KEPT = 0.7  # part of a row that makes a second orthogonalisation needless (Kahan, Parlett)
-_SUSPICIOUS = 0.2  # for steps in which the constraints turn less than about a radian
+SUSPICIOUS = 0.2  # for steps in which the constraints turn less than about a radian
 LITTLE, LITTLE_IN_ALL = 0.5, 1.5  # squares of distances of bases, for one row and for all, that make a cosine > 0.2
 NEAR = 0.05  # part of the largest independence of the rows below which branches may meet
 SHARP, CORNER = 30.0, 0.3  # rates of velocities in units of the usual ones; change of a velocity by its own size
@@ -194,7 +194,7 @@ def have_turned_away(watch, rows, basis):
         for j in range(rows.shape[1]):
             difference = rows[i, j] - basis[i, j]
             distance += difference * difference
-    return distance > min(LITTLE, LITTLE_IN_ALL / n_c) and _determinant(watch, rows, basis) < _SUSPICIOUS
+    return distance > min(LITTLE, LITTLE_IN_ALL / n_c) and _determinant(watch, rows, basis) < SUSPICIOUS
 
 
 @part
