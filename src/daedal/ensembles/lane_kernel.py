@@ -20,7 +20,6 @@ from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.lanes import LANES
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import SYSTEM
-from daedal.kernels.vectors import copy
 from daedal.methods.advance import open_run
 from daedal.methods.one_step import STIFF_STEPS, close_polynomial, count_stiff, next_step_size, polynomial, reject
 from daedal.methods.run_record import RUN, differences

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -90,6 +91,11 @@ class Lanes:
             pass
         self._batch["next"], self._batch["resumed"] = 0, 0
 
+    def reasons(self) -> np.ndarray:
+        """How the members of the batch have ended so far; 0 for those that are left."""
+        count = int(self._batch["count"])
+        return np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(int(self._batch["reasons"]))).copy()
+
 
 class ConstraintsInLanes:
     """Projection and watch of four mechanisms: their code and their record."""
@@ -102,7 +108,9 @@ class ConstraintsInLanes:
         made = {name.split("_")[0]: code_record(function) for name, function in code.items()}
         single = dict.fromkeys(("changed", "independence", "distance", "turn"), LANES)
         vectors = dict.fromkeys(("again", "v_before", "speeds"), nx * LANES)
-        matrices = {"change": 2 * nx * LANES, "norms": n_c * LANES, "gram": n_c * n_c * LANES} | dict.fromkeys(("basis", "rows"), n_c * nx * LANES)
+        matrices = {"change": 2 * nx * LANES, "norms": n_c * LANES, "gram": n_c * n_c * LANES} | dict.fromkeys(
+            ("basis", "rows"), n_c * nx * LANES
+        )
         self.codes = list(made.values())
         self.record = Record(
             CONSTRAINTS,
@@ -154,7 +162,7 @@ def _sums(matrix: np.ndarray, n: int) -> Any:
 def lanes_of_mechanism(batch: Any, course: Any, reduction: Any, ready: Any) -> Lanes | None:
     """Lanes for a batch of mechanisms; None where their runs need more than lanes have."""
     assembly, form, monitor = course.assembly, reduction.formulation, reduction.monitor
-    plain = isinstance(form, CoordinateProjection) and form == CoordinateProjection()
+    plain = isinstance(form, CoordinateProjection) and (not assembly.n_c or form == CoordinateProjection())
     if not plain or not _is_plain(ready) or reduction.n != 2 * assembly.nx or not assembly.has_straight_line:
         return None
     if assembly.n_c and (monitor is None or monitor["inspector"] or monitor["amplification"]):

@@ -105,8 +105,10 @@ def _function(name):
     def apply(typingctx, a):
         def codegen(context, builder, signature, args):
             kind = ir.FunctionType(_VECTOR, [_VECTOR])
-            return builder.call(builder.module.globals.get(f"{name}.{_CODE}") or
-                                ir.Function(builder.module, kind, f"{name}.{_CODE}"), args)
+            return builder.call(
+                builder.module.globals.get(f"{name}.{_CODE}") or ir.Function(builder.module, kind, f"{name}.{_CODE}"),
+                args,
+            )
 
         return lanes(lanes), codegen
 
