@@ -84,7 +84,7 @@ def _project_positions(own, steps, moving):
 @part
 def watch(own, steps):
     """Independence of the rows of K, how far they have turned, and how much velocities changed; bad where too much."""
-    nx, n_c, count = own.nx, own.n_c, own.n_c * own.nx
+    nx, count = own.nx, own.n_c * own.nx
     accepted, half, one, zero = at(steps.accepted), spread(0.5), spread(1.0), spread(0.0)
     vanishing = _scale_rows(own, accepted)
     independence = _orthonormalise(own)

@@ -10,6 +10,7 @@ runs it from its start.
 import numpy as np
 
 from daedal.ensembles.batch_kernel import BATCH, begin_member, finish_member, states_of, write_numbers
+from daedal.ensembles.first_order_kernel import FIRST_ORDER, begin_watch, is_troubled, watch_sign
 from daedal.ensembles.lane_constraints import CONSTRAINTS, is_near, keep_basis, project, watch
 from daedal.ensembles.lane_steps import STEPS, attempt, take_over
 from daedal.events.switching import ROOTS
@@ -38,6 +39,7 @@ LANE = np.dtype(
         ("error_before", FLOAT),
         ("rejected", INTEGER),
         ("steps", INTEGER),
+        ("failures", INTEGER),
         ("stiff_count", INTEGER),
         ("nonstiff_count", INTEGER),
         ("next_time", INTEGER),
@@ -48,7 +50,7 @@ LANE = np.dtype(
     ]
 )
 """A member that is under way: what single runs keep in their records."""
-_LANE_SIZE = LANE.itemsize
+_LANE_SIZE, _WATCH_SIZE = LANE.itemsize, FIRST_ORDER.itemsize
 
 LANE_BATCH = np.dtype(
     [
@@ -57,6 +59,7 @@ LANE_BATCH = np.dtype(
         ("steps", ADDRESS),
         ("constraints", ADDRESS),  # or 0
         ("monitor", ADDRESS),  # that of single members, or 0
+        ("watches", ADDRESS),  # FIRST_ORDER records, one for each lane, or 0
         ("parameters", ADDRESS),  # where they stand in the blocks of machine code
         ("n_parameters", INTEGER),
         ("turns", INTEGER),  # of the loop before it returns
@@ -131,12 +134,15 @@ def _load(own, batch, run, steps, l, k):
     lane, n = _lane(own, l), batch.n_numbers
     lane.member, lane.t, lane.h, lane.place = k, run.t, run.h, batch.place
     lane.error_before, lane.rejected, lane.next_time = run.error_before, run.rejected, run.next_time
-    lane.steps, lane.stiff_count, lane.nonstiff_count = 0, run.stiff_count, run.nonstiff_count
+    lane.steps, lane.failures = 0, 0
+    lane.stiff_count, lane.nonstiff_count = run.stiff_count, run.nonstiff_count
     _scatter(steps.start, l, floats(run.y, run.n))
     _row(steps.known)[l] = 0.0
     places = integers(own.parameters, own.n_parameters)
     for i in range(own.n_parameters):
         _scatter(places[i], l, floats(batch.numbers + 8 * k * n, n))
+    if own.watches != 0:
+        begin_watch(record_at(own.watches + _WATCH_SIZE * l, FIRST_ORDER), run.n)
     if own.constraints != 0:
         _load_watch(own, record_at(own.constraints, CONSTRAINTS), record_at(own.monitor, MONITOR), lane, l)
 
@@ -173,6 +179,7 @@ def _turn(own, batch, run, steps):
             run.error_of_step = size[l]
             reject(run, h[l], 0)
             lane.h, lane.rejected = run.h, 1
+            lane.failures += 1
     if not some:
         return
     if own.constraints != 0:
@@ -253,12 +260,28 @@ def _accept(own, batch, run, steps, l):
     lane.h, lane.error_before, lane.rejected = run.h, run.error_before, run.rejected
     lane.t = t
     lane.steps += 1
-    if run.sign * (t - run.t_end) >= 0.0:
+    is_done = run.sign * (t - run.t_end) >= 0.0
+    if lane.member != IDLE and own.watches != 0 and _is_suspicious(own, run, steps, lane, l, is_done):
+        lane.member = IDLE
+    elif lane.member != IDLE and is_done:
         k = lane.member
         batch.place = lane.place
         write_numbers(batch, k)
         integers(batch.reasons, batch.count)[k] = finish_member(batch, own.batch, run, k, _FINISHED)
         lane.member = IDLE
+
+
+@part
+def _is_suspicious(own, run, steps, lane, l, is_done):
+    """What the loop over single members asks of problems of first order, at the end of a step."""
+    watch = record_at(own.watches + _WATCH_SIZE * l, FIRST_ORDER)
+    y = floats(run.scratch, run.n)
+    _gather(y, steps.y, l)
+    watch_sign(watch, y)
+    if is_done:
+        return watch.suspicious != 0
+    run.steps, run.error_test_failures, run.newton_failures = lane.steps, lane.failures, 0
+    return is_troubled(run, watch)
 
 
 @part

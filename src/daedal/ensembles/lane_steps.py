@@ -27,10 +27,12 @@ STEPS = np.dtype(
         ("stages", INTEGER),
         ("maximum_norm", INTEGER),
         ("two_errors", INTEGER),
+        ("dense_stages", INTEGER),  # that must be evaluated, since runs with dense output have them
         ("watches_stiffness", INTEGER),
         ("slopes", CODE),
         ("a", SUMS),
         ("e", SUMS),  # the estimate, and the second one
+        ("a_dense", SUMS),
         ("c", ADDRESS),
         ("rtol", ADDRESS),
         ("atol", ADDRESS),
@@ -126,7 +128,7 @@ def _slopes_to(steps, k):
 def attempt(steps):
     """Stages, y at the end of the step and the size of its error, from `start`."""
     n, s, h, t = steps.n, steps.stages, at(steps.h), at(steps.t)
-    bad, nodes, block, k = spread(0.0), floats(steps.c, s), steps.slopes.block, steps.k
+    bad, nodes, block, k = spread(0.0), floats(steps.c, s + steps.dense_stages), steps.slopes.block, steps.k
     _set_weights(steps)
     known = at(steps.known)
     if not all_less(spread(0.5), known):
@@ -148,6 +150,12 @@ def attempt(steps):
         smaller = size * (size / root(size * size + SHARE * other * other))
         size = where_less(spread(0.0), size, smaller, size)
     put(steps.size, size)
+    for i in range(steps.dense_stages):
+        _combine(steps.a_dense, i, k, n, steps.start, h, block)
+        put(steps.t_stage, t + nodes[s + i] * h)
+        found = evaluate(steps.slopes, steps.t_stage, bad)
+        bad = where_less(spread(1.0), size, bad, found)
+        _slopes_to(steps, k + BYTES * n * (s + i))
     put(steps.bad, bad)
     if steps.watches_stiffness:
         _look_for_stiffness(steps, h)

@@ -29,12 +29,26 @@ class Lanes:
         Accelerations, or y', in lanes.
     nx : int
         Positions of a mechanism, or 0.
-    constraints, monitor : Record, optional
-        What projects and watches: in lanes, and of a single member.
+    constraints : ConstraintsInLanes, optional
+        What projects and watches mechanisms.
+    monitor : Record, optional
+        That of a single mechanism.
+    watches : numpy.ndarray, optional
+        What watches problems of first order, one record for each lane.
+    keep : object, optional
+        What has to live as long as these.
     """
 
     def __init__(
-        self, batch: Any, ready: Any, slopes: MachineFunction, nx: int, constraints: Any = None, monitor: Any = None
+        self,
+        batch: Any,
+        ready: Any,
+        slopes: MachineFunction,
+        nx: int,
+        constraints: ConstraintsInLanes | None = None,
+        monitor: Any = None,
+        watches: np.ndarray | None = None,
+        keep: Any = None,
     ):
         from daedal.ensembles.lane_kernel import IDLE, LANE, LANE_BATCH
         from daedal.ensembles.lane_steps import STEPS
@@ -43,10 +57,11 @@ class Lanes:
 
         run, tableau = ready.record, ready.method.tableau
         n, stages = int(run["n"]), len(tableau.b)
+        more = len(tableau.a) - stages if run["dense"] else 0
         single = dict.fromkeys(
             ("t", "h", "t_end", "t_stage", "known", "accepted", "bad", "size", "top", "bottom"), LANES
         )
-        rows = {"start": n * LANES, "y": n * LANES, "k": stages * n * LANES, "weights": n * LANES, "work": n * LANES}
+        rows = {"start": n * LANES, "y": n * LANES, "k": (stages + more) * n * LANES, "weights": n * LANES, "work": n * LANES}
         coefficients, code = tableau.arrays, code_record(slopes)
         steps = Record(
             STEPS,
@@ -59,6 +74,8 @@ class Lanes:
             watches_stiffness=run["stop_when_stiff"],
             slopes=code,
             a=_sums(coefficients["a"], n),
+            a_dense=_sums(coefficients["a_dense"], n),
+            dense_stages=more,
             e=_sums(np.array([coefficients["e"], coefficients["e3"]]), n),
             c=coefficients["c"],
             rtol=run.array("rtol"),
@@ -76,11 +93,12 @@ class Lanes:
             steps=steps.address,
             constraints=0 if constraints is None else constraints.record.address,
             monitor=0 if monitor is None else monitor.address,
+            watches=0 if watches is None else watches.ctypes.data,
             parameters=places,
             n_parameters=places.size,
             turns=_TURNS,
         )
-        self._alive = steps, codes, constraints, monitor, ready
+        self._alive = steps, codes, constraints, monitor, watches, keep, ready
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Run the members of the batch; what is left for the loop over single members has no reason yet."""
@@ -153,8 +171,8 @@ def _sums(matrix: np.ndarray, n: int) -> Any:
     used = [np.flatnonzero(row) for row in matrix]
     return Record(
         SUMS,
-        weights=np.concatenate([row[places] for row, places in zip(matrix, used)]),
-        places=np.concatenate(used).astype(np.int64) * n * BYTES,
+        weights=np.concatenate([np.zeros(0), *(row[places] for row, places in zip(matrix, used))]),
+        places=np.concatenate([np.zeros(0, np.int64), *used]) * n * BYTES,
         first=np.cumsum([0, *(places.size for places in used)]),
     )
 
@@ -163,7 +181,7 @@ def lanes_of_mechanism(batch: Any, course: Any, reduction: Any, ready: Any) -> L
     """Lanes for a batch of mechanisms; None where their runs need more than lanes have."""
     assembly, form, monitor = course.assembly, reduction.formulation, reduction.monitor
     plain = isinstance(form, CoordinateProjection) and (not assembly.n_c or form == CoordinateProjection())
-    if not plain or not _is_plain(ready) or reduction.n != 2 * assembly.nx or not assembly.has_straight_line:
+    if not plain or not _is_plain(ready) or ready.record["dense"] or reduction.n != 2 * assembly.nx or not assembly.has_straight_line:
         return None
     if assembly.n_c and (monitor is None or monitor["inspector"] or monitor["amplification"]):
         return None
@@ -178,9 +196,22 @@ def lanes_of_mechanism(batch: Any, course: Any, reduction: Any, ready: Any) -> L
     return Lanes(batch, ready, slopes, assembly.nx, constraints, monitor)
 
 
+def lanes_of_ode(batch: Any, own: Any, rate: Any, ready: Any) -> Lanes | None:
+    """Lanes for a batch of ordinary differential equations; None where their runs need more than lanes have."""
+    from daedal.kernels.lanes import LANES
+
+    slopes = getattr(rate, "in_lanes", lambda: None)() if _is_plain(ready) else None
+    if slopes is None:
+        return None
+    n = int(ready.record["n"])
+    watches, signs = np.repeat(own.data, LANES), np.zeros((LANES, 2 * n), dtype=np.int64)
+    watches["signs"] = signs.ctypes.data + signs.strides[0] * np.arange(LANES)
+    return Lanes(batch, ready, slopes, 0, watches=watches, keep=(own, signs))
+
+
 def _is_plain(ready: Any) -> bool:
-    """Whether a run is one of an explicit method with error control, without events and dense output."""
+    """Whether a run is one of an explicit method with error control, without events."""
     run = ready.record
     explicit = isinstance(getattr(ready.method, "tableau", None), Tableau)
     own_norm = bool(ready.system["norm"]["kind"]) and not (explicit and ready.own["maximum_norm"])
-    return explicit and not (own_norm or run["fixed"] or run["dense"] or run["has_roots"] or run["controller"])
+    return explicit and not (own_norm or run["fixed"] or run["has_roots"] or run["controller"])
