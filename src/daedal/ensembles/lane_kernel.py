@@ -12,6 +12,7 @@ import numpy as np
 from daedal.ensembles.batch_kernel import BATCH, begin_member, finish_member, states_of, write_numbers
 from daedal.ensembles.first_order_kernel import FIRST_ORDER, begin_watch, is_troubled, watch_sign
 from daedal.ensembles.lane_constraints import CONSTRAINTS, is_near, keep_basis, project, watch
+from daedal.ensembles.lane_rosenbrock import LINEAR_STEPS, attempt_linear, take_over_linear
 from daedal.ensembles.lane_steps import STEPS, attempt, take_over
 from daedal.events.switching import ROOTS
 from daedal.formulations.monitor import CORNER, MONITOR, NEAR, SHARP, have_turned_away
@@ -23,6 +24,7 @@ from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, 
 from daedal.kernels.system import SYSTEM
 from daedal.methods.advance import open_run
 from daedal.methods.one_step import STIFF_STEPS, close_polynomial, count_stiff, next_step_size, polynomial, reject
+from daedal.methods.rosenbrock_step import ROSENBROCK, keep_polynomial
 from daedal.methods.run_record import RUN, differences
 from daedal.methods.runge_kutta_step import HARMLESS, TABLEAU, dense_stages
 from daedal.methods.step_size import shortest_step, step_to_try
@@ -58,6 +60,7 @@ LANE_BATCH = np.dtype(
         ("lanes", ADDRESS),
         ("steps", ADDRESS),
         ("constraints", ADDRESS),  # or 0
+        ("linear", ADDRESS),  # what Rosenbrock methods have of their own, or 0
         ("monitor", ADDRESS),  # that of single members, or 0
         ("watches", ADDRESS),  # FIRST_ORDER records, one for each lane, or 0
         ("parameters", ADDRESS),  # where they stand in the blocks of machine code
@@ -138,6 +141,10 @@ def _load(own, batch, run, steps, l, k):
     lane.stiff_count, lane.nonstiff_count = run.stiff_count, run.nonstiff_count
     _scatter(steps.start, l, floats(run.y, run.n))
     _row(steps.known)[l] = 0.0
+    if own.linear != 0:
+        linear = record_at(own.linear, LINEAR_STEPS)
+        _scatter(linear.yp, l, floats(run.yp, run.n))
+        _row(linear.failures)[l] = 0.0
     places = integers(own.parameters, own.n_parameters)
     for i in range(own.n_parameters):
         _scatter(places[i], l, floats(batch.numbers + 8 * k * n, n))
@@ -165,7 +172,10 @@ def _turn(own, batch, run, steps):
     accepted, size, bad, h = _row(steps.accepted), _row(steps.size), _row(steps.bad), _row(steps.h)
     for l in range(LANES):
         _try_step(run, steps, _lane(own, l), l)
-    attempt(steps)
+    if own.linear != 0:
+        attempt_linear(record_at(own.linear, LINEAR_STEPS), steps)
+    else:
+        attempt(steps)
     some = False
     for l in range(LANES):
         lane, accepted[l] = _lane(own, l), 0.0
@@ -180,6 +190,8 @@ def _turn(own, batch, run, steps):
             reject(run, h[l], 0)
             lane.h, lane.rejected = run.h, 1
             lane.failures += 1
+            if own.linear != 0:
+                _count_failure(own, run, lane, l)
     if not some:
         return
     if own.constraints != 0:
@@ -190,7 +202,19 @@ def _turn(own, batch, run, steps):
     for l in range(LANES):
         if accepted[l] != 0.0 and _lane(own, l).member != IDLE:
             _accept(own, batch, run, steps, l)
-    take_over(steps)
+    if own.linear != 0:
+        take_over_linear(record_at(own.linear, LINEAR_STEPS), steps)
+    else:
+        take_over(steps)
+
+
+@part
+def _count_failure(own, run, lane, l):
+    """Of a Rosenbrock step, which gives up after so many."""
+    failures = _row(record_at(own.linear, LINEAR_STEPS).failures)
+    failures[l] += 1.0
+    if failures[l] >= 2 * run.most_failures:
+        lane.member = IDLE
 
 
 @part
@@ -254,7 +278,9 @@ def _accept(own, batch, run, steps, l):
         lane.stiff_count, lane.nonstiff_count = run.stiff_count, run.nonstiff_count
     changed = 0.0 if own.constraints == 0 else _row(record_at(own.constraints, CONSTRAINTS).changed)[l]
     _row(steps.known)[l] = 0.0 if changed > HARMLESS else 1.0
-    _store_output(batch, run, steps, lane, l, h, t)
+    if own.linear != 0:
+        _row(record_at(own.linear, LINEAR_STEPS).failures)[l] = 0.0
+    _store_output(own, batch, run, steps, lane, l, h, t)
     run.error_of_step, run.error_before, run.rejected = _row(steps.size)[l], lane.error_before, lane.rejected
     next_step_size(run, h)
     lane.h, lane.error_before, lane.rejected = run.h, run.error_before, run.rejected
@@ -285,7 +311,7 @@ def _is_suspicious(own, run, steps, lane, l, is_done):
 
 
 @part
-def _store_output(batch, run, steps, lane, l, h, t):
+def _store_output(own, batch, run, steps, lane, l, h, t):
     """The states at output times up to the end of the step."""
     times, states, is_ready = floats(batch.times, batch.n_times), states_of(batch, lane.member), False
     limit = run.t_end if run.sign * (t - run.t_end) > 0.0 else t
@@ -295,7 +321,9 @@ def _store_output(batch, run, steps, lane, l, h, t):
         if at == t:
             _gather(states[place, :n], steps.y, l)
         else:
-            if not is_ready and not _polynomial_of(batch, run, steps, lane, l, h):
+            if not is_ready and own.linear != 0:
+                _linear_polynomial_of(run, steps, l, t, h)
+            elif not is_ready and not _polynomial_of(batch, run, steps, lane, l, h):
                 lane.member = IDLE
                 return
             is_ready = True
@@ -323,6 +351,17 @@ def _polynomial_of(batch, run, steps, lane, l, h):
     polynomial(run, h, y, k, float_rows(tableau.inner, nodes - 1, k.shape[0]), n, nodes)
     close_polynomial(run, h, nodes)
     return True
+
+
+@part
+def _linear_polynomial_of(run, steps, l, t, h):
+    """The polynomial of a Rosenbrock step."""
+    method = record_at(run.method, ROSENBROCK)
+    _gather(differences(run)[0], steps.start, l)
+    _gather(floats(run.y, run.n), steps.y, l)
+    _gather(floats(method.own, (method.stages + 2) * run.n), steps.slopes.result, l)
+    method.result = method.own
+    keep_polynomial(run, method, t, h)
 
 
 announce(run_lanes, "the loop over four runs at a time")

@@ -73,9 +73,15 @@ def larger(a, b):
 
 
 @part
+def run_code(code, t):
+    """Run code on its block, at the times that stand at an address."""
+    _call(code.address, t, code.block)
+
+
+@part
 def evaluate(code, t, bad):
     """Run code on its block; returns `bad`, with 1 where it did not succeed or a result is not finite."""
-    _call(code.address, t, code.block)
+    run_code(code, t)
     one = spread(1.0)
     bad = where_less(spread(0.0), at(code.status), one, bad)
     for i in range(code.n):
@@ -144,9 +150,9 @@ def attempt(steps):
         bad = evaluate(steps.slopes, steps.t_stage, bad)
         _slopes_to(steps, k + BYTES * n * i)
     copy_rows(steps.y, block, n)
-    size = _size_of_error(steps, 0, h)
+    size = _size_of_estimate(steps, 0, h)
     if steps.two_errors:
-        other = _size_of_error(steps, 1, h)
+        other = _size_of_estimate(steps, 1, h)
         smaller = size * (size / root(size * size + SHARE * other * other))
         size = where_less(spread(0.0), size, smaller, size)
     put(steps.size, size)
@@ -171,15 +177,24 @@ def _set_weights(steps):
 
 
 @part
-def _size_of_error(steps, row, h):
+def _size_of_estimate(steps, row, h):
+    """The size of h sum_i e_i k_i."""
     n, error = steps.n, steps.work
-    rtol, atol, included = floats(steps.rtol, n), floats(steps.atol, n), floats(steps.included, n)
     _combine(steps.e, row, steps.k, n, 0, h, error)
-    total = spread(0.0)
+    for i in range(n):
+        put(error + BYTES * i, at(error + BYTES * i) * h)
+    return size_of_error(steps, error)
+
+
+@part
+def size_of_error(steps, error):
+    """The norm of an error in units of the tolerance, with the larger of |y| at both ends of the step."""
+    n, total = steps.n, spread(0.0)
+    rtol, atol, included = floats(steps.rtol, n), floats(steps.atol, n), floats(steps.included, n)
     for i in range(n):
         y, start = at(steps.y + BYTES * i), at(steps.start + BYTES * i)
         scale = included[i] / (rtol[i] * larger(absolute(y), absolute(start)) + atol[i])
-        value = at(error + BYTES * i) * h * scale
+        value = at(error + BYTES * i) * scale
         total = larger(total, absolute(value)) if steps.maximum_norm else total + value * value
     return total if steps.maximum_norm else root(total / float(n))
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from daedal.formulations.projection import CoordinateProjection
+from daedal.methods.rosenbrock import Rosenbrock
+from daedal.methods.rosenbrock_tableaux import TABLEAUX
 from daedal.methods.runge_kutta import Tableau
 from daedal.symbolic.machine import MachineFunction
 from daedal.tracing.parameters import NAME
@@ -24,9 +26,9 @@ class Lanes:
     batch : Record
         The BATCH record of the loop over single members.
     ready : Run
-        The run of a single member: an explicit Runge-Kutta method.
-    slopes : MachineFunction
-        Accelerations, or y', in lanes.
+        The run of a single member: an explicit Runge-Kutta method, or a Rosenbrock method.
+    code : MachineFunction
+        Accelerations, y', or a whole Rosenbrock step, in lanes.
     nx : int
         Positions of a mechanism, or 0.
     constraints : ConstraintsInLanes, optional
@@ -43,46 +45,22 @@ class Lanes:
         self,
         batch: Any,
         ready: Any,
-        slopes: MachineFunction,
-        nx: int,
+        code: MachineFunction,
+        nx: int = 0,
         constraints: ConstraintsInLanes | None = None,
         monitor: Any = None,
         watches: np.ndarray | None = None,
         keep: Any = None,
     ):
         from daedal.ensembles.lane_kernel import IDLE, LANE, LANE_BATCH
-        from daedal.ensembles.lane_steps import STEPS
         from daedal.kernels.lanes import LANES
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
 
-        run, tableau = ready.record, ready.method.tableau
-        n, stages = int(run["n"]), len(tableau.b)
-        more = len(tableau.a) - stages if run["dense"] else 0
-        single = dict.fromkeys(
-            ("t", "h", "t_end", "t_stage", "known", "accepted", "bad", "size", "top", "bottom"), LANES
-        )
-        rows = {"start": n * LANES, "y": n * LANES, "k": (stages + more) * n * LANES, "weights": n * LANES, "work": n * LANES}
-        coefficients, code = tableau.arrays, code_record(slopes)
-        steps = Record(
-            STEPS,
-            Arena(single | rows),
-            n=n,
-            nx=nx,
-            stages=stages,
-            maximum_norm=ready.own["maximum_norm"],
-            two_errors=ready.own["two_errors"],
-            watches_stiffness=run["stop_when_stiff"],
-            slopes=code,
-            a=_sums(coefficients["a"], n),
-            a_dense=_sums(coefficients["a_dense"], n),
-            dense_stages=more,
-            e=_sums(np.array([coefficients["e"], coefficients["e3"]]), n),
-            c=coefficients["c"],
-            rtol=run.array("rtol"),
-            atol=run.array("atol"),
-            included=run.array("included"),
-        )
-        codes = [code] if constraints is None else [code, *constraints.codes]
+        made = code_record(code)
+        steps, linear = _steps(ready, made, nx), None
+        if not isinstance(getattr(ready.method, "tableau", None), Tableau):
+            linear = _linear_steps(ready)
+        codes = [made] if constraints is None else [made, *constraints.codes]
         places = np.array([one.parameters for one in codes if one.parameters], dtype=np.int64)
         self._lanes, self._batch = np.zeros(LANES, dtype=LANE), batch
         self._lanes["member"], self._idle = IDLE, IDLE
@@ -91,6 +69,7 @@ class Lanes:
             batch=batch.address,
             lanes=self._lanes.ctypes.data,
             steps=steps.address,
+            linear=0 if linear is None else linear.address,
             constraints=0 if constraints is None else constraints.record.address,
             monitor=0 if monitor is None else monitor.address,
             watches=0 if watches is None else watches.ctypes.data,
@@ -98,7 +77,7 @@ class Lanes:
             n_parameters=places.size,
             turns=_TURNS,
         )
-        self._alive = steps, codes, constraints, monitor, watches, keep, ready
+        self._alive = steps, linear, codes, constraints, monitor, watches, keep, ready
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Run the members of the batch; what is left for the loop over single members has no reason yet."""
@@ -141,6 +120,47 @@ class ConstraintsInLanes:
         )
 
 
+def _steps(ready: Any, code: Any, nx: int) -> Any:
+    """The STEPS record of a run."""
+    from daedal.ensembles.lane_steps import STEPS
+    from daedal.kernels.lanes import LANES
+    from daedal.kernels.records import Arena, Record
+
+    run, own, tableau = ready.record, ready.own, getattr(ready.method, "tableau", None)
+    n, explicit, rows = int(run["n"]), {}, {}
+    if isinstance(tableau, Tableau):
+        arrays, stages = tableau.arrays, len(tableau.b)
+        more = len(tableau.a) - stages if run["dense"] else 0
+        rows = {"k": (stages + more) * n * LANES}
+        explicit = {
+            "stages": stages,
+            "maximum_norm": own["maximum_norm"],
+            "two_errors": own["two_errors"],
+            "watches_stiffness": run["stop_when_stiff"],
+            "dense_stages": more,
+            "a": _sums(arrays["a"], n),
+            "a_dense": _sums(arrays["a_dense"], n),
+            "e": _sums(np.array([arrays["e"], arrays["e3"]]), n),
+            "c": arrays["c"],
+        }
+    single = dict.fromkeys(("t", "h", "t_end", "t_stage", "known", "accepted", "bad", "size", "top", "bottom"), LANES)
+    rows |= dict.fromkeys(("start", "y", "weights", "work"), n * LANES)
+    tolerances = {name: run.array(name) for name in ("rtol", "atol", "included")}
+    return Record(STEPS, Arena(single | rows), n=n, nx=nx, slopes=code, **explicit, **tolerances)
+
+
+def _linear_steps(ready: Any) -> Any:
+    """What a Rosenbrock method has of its own."""
+    from daedal.ensembles.lane_rosenbrock import LINEAR_STEPS
+    from daedal.kernels.lanes import LANES
+    from daedal.kernels.records import Arena, Record
+
+    n = int(ready.record["n"])
+    arena = Arena({"yp": n * LANES, "error": n * LANES, "failures": LANES})
+    stages, quasilinear = ready.own["stages"], ready.own["quasilinear"]
+    return Record(LINEAR_STEPS, arena, stages=stages, quasilinear=quasilinear, slope=ready.own.array("slope"))
+
+
 def code_record(code: MachineFunction) -> Any:
     """The CODE record of a function in lanes, with a block of its own."""
     from daedal.ensembles.lane_steps import CODE
@@ -181,7 +201,9 @@ def lanes_of_mechanism(batch: Any, course: Any, reduction: Any, ready: Any) -> L
     """Lanes for a batch of mechanisms; None where their runs need more than lanes have."""
     assembly, form, monitor = course.assembly, reduction.formulation, reduction.monitor
     plain = isinstance(form, CoordinateProjection) and (not assembly.n_c or form == CoordinateProjection())
-    if not plain or not _is_plain(ready) or ready.record["dense"] or reduction.n != 2 * assembly.nx or not assembly.has_straight_line:
+    if not plain or not _is_plain(ready) or ready.record["dense"]:
+        return None
+    if reduction.n != 2 * assembly.nx or not assembly.has_straight_line:
         return None
     if assembly.n_c and (monitor is None or monitor["inspector"] or monitor["amplification"]):
         return None
@@ -196,22 +218,35 @@ def lanes_of_mechanism(batch: Any, course: Any, reduction: Any, ready: Any) -> L
     return Lanes(batch, ready, slopes, assembly.nx, constraints, monitor)
 
 
-def lanes_of_ode(batch: Any, own: Any, rate: Any, ready: Any) -> Lanes | None:
-    """Lanes for a batch of ordinary differential equations; None where their runs need more than lanes have."""
+def lanes_of_first_order(batch: Any, own: Any, plan: Any, ready: Any) -> Lanes | None:
+    """Lanes for a batch of problems of first order; None where their runs need more than lanes have."""
     from daedal.kernels.lanes import LANES
 
-    slopes = getattr(rate, "in_lanes", lambda: None)() if _is_plain(ready) else None
-    if slopes is None:
+    if not _is_plain(ready):
+        return None
+    if ready.method.works_on("rate") and plan.ordinary is not None:
+        code = getattr(plan.equations.rate, "in_lanes", lambda: None)()
+    else:
+        code = _rosenbrock_code(ready)
+    if code is None:
         return None
     n = int(ready.record["n"])
     watches, signs = np.repeat(own.data, LANES), np.zeros((LANES, 2 * n), dtype=np.int64)
     watches["signs"] = signs.ctypes.data + signs.strides[0] * np.arange(LANES)
-    return Lanes(batch, ready, slopes, 0, watches=watches, keep=(own, signs))
+    return Lanes(batch, ready, code, watches=watches, keep=(own, signs))
+
+
+def _rosenbrock_code(ready: Any) -> MachineFunction | None:
+    """Whole steps in lanes, where single members have such code and every step is dense."""
+    formulas, system, own = ready.equations.problem.linearly_implicit, ready.system, ready.own
+    if formulas is None or not own["step"]["kind"] or own["watched"] or system["hook"] or not ready.record["dense"]:
+        return None
+    return formulas.step_in_lanes(ready.method.variant, TABLEAUX[ready.method.variant])
 
 
 def _is_plain(ready: Any) -> bool:
-    """Whether a run is one of an explicit method with error control, without events."""
-    run = ready.record
-    explicit = isinstance(getattr(ready.method, "tableau", None), Tableau)
-    own_norm = bool(ready.system["norm"]["kind"]) and not (explicit and ready.own["maximum_norm"])
-    return explicit and not (own_norm or run["fixed"] or run["has_roots"] or run["controller"])
+    """Whether a run is one of an explicit or a Rosenbrock method with error control, without events."""
+    run, tableau = ready.record, getattr(ready.method, "tableau", None)
+    known = isinstance(tableau, Tableau) or isinstance(ready.method, Rosenbrock)
+    own_norm = bool(ready.system["norm"]["kind"]) and not (known and tableau and ready.own["maximum_norm"])
+    return known and not (own_norm or run["fixed"] or run["has_roots"] or run["controller"])
