@@ -274,7 +274,7 @@ def _accept(own, batch, run, steps, l):
     if steps.watches_stiffness:
         run.stiff_count, run.nonstiff_count = lane.stiff_count, lane.nonstiff_count
         limit = record_at(run.method, TABLEAU).stiff_limit
-        count_stiff(run, h, _row(steps.top)[l], _row(steps.bottom)[l], limit)
+        count_stiff(run, h, _row(steps.stiffness)[l], limit)
         lane.stiff_count, lane.nonstiff_count = run.stiff_count, run.nonstiff_count
     changed = 0.0 if own.constraints == 0 else _row(record_at(own.constraints, CONSTRAINTS).changed)[l]
     _row(steps.known)[l] = 0.0 if changed > HARMLESS else 1.0

@@ -46,8 +46,7 @@ STEPS = np.dtype(
         ("accepted", ADDRESS),  # 1 or 0
         ("bad", ADDRESS),  # not 0 where something could not be evaluated
         ("size", ADDRESS),  # of the error
-        ("top", ADDRESS),  # of the quotient that shows stiffness
-        ("bottom", ADDRESS),
+        ("stiffness", ADDRESS),  # |lambda|, or -1
         ("start", ADDRESS),
         ("y", ADDRESS),
         ("k", ADDRESS),
@@ -222,15 +221,16 @@ def size_of_change(steps, change):
 
 @part
 def _look_for_stiffness(steps, h):
-    """The squares of |k_s - k_{s-1}| and |y_s - y_{s-1}|, both at the end of the step."""
-    n, s = steps.n, steps.stages
+    """|lambda| from the last two stages, both at the end of the step; -1 where it is not known."""
+    n, s, nx, zero = steps.n, steps.stages, steps.nx, spread(0.0)
     _combine(steps.a, s - 2, steps.k, n, steps.start, h, steps.work)
-    top, bottom = spread(0.0), spread(0.0)
+    top, bottom = zero, zero
     last = steps.k + BYTES * n * (s - 1)
-    for i in range(n):
-        difference = at(last + BYTES * i) - at(last + BYTES * (i - n))
+    for i in range(n - nx):  # of a mechanism, changes of accelerations and of positions
+        difference = at(last + BYTES * (nx + i)) - at(last + BYTES * (nx + i - n))
         top = top + difference * difference
         moved = at(steps.y + BYTES * i) - at(steps.work + BYTES * i)
         bottom = bottom + moved * moved
-    put(steps.top, top)
-    put(steps.bottom, bottom)
+    growth = root(top / bottom)
+    growth = root(growth) if nx > 0 else growth
+    put(steps.stiffness, where_less(zero, bottom, growth, spread(-1.0)))

@@ -143,7 +143,7 @@ def _steps(ready: Any, code: Any, nx: int) -> Any:
             "e": _sums(np.array([arrays["e"], arrays["e3"]]), n),
             "c": arrays["c"],
         }
-    single = dict.fromkeys(("t", "h", "t_end", "t_stage", "known", "accepted", "bad", "size", "top", "bottom"), LANES)
+    single = dict.fromkeys(("t", "h", "t_end", "t_stage", "known", "accepted", "bad", "size", "stiffness"), LANES)
     rows |= dict.fromkeys(("start", "y", "weights", "work"), n * LANES)
     tolerances = {name: run.array(name) for name in ("rtol", "atol", "included")}
     return Record(STEPS, Arena(single | rows), n=n, nx=nx, slopes=code, **explicit, **tolerances)

@@ -277,32 +277,50 @@ def close_polynomial(run, h, nodes):
 
 @part
 def watch_stiffness(run, h, k, a, stage, limit):
-    """|h lambda| from the last two stages, both at t_1, by DOPRI5's recipe; counts steps beyond the limit."""
-    n, s = run.n, a.shape[0]
+    """|h lambda| from the last two stages, both at t_1; counts steps beyond the limit.
+
+    They differ by d, their slopes by J d: DOPRI5's recipe is |lambda| = |J d| / |d| (HW IV.2). Of a mechanism,
+    d = (dq, dv) and J d = (dv, da), and lambda^2 = |da| / |dq|, which is that of a vibration in whatever phase, where
+    |J d| / |d| is anything up to its square.
+    """
+    n, s, nx = run.n, a.shape[0], run.positions
     y, start = floats(run.y, n), differences(run)[0]
-    top, bottom = 0.0, 0.0
     for j in range(n):
         value = 0.0
         for i in range(s - 2):
             value += a[s - 2, i] * k[i, j]
-        stage[j] = start[j] + h * value
-        top += (k[s - 1, j] - k[s - 2, j]) ** 2
-        bottom += (y[j] - stage[j]) ** 2
-    count_stiff(run, h, top, bottom, limit)
+        stage[j] = y[j] - (start[j] + h * value)
+    largest = -1.0
+    if nx > 0:
+        squared = _growth(k, s, nx, 2 * nx, stage, 0)
+        largest = np.sqrt(squared) if squared >= 0.0 else -1.0
+    if n > 2 * nx:
+        largest = max(largest, _growth(k, s, 2 * nx, n, stage, 2 * nx))
+    count_stiff(run, h, largest, limit)
 
 
 @part
-def count_stiff(run, h, top, bottom, limit):
-    """Count a step by |h lambda| = h (top / bottom)^(1/2)."""
-    if bottom <= 0.0:
+def count_stiff(run, h, largest, limit):
+    """Count a step by h |lambda|; nothing is known of a negative one."""
+    if largest < 0.0:
         return
-    if abs(h) * np.sqrt(top / bottom) > limit:
+    if abs(h) * largest > limit:
         run.nonstiff_count = 0
         run.stiff_count += 1
     else:
         run.nonstiff_count += 1
         if run.nonstiff_count >= 6 and run.stiff_count > 0:
             run.stiff_count = 0
+
+
+@part
+def _growth(k, s, first, last, change, origin):
+    """The difference of the last two slopes in some components over `change` in those from `origin` on; -1 for 0/0."""
+    top, bottom = 0.0, 0.0
+    for j in range(first, last):
+        top += (k[s - 1, j] - k[s - 2, j]) ** 2
+        bottom += change[origin + j - first] ** 2
+    return np.sqrt(top / bottom) if bottom > 0.0 else -1.0
 
 
 announce(_step, "the one-step methods")

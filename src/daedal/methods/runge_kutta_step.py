@@ -32,7 +32,6 @@ from daedal.methods.one_step import (
 )
 from daedal.methods.run_record import RUN, differences
 
-SUSPICIOUS = 1.0  # of |h lambda|, where vibrations of mechanisms become unstable; suspicions are looked into there
 SHARE = 0.01  # of the second error estimate (HNW II.10)
 HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, leaves the last slope usable
 
