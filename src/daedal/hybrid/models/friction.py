@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from daedal.hybrid.problem import GuardOfRun, HybridProblem, Mode, Transition
 from daedal.hybrid.state_form import StateForm
 from daedal.messages import warn
 from daedal.problems import MechanicalSystem
-from daedal.problems.compile import compiled_function
+from daedal.problems.compile import compiled_function, with_known_params, with_numbers
 
 FORCE = "friction_force"
 """The name of the force of friction in solutions."""
@@ -130,7 +131,11 @@ class Friction(HybridProblem):
             for rho in law.signs
         }
         modes = {**slips, "stick": Mode(with_impulse(stick, law), method=stick_method)}
-        super().__init__(modes, [t for sigma in (1, -1) for t in self._leaving_slip(sigma)] + self._leaving_stick())
+        self._made_of(modes)
+
+    def _made_of(self, modes: dict[str, Mode]):
+        leaving = [t for sigma in (1, -1) for t in self._leaving_slip(sigma)] + self._leaving_stick()
+        HybridProblem.__init__(self, modes, leaving)
 
     def _set(self, **values):
         for name, value in values.items():
@@ -141,8 +146,20 @@ class Friction(HybridProblem):
     _stick: MechanicalSystem
 
     def with_params(self, params) -> Friction:
-        """The same model with other parameters of its system; a mapping replaces those that it names."""
-        return Friction(**dict(self.given, system=self.system.with_params(params)))
+        """The same model with other parameters of its system; a mapping replaces those that it names.
+
+        Functions take the parameters as an argument, so that they stay what they are.
+        """
+        system = with_numbers(self.system, params)
+        other = object.__new__(Friction)
+        other._set(given=dict(self.given, system=system), system=system, law=self.law.with_params(system.params))
+        other._set(_stick=with_known_params(self._stick, system.params))
+        modes = {
+            name: replace(mode, problem=with_known_params(mode.problem, system.params))
+            for name, mode in self.modes.items()
+        }
+        other._made_of(modes)
+        return other
 
     def compiled(self) -> Friction:
         """The same model with the functions of the system and of the contact passed through ``numba.njit``."""
@@ -206,7 +223,10 @@ class Friction(HybridProblem):
         def pushing(lam, t, q, v):
             return -lam[law.multiplier]
 
-        release = self._while_sticking(reserve)
+        def plain_reserve(t, q, v):
+            return law.mu_static * law.normal_force(t, q, v, ()) - abs(law.held(t, q, v))
+
+        release: Any = self._while_sticking(reserve) if law.holding is None else plain_reserve
         found = [Transition("stick", self._release, release, -1, _state, name="end of stick", project=True)]
         if law.unilateral:
             found.insert(0, Transition("stick", None, self._while_sticking(pushing), -1, name="lift-off in stick"))

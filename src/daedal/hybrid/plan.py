@@ -1,0 +1,74 @@
+"""What runs through modes keep from one to the next: the plans of the modes, whatever the parameters are."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Any
+
+from daedal.drive.request import Request, Settings
+from daedal.drive.solver import described, plan_for
+from daedal.problems.compile import differ_in_parameters_only
+
+_MOST_PLANS = 32
+
+
+class HybridPlan:
+    """A plan for each mode that was reached, shared by the problems that differ in their parameters alone.
+
+    Parameters
+    ----------
+    problem : HybridProblem
+    """
+
+    def __init__(self, problem: Any):
+        self.problem = problem
+        self._own: dict[tuple, Any] = {}  # by mode and what a plan depends on
+        self._shared: OrderedDict[tuple, Any] = OrderedDict()  # of this problem, or with other parameters
+        self._guard = Lock()
+
+    def with_problem(self, problem: Any) -> HybridPlan:
+        """The plan for the same problem with other parameters."""
+        other = HybridPlan(problem)
+        other._shared, other._guard = self._shared, self._guard
+        return other
+
+    def solve(self, request: Request):
+        """Run through the modes."""
+        from daedal.hybrid.run import solve_hybrid
+
+        return solve_hybrid(request, self)
+
+    def stretch(self, mode: str, request: Request):
+        """The solution of a stretch in one mode."""
+        return described(self.plan(mode, request.problem, request.settings).solve, request)
+
+    def plan(self, mode: str, problem: Any, settings: Settings) -> Any:
+        """The plan of a mode, whose problem this is."""
+        key = mode, *settings.key
+        plan = self._own.get(key)
+        if plan is None or not _is_current(plan):
+            plan = self._own[key] = self._found(key, problem, settings)
+        return plan
+
+    def _found(self, key: tuple, problem: Any, settings: Settings) -> Any:
+        """A plan of this mode with other parameters, adapted; or a new one."""
+        with self._guard:
+            known = self._shared.get(key)
+        share = getattr(known, "with_problem", None)
+        if share is not None and _is_current(known) and differ_in_parameters_only(known.problem, problem):
+            plan = known if known.problem is problem else share(problem)
+            if plan is not None:
+                return plan
+        plan = plan_for(problem, settings)
+        with self._guard:
+            self._shared[key] = plan
+            self._shared.move_to_end(key)
+            while len(self._shared) > _MOST_PLANS:
+                self._shared.popitem(last=False)
+        return plan
+
+
+def _is_current(plan: Any) -> bool:
+    check = getattr(plan, "is_current", None)
+    return check is None or check()
