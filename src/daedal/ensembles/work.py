@@ -15,7 +15,7 @@ from daedal.ensembles.member import Runner
 from daedal.ensembles.part import EVENT, FINISHED, Part
 from daedal.ensembles.request import EnsembleRequest
 from daedal.errors import DaedalError
-from daedal.problems import ImplicitDAE, MechanicalSystem
+from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 
 _TRIAL = 8  # runs that are timed
 
@@ -101,7 +101,7 @@ class Worker:
         from daedal.ensembles.batch_mechanism import MechanismBatch
 
         problem = self.request.problem
-        kinds = {MechanicalSystem: MechanismBatch, ImplicitDAE: FirstOrderBatch}
+        kinds = {MechanicalSystem: MechanismBatch, ImplicitDAE: FirstOrderBatch, SemiExplicitDAE: FirstOrderBatch}
         kind: Any = next((kind for known, kind in kinds.items() if isinstance(problem, known)), None)
         try:
             return None if kind is None else kind(self.runner, start, params)
