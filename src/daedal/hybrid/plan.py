@@ -6,8 +6,12 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from daedal.drive.request import Request, Settings
 from daedal.drive.solver import described, plan_for
+from daedal.drive.traced import TracedPlan
+from daedal.mechanics.setting import missing_derivatives, plain_setting
 from daedal.problems.compile import differ_in_parameters_only
 
 _MOST_PLANS = 32
@@ -50,6 +54,22 @@ class HybridPlan:
         if plan is None or not _is_current(plan):
             plan = self._own[key] = self._found(key, problem, settings)
         return plan
+
+    def settled(self, mode: str, request: Request, t: float, y: np.ndarray) -> np.ndarray | None:
+        """A state of a mechanism on the constraints of a mode, if it is near them and these are traced; else None."""
+        plan = self.plan(mode, request.problem, request.settings)
+        system = plan.machine_system() if isinstance(plan, TracedPlan) else None
+        if system is None or system.contact is not None or system.n_w or system.force_uses_multipliers:
+            return None
+        if missing_derivatives(system) or (system.velocity_constraint is not None and system.velocity_bias is None):
+            return None
+        from daedal.mechanics.settling import settle
+
+        moved = y.copy()
+        with plan.inner.starts.pool.lend(system, plain_setting(system, y[: system.n_q])) as assembly:
+            good = settle(assembly.address, assembly.projector("M").address, t, moved)
+            failed, assembly.bridge.exception = assembly.bridge.exception is not None, None
+        return moved if good and not failed else None
 
     def _found(self, key: tuple, problem: Any, settings: Settings) -> Any:
         """A plan of this mode with other parameters, adapted; or a new one."""

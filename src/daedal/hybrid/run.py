@@ -326,6 +326,10 @@ class HybridRun:
         """What has to be known before the integration: projections that were asked for, y' of implicit problems."""
         form = self.forms[mode]
         needed = begin.yp is None if form.implicit else begin.correct
+        if needed and form.mechanical:
+            moved = self.plan.settled(mode, self.settings[mode].request, self.t, begin.y)
+            if moved is not None:
+                return ModeInitial(moved, None, True, found=True)
         return make_consistent(form, self.t, begin, self.settings[mode].weights(begin.y)) if needed else begin
 
     def _integrate(self, events) -> Solution:

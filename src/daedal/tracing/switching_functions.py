@@ -61,7 +61,7 @@ def switching_code(problem: Any, functions: Sequence[tuple[Any, int]], original:
     tracer, mechanism = code.tracer, isinstance(problem, MechanicalSystem)
     with tracer.lock:
         nodes, _, raises = switching_nodes(tracer, problem, functions)
-        state, slopes = _arguments(problem, tracer)
+        state, slopes = state_arguments(problem, tracer)
         if mechanism:
             tracer.sizes[slopes] = sum(tracer.sizes[name] for name in state)
         arguments = (*state, slopes)
@@ -71,7 +71,7 @@ def switching_code(problem: Any, functions: Sequence[tuple[Any, int]], original:
         return tracer.made("events", made, original)
 
 
-def _arguments(problem: Any, tracer: Tracer) -> tuple[tuple[str, ...], str]:
+def state_arguments(problem: Any, tracer: Tracer) -> tuple[tuple[str, ...], str]:
     """The parts of y, and the name of y', as the functions of a problem have them for arguments."""
     if isinstance(problem, MechanicalSystem):
         return ("q", "v", "r") if problem.n_r else ("q", "v"), _SLOPES

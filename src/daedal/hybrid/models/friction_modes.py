@@ -181,6 +181,54 @@ class Holding:
         return cls(compiler(force)(holding if system.params is None else holding_with_params), mobility)
 
 
+class Formulas:
+    """What decides between slip and stick as functions of (t, q, v[, p]), where the force that holds is a formula.
+
+    They take the parameters as an argument and can be traced.
+    """
+
+    def __init__(self, law: FrictionLaw, n_q: int):
+        assert law.holding is not None and law.normal is not None
+        holding, normal, static, mu = law.holding.force, law.normal, law.static, law.mu
+        e, w = law.e(0.0, np.zeros(n_q)), float(law.speed(0.0))
+
+        def relative(t, q, v, *p):
+            return (e * v).sum() - w
+
+        def reserve(t, q, v, *p):
+            return static(*p) * abs(normal(t, q, v, *p)) - abs(holding(t, q, v, *p))
+
+        def side(t, q, v, *p):
+            return np.where(holding(t, q, v, *p) >= 0.0, 1.0, 2.0)
+
+        def arrival(t, q, v, *p):
+            return np.where(reserve(t, q, v, *p) >= 0.0, 0.0, side(t, q, v, *p))
+
+        def allowed(t, q, v, *p):
+            rest = mu(0.0, *p)
+            return np.minimum(rest, static(*p) - rest)
+
+        self._has_params = law.params is not None
+        self.reserve, self.side, self.arrival = map(self.of_state, (reserve, side, arrival))
+        self._relative, self._allowed = relative, allowed
+
+    def of_state(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function with the arguments that guards have."""
+        if self._has_params:
+            return lambda t, q, v, p: function(t, q, v, p)
+        return lambda t, q, v: function(t, q, v)
+
+    def relative(self, sigma: int) -> Callable[..., Any]:
+        """The relative velocity, positive in a slip to the side sigma."""
+        function = self._relative
+        return lambda t, q, v: sigma * function(t, q, v)
+
+    def start(self, sigma: int) -> Callable[..., Any]:
+        """Not negative where a run may begin: slipping to the side sigma, or sticking if that is zero."""
+        relative, allowed = self._relative, self._allowed
+        return self.of_state(lambda t, q, v, *p: np.minimum(allowed(t, q, v, *p), sigma * relative(t, q, v)))
+
+
 def slip_system(system: MechanicalSystem, law: FrictionLaw, sigma: int, rho: int) -> MechanicalSystem:
     """M q'' = f - sigma mu |N| e - G^T lambda, where |N| = rho lambda_k if it is a multiplier."""
     force, direction, mu, normal, speed, k = system.force, law.direction, law.mu, law.normal, law.speed, law.multiplier

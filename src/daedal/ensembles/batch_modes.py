@@ -1,0 +1,376 @@
+"""Batches of models with modes: mechanisms whose guards, resets and decisions can be traced, run through their modes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.request import checked_request
+from daedal.ensembles.batch import Batch, Unsuited
+from daedal.ensembles.batch_mechanism import MechanismBatch
+from daedal.ensembles.columns import Chunk, Vectors
+from daedal.ensembles.layout import StateLayout
+from daedal.ensembles.numbers import NumbersOf
+from daedal.ensembles.part import TIMED_OUT, Part
+from daedal.ensembles.request import EnsembleRequest
+from daedal.errors import DaedalError
+from daedal.events.event import Event, positional_arguments
+from daedal.hybrid.mode_settings import RunSettings
+from daedal.hybrid.problem import Decision, GuardOfRun, HybridProblem
+from daedal.hybrid.run import HybridRun
+from daedal.hybrid.state_form import positional_names
+from daedal.kernels.endings import Ending
+from daedal.kernels.functions import store_vector
+from daedal.progress import Progress
+from daedal.symbolic import Untraceable
+from daedal.tracing.mode_code import guard_code, state_code
+
+_SLICES = 2000  # of runs, between two looks at the clock
+_MOST_ROWS = 4096  # events of one member
+_LEAST_HOPELESS = 10**6  # of `hybrid.accumulation`
+_GIVEN_UP = -1000
+
+
+class ModesBatch(Batch):
+    """Members that begin in one mode, whose name is given.
+
+    Parameters
+    ----------
+    runner : Runner
+    start, params : object
+        Of a member that came through; the states in which it entered its modes show what all members need.
+    """
+
+    def __init__(self, runner: Any, start: Any, params: Any):
+        self.request = request = runner.request
+        solver = runner.solver if params is None else runner.solver.with_params(params)
+        problem: HybridProblem = solver.problem
+        self._check(problem, start)
+        one = checked_request(
+            problem, request.settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
+        )
+        run = _Recorded(one, [request.span], Progress(False, request.span), solver.plan)
+        run.to_the_end()
+        names = [name for name in problem.mode_names if name in run.entered]
+        names += [name for name in problem.mode_names if name not in run.entered]
+        self._names = _Numbered()
+        self._modes: dict[str, _ModeBatch] = {}
+        for name in names:
+            try:
+                self._modes[name] = _ModeBatch(self, run, name, run.entered.get(name) or self._elsewhere(run, name))
+            except (Unsuited, Untraceable, DaedalError) as reason:
+                if name in run.entered:
+                    raise Unsuited(f"mode {name!r}: {reason}") from reason
+        self._start = start[0]
+        self._made_record(run, {name: k for k, name in enumerate(self._modes)})
+
+    def _check(self, problem: HybridProblem, start: Any) -> None:
+        """What no mode could make good for."""
+        request = self.request
+        if request.needs_solutions or request.layout is None or request.settings.events is not None:
+            raise Unsuited("solutions or events are needed")
+        if request.span[1] < request.span[0] or request.settings.correct_initial or request.settings.max_steps:
+            raise Unsuited("the run goes back, its start is corrected, or its steps are limited")
+        if not isinstance(start, tuple) or not isinstance(start[0], str) or None in start[1]:
+            raise Unsuited("starts do not name their mode and all of its variables")
+        own_entry = type(problem).entry is not HybridProblem.entry
+        if own_entry and problem.start_formula(start[0]) is None:
+            raise Unsuited("where a run begins is decided in Python")
+
+    def _elsewhere(self, run: _Recorded, name: str) -> tuple[float, np.ndarray]:
+        """A state for a mode that the first member did not enter: that of another one, on its constraints."""
+        t, y = next(iter(run.entered.values()))
+        form, k = run.forms[name], self.request.layout.n_q  # type: ignore[union-attr]
+        if not form.mechanical or k is None or form.problem.n_q != k:
+            raise Unsuited("another kind of state")
+        state = np.concatenate([y[: 2 * k], np.zeros(form.n - 2 * k)])
+        found = run.plan.settled(name, run.settings[name].request, t, state)
+        if found is None:
+            raise Unsuited("no state is known")
+        return t, found
+
+    def _made_record(self, run: _Recorded, numbers: dict[str, int]) -> None:
+        from daedal.ensembles.guards_kernel import HYBRID
+        from daedal.ensembles.modes_kernel import INTERVALS, WINDOW
+        from daedal.kernels.records import Arena, Record
+
+        request, modes = self.request, list(self._modes.values())
+        assert request.layout is not None
+        self.n, self._times = request.layout.n, np.ascontiguousarray(request.times)
+        read = [mode.read for mode in modes if mode.read is not None]
+        params = run.problem.params
+        for mode in modes:
+            mode.connect(numbers, self._names)
+            if mode.read is not None and not np.array_equal(mode.read(mode.params), read[0](params)):
+                raise Unsuited("modes have parameters of their own")
+        self._numbers = NumbersOf(request.problem.params, read[0] if read else None)
+        settings = RunSettings.of(request.settings)
+        self._first = numbers[self._start]
+        self._typical_step = run.first_typical_step
+        most, count = max(mode.m for mode in modes), max(len(self._names), 1)
+        shapes: dict[str, Any] = {"y": max(mode.n for mode in modes), "fired": most, "fired_values": most}
+        shapes |= {"event_t": _MOST_ROWS, "event_name": _MOST_ROWS, "event_direction": _MOST_ROWS}
+        shapes |= {"recent": WINDOW, "named_times": count * (INTERVALS + 1), "named_counts": count}
+        arena = Arena(shapes, integers=("fired", "event_name", "event_direction", "named_counts"))
+        self.record = Record(
+            HYBRID,
+            arena,
+            modes=np.array([mode.own.address for mode in modes], dtype=np.int64),
+            n_modes=len(modes),
+            t_begin=request.span[0],
+            t_end=request.span[1],
+            shortest=run.shortest,
+            first_step=request.settings.first_step or 0.0,
+            rtol=settings.rtol,
+            records_idle=run.problem.records_idle,
+            slices=_SLICES,
+            times=self._times,
+            n_times=self._times.size,
+            n=self.n,
+            max_events=settings.max_events,
+            hopeless=float(max(settings.max_events, _LEAST_HOPELESS)),
+            most_rows=_MOST_ROWS,
+            n_names=count,
+        )
+        self._arrays = arena.arrays
+        self._at_first = self.record.data.copy()
+
+    def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """Rows (q, v, r) of the mode in which runs begin."""
+        if not isinstance(chunk.starts, Vectors) or chunk.starts.mode != self._start:
+            return None
+        return self._modes[self._start].starts(Chunk(chunk.number, chunk.first, chunk.count, chunk.starts, None))
+
+    def run(self, part: Part, chunk: Chunk, stopped: Callable[[], bool]) -> list[int]:
+        """Run the members of a chunk; the rows of those that the driver must run."""
+        given, numbers = self.starts(chunk), self._numbers.rows(chunk)
+        if given is None or numbers is None:
+            return list(range(chunk.count))
+        count, starts = chunk.count, given[0]
+        states, reasons = np.full((count, self._times.size, self.n), np.nan), np.zeros(count, dtype=np.int64)
+        for mode in self._modes.values():
+            mode.record["numbers"], mode.record["n_numbers"] = numbers.ctypes.data, numbers.shape[1]
+        done = 0
+        while done < count and not stopped():
+            reasons[done] = self._member(part, done, starts[done], states)
+            done += 1
+        finals, ends = states[:done, -1].copy(), np.full(done, self.request.span[1])
+        return self._keep(part, reasons[:done], states[:done], finals, ends)
+
+    def _member(self, part: Part, k: int, start: np.ndarray, states: np.ndarray) -> int:
+        """Run one member; how it ended."""
+        from daedal.ensembles.modes_kernel import PAUSED, run_member
+
+        record, arrays, limit = self.record, self._arrays, self.request.member_timeout
+        record.data[:] = self._at_first
+        record["member"], record["mode"], record["t"] = k, self._first, self.request.span[0]
+        record["is_first"], record["typical_step"], record["states"] = 1, self._typical_step, states.ctypes.data
+        arrays["y"][: start.size] = start
+        arrays["named_counts"][:] = 0
+        for mode in self._modes.values():
+            mode.own["step"] = 0.0
+        reason, began = PAUSED, time.monotonic()
+        while reason == PAUSED:
+            reason = int(run_member(record.address))
+            for mode in self._modes.values():
+                mode.forget_exceptions()
+            if reason == PAUSED and limit is not None and time.monotonic() - began > limit:
+                part.fail(k, f"the run took longer than member_timeout = {limit:g} s", TIMED_OUT)
+                return _GIVEN_UP
+        if reason == int(Ending.FINISHED) and self.request.keeps_events:
+            rows = slice(0, int(record["n_rows"]))
+            columns = (arrays[name][rows].tolist() for name in ("event_t", "event_name", "event_direction"))
+            part.events += [(part.first + k, t, self._names[i], side, False) for t, i, side in zip(*columns)]
+        return reason
+
+
+class _Recorded(HybridRun):
+    """A run that keeps the state in which it first entered each mode."""
+
+    def __init__(self, *arguments: Any):
+        self.entered: dict[str, tuple[float, np.ndarray]] = {}
+        super().__init__(*arguments)
+        self.first_typical_step = self.typical_step
+
+    def _integrate(self, events):
+        self.entered.setdefault(self.mode, (self.t, self.begin.y.copy()))
+        return super()._integrate(events)
+
+
+class _Numbered:
+    """Names and their numbers."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+
+    def number(self, name: str) -> int:
+        """The number of a name, which is given one when it is first seen."""
+        if name not in self._names:
+            self._names.append(name)
+        return self._names.index(name)
+
+    def __getitem__(self, i: int) -> str:
+        return self._names[i]
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class _ModeBatch(MechanismBatch):
+    """One mode: a batch of mechanisms whose terminal events are the guards."""
+
+    def __init__(self, owner: ModesBatch, run: _Recorded, name: str, entered: tuple[float, np.ndarray]):
+        self._run, self._name, (t, y) = run, name, entered
+        form, guards, outer = run.forms[name], run.guards[name], owner.request
+        if not form.mechanical:
+            raise Unsuited("not a mechanism")
+        guards.prepare(t, y, None)
+        self.m, self.params = len(guards), form.problem.params
+        layout = outer.layout
+        assert layout is not None
+        if not self.m or form.labels[: layout.n] != layout.names:
+            raise Unsuited("a mode without guards, or with variables of its own")
+        self._functions = [_traceable(bound.transition.guard, form.problem) for bound in guards.transitions]
+        settings = run.settings[name].request.settings
+        events = [Event(function, terminal=True, name=f"guard {i}") for i, (function, _) in enumerate(self._functions)]
+        request = EnsembleRequest(
+            problem=form.problem,
+            settings=replace(settings, events=events, first_step=None),
+            span=(t, outer.span[1]),
+            t_stop=outer.t_stop,
+            layout=StateLayout(form.labels, form.problem.n_q),
+        )
+        plan = run.plan.plan(name, form.problem, settings)
+        super().__init__(SimpleNamespace(request=request, solver=SimpleNamespace(plan=plan)), form.initial(y, None), None)
+
+    def _made_of(self, ready, task, image, own, pointers, bridges) -> None:
+        """Guards that hold their sign at first in place of plain ones; resets and decisions beside them."""
+        from daedal.kernels.callbacks import Bridge
+
+        self._system = system = self._used[0].plan.problem
+        assembly = self._used[0].assembly
+        code, self._leaving = guard_code(system, self._functions, task.switching.evaluate)
+        task.switching = replace(task.switching, compiled=code)
+        self._further, self._projector = Bridge(), assembly.projector("M")
+        transitions = [bound.transition for bound in self._run.guards[self._name].transitions]
+        self._made = [(self._reset(t), self._decision(t)) for t in transitions]
+        start = self._run.problem.start_formula(self._name)
+        self._start = None if start is None else self._callback("start", start, 1)[0]
+        super()._made_of(ready, task, image, own, pointers, [*bridges, self._further])
+        self._first_state = np.zeros(self.n)
+        self.record["starts"], self.record["count"] = self._first_state.ctypes.data, 1
+
+    @property
+    def read(self) -> Callable[[Any], np.ndarray] | None:
+        """What turns parameters into the numbers of machine code; None if the mode has none."""
+        return self._numbers._read
+
+    def _callback(self, name: str, function: Callable[..., Any], size: int | None = None) -> tuple[Any, int]:
+        """A function of (t, q, v[, p]) as kernels call it with the state, and the number of its results."""
+        _, count = _traceable(function, self._system)
+        code, found = state_code(self._system, name, function, count)
+        if size is not None and found != size:
+            raise Unsuited(f"{name} has {found} results")
+        store = store_vector(name, found)
+        return self._further.function(code, (self._system.n,), (found,), store, self._system.params), found
+
+    def _reset(self, transition) -> tuple[Any, int] | None:
+        if transition.reset is None:
+            return None
+        if isinstance(transition.reset, Mapping):
+            raise Unsuited("several resets")
+        function, count = _traceable(transition.reset, self._system)
+        return self._callback(f"reset of {transition.name}", _flat(function, count))
+
+    def _decision(self, transition) -> Any:
+        target = transition.target
+        if isinstance(target, Decision):
+            return self._callback(f"target of {transition.name}", target.number, 1)[0]
+        if not isinstance(target, str):
+            raise Unsuited("targets are named in Python, or the run ends")
+        return None
+
+    def connect(self, numbers: Mapping[str, int], names: _Numbered) -> None:
+        """Put the record of the mode together, once the numbers of all modes are known."""
+        from daedal.ensembles.guards_kernel import MODE
+        from daedal.kernels.records import Record
+
+        run, guards = self._run, self._run.guards[self._name]
+        rtol, atol = (np.full(self.n, value) for value in run.settings[self._name].tolerances((self.n,)))
+        self._transitions = [
+            self._transition(bound, *made, numbers, names) for bound, made in zip(guards.transitions, self._made)
+        ]
+        self.own = Record(
+            MODE,
+            batch=self.record.address,
+            n=self.n,
+            n_q=self._system.n_q,
+            m=self.m,
+            leaving=self._leaving,
+            direction=guards.direction.copy(),
+            immediate=guards.immediate.astype(np.int64),
+            owner=np.array(guards.owner, dtype=np.int64),
+            names=np.array([names.number(name) for name in guards.names], dtype=np.int64),
+            transitions=np.array([record.address for record in self._transitions], dtype=np.int64),
+            n_transitions=len(self._transitions),
+            rtol=rtol,
+            atol=atol,
+            projector=self._projector.address,
+            **({} if self._start is None else {"start": self._start}),
+        )
+
+    def _transition(self, bound, reset, decision, numbers: Mapping[str, int], names: _Numbered):
+        from daedal.ensembles.modes_kernel import TRANSITION
+        from daedal.kernels.records import Record
+
+        transition, forms, size = bound.transition, self._run.forms, 0 if reset is None else reset[1]
+        targets = transition.target.modes if decision is not None else (transition.target,)
+        for name in targets:
+            other = forms[name]
+            if reset is None and (other.labels != forms[self._name].labels or not other.mechanical):
+                raise Unsuited("states are matched by name")
+            whole = {2 * other.problem.n_q, other.n} if other.mechanical else {-1}
+            if reset is not None and size not in whole:
+                raise Unsuited("a reset has another number of values")
+        kept = [size < forms[name].n and forms[name].problem.n_r == self._system.n_r for name in targets]
+        if reset is not None and len(set(kept)) > 1:
+            kept = [False] if not self._system.n_r else kept
+        callbacks = {} if reset is None else {"reset": reset[0]}
+        return Record(
+            TRANSITION,
+            name=names.number(bound.name),
+            targets=np.array([numbers.get(name, -1) for name in targets], dtype=np.int64),
+            n_targets=len(targets),
+            n_reset=size,
+            keeps_r=bool(kept[0]),
+            projects=bool(transition.project),
+            **callbacks,
+            **({} if decision is None else {"decision": decision}),
+        )
+
+    def forget_exceptions(self) -> None:
+        """What functions have raised is said by the driver."""
+        for bridge in self._bridges:
+            bridge.exception = None
+
+
+def _traceable(function: Any, problem: Any) -> tuple[Any, int]:
+    """A function of (t, q, v), or with the parameters behind them, and how many arguments it takes."""
+    names = positional_names(function)
+    if isinstance(function, GuardOfRun) or names is None or len(names) not in (3, 4):
+        raise Unsuited("a function of other arguments than (t, q, v) and the parameters")
+    if len(names) == 4 and (names[3] in ("lam", "r") or problem.params is None):
+        raise Unsuited("a function of multipliers or further states")
+    return function, positional_arguments(function)
+
+
+def _flat(function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """A reset whose parts stand one behind the other."""
+    if count == 4:
+        return lambda t, q, v, p: np.concatenate([np.asarray(part) for part in function(t, q, v, p)])
+    return lambda t, q, v: np.concatenate([np.asarray(part) for part in function(t, q, v)])
