@@ -21,6 +21,7 @@ from daedal.ensembles.request import EnsembleRequest
 from daedal.errors import DaedalError
 from daedal.events.event import Event, positional_arguments
 from daedal.hybrid.mode_settings import RunSettings
+from daedal.hybrid.plan import HybridPlan
 from daedal.hybrid.problem import Decision, GuardOfRun, HybridProblem
 from daedal.hybrid.run import HybridRun
 from daedal.hybrid.state_form import positional_names
@@ -50,6 +51,8 @@ class ModesBatch(Batch):
         self.request = request = runner.request
         solver = runner.solver if params is None else runner.solver.with_params(params)
         problem: HybridProblem = solver.problem
+        if not isinstance(solver.plan, HybridPlan):
+            raise Unsuited("sensitivities are computed")
         self._check(problem, start)
         one = checked_request(
             problem, request.settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
@@ -74,6 +77,8 @@ class ModesBatch(Batch):
         request = self.request
         if request.needs_solutions or request.layout is None or request.settings.events is not None:
             raise Unsuited("solutions or events are needed")
+        if request.layout.n_q is None or problem._source is not None:
+            raise Unsuited("modes have other variables, or guards that hold parameters")
         if request.span[1] < request.span[0] or request.settings.correct_initial or request.settings.max_steps:
             raise Unsuited("the run goes back, its start is corrected, or its steps are limited")
         if not isinstance(start, tuple) or not isinstance(start[0], str) or None in start[1]:
@@ -103,10 +108,9 @@ class ModesBatch(Batch):
         assert request.layout is not None
         self.n, self._times = request.layout.n, np.ascontiguousarray(request.times)
         read = [mode.read for mode in modes if mode.read is not None]
-        params = run.problem.params
         for mode in modes:
             mode.connect(numbers, self._names)
-            if mode.read is not None and not np.array_equal(mode.read(mode.params), read[0](params)):
+            if mode.read is not None and not _are_same(mode.params, run.problem.params):
                 raise Unsuited("modes have parameters of their own")
         self._numbers = NumbersOf(request.problem.params, read[0] if read else None)
         settings = RunSettings.of(request.settings)
@@ -282,8 +286,8 @@ class _ModeBatch(MechanismBatch):
     def _reset(self, transition) -> tuple[Any, int] | None:
         if transition.reset is None:
             return None
-        if isinstance(transition.reset, Mapping):
-            raise Unsuited("several resets")
+        if isinstance(transition.reset, Mapping) or hasattr(transition.reset, "with_params"):
+            raise Unsuited("several resets, or one that holds parameters")
         function, count = _traceable(transition.reset, self._system)
         return self._callback(f"reset of {transition.name}", _flat(function, count))
 
@@ -330,16 +334,11 @@ class _ModeBatch(MechanismBatch):
 
         transition, forms, size = bound.transition, self._run.forms, 0 if reset is None else reset[1]
         targets = transition.target.modes if decision is not None else (transition.target,)
-        for name in targets:
-            other = forms[name]
-            if reset is None and (other.labels != forms[self._name].labels or not other.mechanical):
+        for other in (forms[name] for name in targets if name in numbers):
+            if reset is None and other.labels != forms[self._name].labels:
                 raise Unsuited("states are matched by name")
-            whole = {2 * other.problem.n_q, other.n} if other.mechanical else {-1}
-            if reset is not None and size not in whole:
+            if reset is not None and size not in (2 * other.problem.n_q, other.n):
                 raise Unsuited("a reset has another number of values")
-        kept = [size < forms[name].n and forms[name].problem.n_r == self._system.n_r for name in targets]
-        if reset is not None and len(set(kept)) > 1:
-            kept = [False] if not self._system.n_r else kept
         callbacks = {} if reset is None else {"reset": reset[0]}
         return Record(
             TRANSITION,
@@ -347,7 +346,6 @@ class _ModeBatch(MechanismBatch):
             targets=np.array([numbers.get(name, -1) for name in targets], dtype=np.int64),
             n_targets=len(targets),
             n_reset=size,
-            keeps_r=bool(kept[0]),
             projects=bool(transition.project),
             **callbacks,
             **({} if decision is None else {"decision": decision}),
@@ -357,6 +355,13 @@ class _ModeBatch(MechanismBatch):
         """What functions have raised is said by the driver."""
         for bridge in self._bridges:
             bridge.exception = None
+
+
+def _are_same(params: Any, others: Any) -> bool:
+    """Whether parameters are the same, in the same order."""
+    if isinstance(params, Mapping) and isinstance(others, Mapping):
+        return list(params) == list(others) and all(np.array_equal(params[name], others[name]) for name in params)
+    return np.array_equal(params, others)
 
 
 def _traceable(function: Any, problem: Any) -> tuple[Any, int]:

@@ -39,7 +39,6 @@ TRANSITION = np.dtype(
         ("n_targets", INTEGER),
         ("reset", CALLBACK),  # (q, v[, r]); without one the state goes on as it is
         ("n_reset", INTEGER),
-        ("keeps_r", INTEGER),
         ("projects", INTEGER),
     ]
 )
@@ -250,9 +249,10 @@ def _carried_over(h, transition, mode, target, t, y):
     if is_given(transition.reset):
         if call_with(transition.reset, t, y, nothing(), nothing()) != 0:
             return False
-        copy(after, floats(transition.reset.block + 8 * mode.n, transition.n_reset))
-        if transition.keeps_r:
-            copy(after[transition.n_reset :], y[transition.n_reset :])
+        n = transition.n_reset
+        copy(after, floats(transition.reset.block + 8 * mode.n, n))
+        if target.n == mode.n:
+            copy(after[n:], y[n:])  # r, if the reset leaves it out
     else:
         copy(after, y)
     for value in after:
