@@ -81,7 +81,8 @@ class ModesBatch(Batch):
             raise Unsuited("modes have other variables, or guards that hold parameters")
         if request.span[1] < request.span[0] or request.settings.correct_initial or request.settings.max_steps:
             raise Unsuited("the run goes back, its start is corrected, or its steps are limited")
-        if not isinstance(start, tuple) or not isinstance(start[0], str) or None in start[1]:
+        named = isinstance(start, tuple) and len(start) == 2 and isinstance(start[0], str)
+        if not named or not isinstance(start[1], tuple) or any(values is None for values in start[1]):
             raise Unsuited("starts do not name their mode and all of its variables")
         own_entry = type(problem).entry is not HybridProblem.entry
         if own_entry and problem.start_formula(start[0]) is None:
