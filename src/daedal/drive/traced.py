@@ -119,7 +119,9 @@ class TracedPlan:
     def machine_system(self) -> MechanicalSystem | None:
         """The mechanism whose functions are all machine code, where a run would use them; else None."""
         plan = self.direct() if isinstance(self.problem, MechanicalSystem) else None
-        coded = plan is not None and all(isinstance(f, CodedFunction) for f in vars(plan.problem).values() if callable(f))
+        coded = plan is not None and all(
+            isinstance(f, CodedFunction) for f in vars(plan.problem).values() if callable(f)
+        )
         return plan.problem if plan is not None and coded else None
 
     def solve(self, request: Request):

@@ -1,4 +1,4 @@
-"""Batches of models with modes: mechanisms whose guards, resets and decisions can be traced, run through their modes."""
+"""Batches of models with modes: mechanisms whose guards, resets and decisions can be traced."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from daedal.progress import Progress
 from daedal.symbolic import Untraceable
 from daedal.tracing.mode_code import guard_code, state_code
 
-_SLICES = 2000  # of runs, between two looks at the clock
-_MOST_ROWS = 4096  # events of one member
+_SLICES = 500  # of runs, between two looks at the clock
+_MOST_ROWS = 4096  # of the table of transitions
 _LEAST_HOPELESS = 10**6  # of `hybrid.accumulation`
-_GIVEN_UP = -1000
+_FINISHED = int(Ending.FINISHED)
 
 
 class ModesBatch(Batch):
@@ -91,7 +91,7 @@ class ModesBatch(Batch):
     def _elsewhere(self, run: _Recorded, name: str) -> tuple[float, np.ndarray]:
         """A state for a mode that the first member did not enter: that of another one, on its constraints."""
         t, y = next(iter(run.entered.values()))
-        form, k = run.forms[name], self.request.layout.n_q  # type: ignore[union-attr]
+        form, k = run.forms[name], self.request.layout.n_q
         if not form.mechanical or k is None or form.problem.n_q != k:
             raise Unsuited("another kind of state")
         state = np.concatenate([y[: 2 * k], np.zeros(form.n - 2 * k)])
@@ -115,18 +115,18 @@ class ModesBatch(Batch):
                 raise Unsuited("modes have parameters of their own")
         self._numbers = NumbersOf(request.problem.params, read[0] if read else None)
         settings = RunSettings.of(request.settings)
-        self._first = numbers[self._start]
-        self._typical_step = run.first_typical_step
         most, count = max(mode.m for mode in modes), max(len(self._names), 1)
         shapes: dict[str, Any] = {"y": max(mode.n for mode in modes), "fired": most, "fired_values": most}
-        shapes |= {"event_t": _MOST_ROWS, "event_name": _MOST_ROWS, "event_direction": _MOST_ROWS}
+        shapes |= dict.fromkeys(("event_member", "event_t", "event_name", "event_direction"), _MOST_ROWS)
         shapes |= {"recent": WINDOW, "named_times": count * (INTERVALS + 1), "named_counts": count}
-        arena = Arena(shapes, integers=("fired", "event_name", "event_direction", "named_counts"))
+        arena = Arena(shapes, integers=("fired", "event_member", "event_name", "event_direction", "named_counts"))
         self.record = Record(
             HYBRID,
             arena,
             modes=np.array([mode.own.address for mode in modes], dtype=np.int64),
             n_modes=len(modes),
+            first_mode=numbers[self._start],
+            first_typical_step=run.first_typical_step,
             t_begin=request.span[0],
             t_end=request.span[1],
             shortest=run.shortest,
@@ -143,7 +143,6 @@ class ModesBatch(Batch):
             n_names=count,
         )
         self._arrays = arena.arrays
-        self._at_first = self.record.data.copy()
 
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
         """Rows (q, v, r) of the mode in which runs begin."""
@@ -153,45 +152,47 @@ class ModesBatch(Batch):
 
     def run(self, part: Part, chunk: Chunk, stopped: Callable[[], bool]) -> list[int]:
         """Run the members of a chunk; the rows of those that the driver must run."""
+        from daedal.ensembles.modes_kernel import run_through_modes
+
         given, numbers = self.starts(chunk), self._numbers.rows(chunk)
         if given is None or numbers is None:
             return list(range(chunk.count))
-        count, starts = chunk.count, given[0]
+        count, record, limit = chunk.count, self.record, self.request.member_timeout
         states, reasons = np.full((count, self._times.size, self.n), np.nan), np.zeros(count, dtype=np.int64)
         for mode in self._modes.values():
             mode.record["numbers"], mode.record["n_numbers"] = numbers.ctypes.data, numbers.shape[1]
-        done = 0
-        while done < count and not stopped():
-            reasons[done] = self._member(part, done, starts[done], states)
-            done += 1
+        for name, array in (("starts", given[0]), ("states", states), ("reasons", reasons)):
+            record[name] = array.ctypes.data
+        record["count"], record["member"], record["under_way"] = count, 0, 0
+        events: list[tuple[Any, ...]] = []
+        given_up: list[int] = []
+        member, began = -1, time.monotonic()
+        while int(record["member"]) < count and not stopped():
+            run_through_modes(record.address)
+            self._drain(events)
+            now = int(record["member"])
+            if now != member or not record["under_way"]:
+                member, began = now, time.monotonic()
+            elif limit is not None and time.monotonic() - began > limit:
+                part.fail(now, f"the run took longer than member_timeout = {limit:g} s", TIMED_OUT)
+                given_up.append(now)
+                record["member"], record["under_way"] = now + 1, 0
+        done = int(record["member"])
+        part.events += [(part.first + k, *row, False) for k, *row in events if reasons[k] == _FINISHED]
         finals, ends = states[:done, -1].copy(), np.full(done, self.request.span[1])
-        return self._keep(part, reasons[:done], states[:done], finals, ends)
+        left = self._keep(part, reasons[:done], states[:done], finals, ends)
+        return [row for row in left if row not in given_up]
 
-    def _member(self, part: Part, k: int, start: np.ndarray, states: np.ndarray) -> int:
-        """Run one member; how it ended."""
-        from daedal.ensembles.modes_kernel import PAUSED, run_member
-
-        record, arrays, limit = self.record, self._arrays, self.request.member_timeout
-        record.data[:] = self._at_first
-        record["member"], record["mode"], record["t"] = k, self._first, self.request.span[0]
-        record["is_first"], record["typical_step"], record["states"] = 1, self._typical_step, states.ctypes.data
-        arrays["y"][: start.size] = start
-        arrays["named_counts"][:] = 0
+    def _drain(self, events: list[tuple[Any, ...]]) -> None:
+        """Take the transitions from the table of the loop, and exceptions from the bridges: the driver says them."""
+        rows, arrays = slice(0, int(self.record["n_rows"])), self._arrays
+        if self.request.keeps_events:
+            columns = ("event_member", "event_t", "event_name", "event_direction")
+            found = zip(*(arrays[name][rows].tolist() for name in columns))
+            events += [(k, t, self._names[i], side) for k, t, i, side in found]
+        self.record["n_rows"] = 0
         for mode in self._modes.values():
-            mode.own["step"] = 0.0
-        reason, began = PAUSED, time.monotonic()
-        while reason == PAUSED:
-            reason = int(run_member(record.address))
-            for mode in self._modes.values():
-                mode.forget_exceptions()
-            if reason == PAUSED and limit is not None and time.monotonic() - began > limit:
-                part.fail(k, f"the run took longer than member_timeout = {limit:g} s", TIMED_OUT)
-                return _GIVEN_UP
-        if reason == int(Ending.FINISHED) and self.request.keeps_events:
-            rows = slice(0, int(record["n_rows"]))
-            columns = (arrays[name][rows].tolist() for name in ("event_t", "event_name", "event_direction"))
-            part.events += [(part.first + k, t, self._names[i], side, False) for t, i, side in zip(*columns)]
-        return reason
+            mode.forget_exceptions()
 
 
 class _Recorded(HybridRun):
@@ -251,7 +252,9 @@ class _ModeBatch(MechanismBatch):
             layout=StateLayout(form.labels, form.problem.n_q),
         )
         plan = run.plan.plan(name, form.problem, settings)
-        super().__init__(SimpleNamespace(request=request, solver=SimpleNamespace(plan=plan)), form.initial(y, None), None)
+        super().__init__(
+            SimpleNamespace(request=request, solver=SimpleNamespace(plan=plan)), form.initial(y, None), None
+        )
 
     def _made_of(self, ready, task, image, own, pointers, bridges) -> None:
         """Guards that hold their sign at first in place of plain ones; resets and decisions beside them."""

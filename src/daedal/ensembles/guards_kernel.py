@@ -1,4 +1,4 @@
-"""The guards of a mode where a stretch begins, as :class:`daedal.hybrid.guards.Guards` judges them, in compiled code."""
+"""The guards of a mode where a stretch begins, in compiled code: what :class:`daedal.hybrid.guards.Guards` says."""
 
 import numpy as np
 
@@ -39,7 +39,13 @@ HYBRID = np.dtype(
     [
         ("modes", ADDRESS),
         ("n_modes", INTEGER),
-        ("member", INTEGER),
+        ("member", INTEGER),  # the one that is run, or comes next
+        ("count", INTEGER),  # of members
+        ("under_way", INTEGER),  # whether it has begun
+        ("starts", ADDRESS),
+        ("first_mode", INTEGER),
+        ("first_typical_step", FLOAT),
+        ("reasons", ADDRESS),  # how each member ended
         ("mode", INTEGER),  # where the member is
         ("t", FLOAT),
         ("y", ADDRESS),
@@ -64,6 +70,7 @@ HYBRID = np.dtype(
         ("n_events", INTEGER),
         ("max_events", INTEGER),
         ("hopeless", FLOAT),
+        ("event_member", ADDRESS),  # a table of transitions
         ("event_t", ADDRESS),
         ("event_name", ADDRESS),
         ("event_direction", ADDRESS),

@@ -23,8 +23,6 @@ from daedal.mechanics.settling import settle
 from daedal.methods.advance import advance
 from daedal.methods.run_record import RUN
 
-PAUSED = 110
-"""The member is under way; the loop goes on when it is called again."""
 _FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
 _SHORT = 1e3 * float(np.finfo(float).eps)  # those of `hybrid.run`
 _IDLE = 1e-12
@@ -47,30 +45,50 @@ _call = caller(MEMBER)
 
 
 @kernel
-def run_member(address):
-    """Run one member until it is done, is to be handed back, or it is time to return."""
+def run_through_modes(address):
+    """Run the members from ``h.member`` on, until all are done, the table is full, or it is time to return."""
     h = record_at(address, HYBRID)
     for _ in range(h.slices):
-        mode = _mode(h, h.mode)
-        batch = record_at(mode.batch, BATCH)
-        run = record_at(batch.run, RUN)
-        if not h.running:
-            found = _begin(h, mode, batch, run)
-            if found != 0:
-                return found
-        reason = advance(batch.run)
-        found = _keep_points(h, batch, run)
+        if h.member >= h.count or h.n_rows == h.most_rows:
+            return
+        if not h.under_way:
+            _begin_member(h)
+        reason = _stretch(h)
+        if reason != 0:
+            integers(h.reasons, h.count)[h.member] = reason
+            h.under_way = 0
+            h.member += 1
+
+
+@part
+def _begin_member(h):
+    """The member at its start, with no memory of another one."""
+    h.mode, h.t, h.typical_step = h.first_mode, h.t_begin, h.first_typical_step
+    h.under_way, h.is_first, h.running = 1, 1, 0
+    h.place, h.n_fired, h.n_events, h.n_seen = 0, 0, 0, 0
+    integers(h.named_counts, h.n_names)[:] = 0
+    for k in range(h.n_modes):
+        _mode(h, k).step = 0.0
+    n = _mode(h, h.mode).n
+    copy(floats(h.y, n), floats(h.starts + 8 * h.member * n, n))
+
+
+@part
+def _stretch(h):
+    """One slice of a stretch, and the transition at its end; 0 if the member goes on, else how it ended."""
+    mode = _mode(h, h.mode)
+    batch = record_at(mode.batch, BATCH)
+    run = record_at(batch.run, RUN)
+    if not h.running:
+        found = _begin(h, mode, batch, run)
         if found != 0:
             return found
-        if reason == _BUFFER_FULL:
-            continue
-        h.running = 0
-        if reason != _EVENT_STOP:
-            return reason
-        found = _transition(h, mode, batch, run)
-        if found != 0:
-            return found
-    return PAUSED
+    reason = advance(batch.run)
+    found = _keep_points(h, batch, run)
+    if found != 0 or reason == _BUFFER_FULL:
+        return found
+    h.running = 0
+    return _transition(h, mode, batch, run) if reason == _EVENT_STOP else reason
 
 
 @part
@@ -191,7 +209,9 @@ def _transition(h, mode, batch, run):
     if not guard_values(mode, roots, t, y, values):
         return NOT_PLAIN
     memory_of(h, mode, fired, values)
-    transition = record_at(integers(mode.transitions, mode.n_transitions)[integers(mode.owner, mode.m)[entry]], TRANSITION)
+    transition = record_at(
+        integers(mode.transitions, mode.n_transitions)[integers(mode.owner, mode.m)[entry]], TRANSITION
+    )
     index = _target(transition, t, y)
     if index < 0:
         return NOT_PLAIN
@@ -204,8 +224,7 @@ def _transition(h, mode, batch, run):
     if idle:
         target.step = 0.0
     if not idle or h.records_idle:
-        if h.n_rows == h.most_rows:
-            return NOT_PLAIN
+        integers(h.event_member, h.most_rows)[h.n_rows] = h.member
         floats(h.event_t, h.most_rows)[h.n_rows] = t
         integers(h.event_name, h.most_rows)[h.n_rows] = transition.name
         integers(h.event_direction, h.most_rows)[h.n_rows] = np.sign(fired[entry])
@@ -317,4 +336,4 @@ def _shrink(h, times, t):
     return rest <= max(h.rtol * abs(t - h.t_begin), _CLOSE * _SHORT * abs(t))
 
 
-announce(run_member, "the loop over runs through modes")
+announce(run_through_modes, "the loop over runs through modes")

@@ -74,10 +74,11 @@ class HybridPlan:
     def _found(self, key: tuple, problem: Any, settings: Settings) -> Any:
         """A plan of this mode with other parameters, adapted; or a new one."""
         with self._guard:
-            known = self._shared.get(key)
-        share = getattr(known, "with_problem", None)
-        if share is not None and _is_current(known) and differ_in_parameters_only(known.problem, problem):
-            plan = known if known.problem is problem else share(problem)
+            known: Any = self._shared.get(key)
+        if hasattr(known, "with_problem") and _is_current(known):
+            if known.problem is problem:
+                return known
+            plan = known.with_problem(problem) if differ_in_parameters_only(known.problem, problem) else None
             if plan is not None:
                 return plan
         plan = plan_for(problem, settings)
