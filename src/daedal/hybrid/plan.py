@@ -15,6 +15,7 @@ from daedal.mechanics.setting import missing_derivatives, plain_setting
 from daedal.problems.compile import differ_in_parameters_only
 
 _MOST_PLANS = 32
+_LARGEST_SETTLED = 100  # coordinates and multipliers, whose matrices are dense there
 
 
 class HybridPlan:
@@ -27,14 +28,12 @@ class HybridPlan:
 
     def __init__(self, problem: Any):
         self.problem = problem
-        self._own: dict[tuple, Any] = {}  # by mode and what a plan depends on
-        self._shared: OrderedDict[tuple, Any] = OrderedDict()  # of this problem, or with other parameters
-        self._guard = Lock()
+        self._own, self._shared = Recent(_MOST_PLANS), Recent(_MOST_PLANS)  # by mode and what a plan depends on
 
     def with_problem(self, problem: Any) -> HybridPlan:
         """The plan for the same problem with other parameters."""
         other = HybridPlan(problem)
-        other._shared, other._guard = self._shared, self._guard
+        other._shared = self._shared
         return other
 
     def solve(self, request: Request):
@@ -52,7 +51,8 @@ class HybridPlan:
         key = mode, *settings.key
         plan = self._own.get(key)
         if plan is None or not _is_current(plan):
-            plan = self._own[key] = self._found(key, problem, settings)
+            plan = self._found(key, problem, settings)
+            self._own.keep(key, plan)
         return plan
 
     def settled(self, mode: str, request: Request, t: float, y: np.ndarray) -> np.ndarray | None:
@@ -63,18 +63,21 @@ class HybridPlan:
             return None
         if missing_derivatives(system) or (system.velocity_constraint is not None and system.velocity_bias is None):
             return None
+        if hasattr(system.mass, "tocsr") or system.n_q + system.n_lambda > _LARGEST_SETTLED:
+            return None
         from daedal.mechanics.settling import settle
 
         moved = y.copy()
         with plan.inner.starts.pool.lend(system, plain_setting(system, y[: system.n_q])) as assembly:
             good = settle(assembly.address, assembly.projector("M").address, t, moved)
-            failed, assembly.bridge.exception = assembly.bridge.exception is not None, None
-        return moved if good and not failed else None
+            raised, assembly.bridge.exception = assembly.bridge.exception, None
+        if isinstance(raised, KeyboardInterrupt):
+            raise raised
+        return moved if good and raised is None else None
 
     def _found(self, key: tuple, problem: Any, settings: Settings) -> Any:
         """A plan of this mode with other parameters, adapted; or a new one."""
-        with self._guard:
-            known: Any = self._shared.get(key)
+        known = self._shared.get(key)
         if hasattr(known, "with_problem") and _is_current(known):
             if known.problem is problem:
                 return known
@@ -82,12 +85,31 @@ class HybridPlan:
             if plan is not None:
                 return plan
         plan = plan_for(problem, settings)
-        with self._guard:
-            self._shared[key] = plan
-            self._shared.move_to_end(key)
-            while len(self._shared) > _MOST_PLANS:
-                self._shared.popitem(last=False)
+        self._shared.keep(key, plan)
         return plan
+
+
+class Recent:
+    """Values by key, from any thread; the least recently used leave where there are too many."""
+
+    def __init__(self, most: int):
+        self._most, self._guard = most, Lock()
+        self._values: OrderedDict[Any, Any] = OrderedDict()
+
+    def get(self, key: Any) -> Any:
+        """The value of a key, or None."""
+        with self._guard:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def keep(self, key: Any, value: Any) -> None:
+        """Keep a value for its next use."""
+        with self._guard:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
 
 
 def _is_current(plan: Any) -> bool:
