@@ -100,15 +100,6 @@ class Program(Protocol):
         """Final states (N, n) for parameters (N, m)."""
 
 
-class Builder:
-    """Builds a block with its coefficient of friction; it pickles."""
-
-    def __call__(self, mu: float) -> tuple[Any, Any]:
-        model = daedal.library.get(STICK_SLIP, mu=mu)
-        # Of the library, the start depends on mu. Here it is that of the middle, for all.
-        return model.problem, daedal.library.get(STICK_SLIP).initial
-
-
 @dataclass(frozen=True)
 class Daedal:
     """`solve_many` in one place."""
@@ -123,8 +114,8 @@ class Daedal:
         atol = model.options["atol"] if self.case.name == "robertson" else rtol
         options = {"rtol": rtol, "atol": atol, **where}
         if self.case.name == STICK_SLIP:
-            ensemble = daedal.solve_many(Builder(), model.t_span, None, params={"mu": params[:, 0]}, **options)
-            return ensemble.final.y[:, :2]
+            varied = {"mu": params[:, 0]}  # from one start for all; of the library, it depends on mu
+            return daedal.solve_many(model.problem, model.t_span, model.initial, params=varied, **options).final.y
         start = model.initial
         if self.case.name == "robertson":
             slopes = np.column_stack([-params[:, 0], params[:, 0], np.zeros(len(params))])
@@ -190,7 +181,7 @@ def seconds_at(at: float, rungs: Sequence[Rung]) -> float:
 def timed(case: Case, program: Program, rung: Rung, fill: float) -> None:
     """One more run; the first finds out how many members take `fill` seconds."""
     if not rung.members:
-        rung.members = 8 if case.name == STICK_SLIP else program.least  # a run of the block takes a fifth of a second
+        rung.members = program.least
         while (spent := _spent(program, case.rows(rung.members), rung.rtol)) < fill and rung.members < _MOST_MEMBERS:
             rung.members = min(int(min(max(1.3 * fill / spent, 2.0), 16.0) * rung.members), _MOST_MEMBERS)
     rung.seconds = min(rung.seconds, _spent(program, case.rows(rung.members), rung.rtol) / rung.members)
@@ -277,8 +268,6 @@ def show_threads(workers: list[int]) -> None:
     Every thread has work for about a second, beside which a start does not count.
     """
     for case in CASES:
-        if case.name == STICK_SLIP:  # built anew for each member, on processes
-            continue
         alone = Daedal(case, "threads", 1)
         _seconds(alone, case.rows(2))
         each = round(1000 / _seconds(alone, case.rows(1000)))

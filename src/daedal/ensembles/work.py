@@ -16,7 +16,8 @@ from daedal.ensembles.member import Runner
 from daedal.ensembles.part import EVENT, FINISHED, Part
 from daedal.ensembles.request import EnsembleRequest
 from daedal.errors import DaedalError
-from daedal.problems import ImplicitDAE, MechanicalSystem
+from daedal.hybrid.problem import HybridProblem
+from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 
 _TRIAL = 8  # runs that are timed
 
@@ -100,9 +101,11 @@ class Worker:
         from daedal.ensembles.batch import Unsuited
         from daedal.ensembles.batch_first_order import FirstOrderBatch
         from daedal.ensembles.batch_mechanism import MechanismBatch
+        from daedal.ensembles.batch_modes import ModesBatch
 
         problem = self.request.problem
-        kinds = {MechanicalSystem: MechanismBatch, ImplicitDAE: FirstOrderBatch}
+        kinds = {MechanicalSystem: MechanismBatch, ImplicitDAE: FirstOrderBatch, SemiExplicitDAE: FirstOrderBatch}
+        kinds[HybridProblem] = ModesBatch
         kind: Any = next((kind for known, kind in kinds.items() if isinstance(problem, known)), None)
         try:
             return None if kind is None else kind(self.runner, start, params)
