@@ -114,15 +114,6 @@ class Program(Protocol):
         """Final states (N, n) for parameters (N, m)."""
 
 
-class Builder:
-    """Builds a block with its coefficient of friction; it pickles."""
-
-    def __call__(self, mu: float) -> tuple[Any, Any]:
-        model = daedal.library.get(STICK_SLIP, mu=mu)
-        # Of the library, the start depends on mu. Here it is that of the middle, for all.
-        return model.problem, daedal.library.get(STICK_SLIP).initial
-
-
 @dataclass(frozen=True)
 class Daedal:
     """`solve_many` in one place."""
@@ -139,9 +130,11 @@ class Daedal:
         model, where = self.case.model, {"on": self.on, "workers": self.workers}
         atol = model.options["atol"] if self.case.name == "robertson" else rtol
         options = {"rtol": rtol, "atol": atol, **where}
+        if self.case.is_mechanism:
+            options["method"] = "dop853"  # of order 8, as those of the peers are
         if self.case.name == STICK_SLIP:
-            ensemble = daedal.solve_many(Builder(), model.t_span, None, params={"mu": params[:, 0]}, **options)
-            return ensemble.final.y[:, :2]
+            varied = {"mu": params[:, 0]}  # from one start for all; of the library, it depends on mu
+            return daedal.solve_many(model.problem, model.t_span, model.initial, params=varied, **options).final.y
         start = model.initial
         if self.case.name == "robertson":
             slopes = np.column_stack([-params[:, 0], params[:, 0], np.zeros(len(params))])
@@ -335,8 +328,6 @@ def show_threads(workers: list[int]) -> None:
     Every thread has work for about a second, beside which a start does not count.
     """
     for case in CASES:
-        if case.name == STICK_SLIP:  # built anew for each member, on processes
-            continue
         alone = Daedal(case, "threads", 1)
         _seconds(alone, case.rows(2))
         each = round(1000 / _seconds(alone, case.rows(1000)))
