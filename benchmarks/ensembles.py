@@ -55,7 +55,6 @@ class Case:
     name: str
     params: Callable[[Any, np.ndarray], Any]  # of the model and numbers between 0.9 and 1.1
     at: float = 1e-5
-    few: int = 0  # members where a run takes long: of those that are judged, and of the shortest call
 
     @property
     def model(self) -> Any:
@@ -96,7 +95,7 @@ CASES = (
     Case("crank_slider", _weights),
     Case("seven_body", lambda m, f: 0.033 * f[:, None]),
     Case("robertson", _rates),
-    Case(STICK_SLIP, lambda m, f: 0.3 * f[:, None], few=4),
+    Case(STICK_SLIP, lambda m, f: 0.3 * f[:, None]),
 )
 
 
@@ -131,7 +130,7 @@ class Daedal:
         atol = model.options["atol"] if self.case.name == "robertson" else rtol
         options = {"rtol": rtol, "atol": atol, **where}
         if self.case.is_mechanism:
-            options["method"] = "dop853"  # of order 8, as those of the peers are
+            options["method"] = "dop853"  # of order 8, as those of SciPy, numbalsoda and diffrax
         if self.case.name == STICK_SLIP:
             varied = {"mu": params[:, 0]}  # from one start for all; of the library, it depends on mu
             return daedal.solve_many(model.problem, model.t_span, model.initial, params=varied, **options).final.y
@@ -201,7 +200,7 @@ def timed(case: Case, program: Program, rung: Rung, fill: float) -> None:
     """One more run; the first finds out how many members take `fill` seconds."""
     if not rung.members:
         program.prepare(rung.rtol)
-        rung.members = case.few or program.least
+        rung.members = program.least
         while (spent := _spent(program, case.rows(rung.members), rung.rtol)) < fill and rung.members < _MOST_MEMBERS:
             rung.members = min(int(min(max(1.3 * fill / spent, 2.0), 16.0) * rung.members), _MOST_MEMBERS)
     else:
@@ -217,7 +216,7 @@ def _spent(program: Program, rows: np.ndarray, rtol: float) -> float:
 
 def measured(case: Case, programs: dict[Any, Program], fill: float, rounds: int) -> dict[Any, float]:
     """Runs a second of every program at the error of the case; nan where it does not get there."""
-    rows = case.rows(case.few or _JUDGED)
+    rows = case.rows(_JUDGED)
     right = reference(case, rows)
     ladders: dict[Any, list[Rung]] = {}
     for name, program in programs.items():
@@ -288,7 +287,7 @@ def tables(
     quick: bool = False, names: Sequence[str] = (), rounds: int = 0, say: Callable[[Row], None] = lambda row: None
 ) -> dict[str, list[list[str]]]:
     """The tables under `HEADS` and `GENERATED_HEADS` by their names; rows are told as they come."""
-    fill, rounds = 0.2 if quick else 1.0, rounds or (2 if quick else 4)
+    fill, rounds = 0.3 if quick else 1.0, rounds or (2 if quick else 4)
     found: dict[str, list[list[str]]] = {"ensembles": [], "ensembles_generated": []}
     with ExitStack() as stack:
         pool = stack.enter_context(ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")))
