@@ -346,6 +346,8 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.problems) - {case.name for case in CASES}:
         parser.error(f"no problem is called {', '.join(sorted(unknown))}; there are {', '.join(c.name for c in CASES)}")
+    if options.rounds == 1:
+        parser.error("--rounds must be 2 or more: in the first turn processes start and load code")
     limit_threads()
     if options.threads is not None:
         show_threads(options.threads or [2])
