@@ -160,7 +160,8 @@ def test_stiff_at_first_and_then_no_longer(compile):
     # it was asked after 300 steps of the stiff method, or after 600 more
     stiff, clear = changes(sol)
     taken = np.sum((sol.t > stiff * 1.0001) & (sol.t <= clear * 1.0001))
-    assert taken in (STEPS_BEFORE_QUESTION, 3 * STEPS_BEFORE_QUESTION) and clear > 1.0
+    # within one or two, since notes round their times
+    assert min(abs(taken - STEPS_BEFORE_QUESTION), abs(taken - 3 * STEPS_BEFORE_QUESTION)) <= 2 and clear > 1.0
     other = daedal.solve(system, (0.0, 20.0), START, rtol=1e-9, atol=1e-9, method="dassl")
     np.testing.assert_allclose(sol.y[:, -1], other.y[:, -1], atol=2e-5)
     assert sol.drift["position"] < 1e-13 and np.all(np.diff(sol.t) > 0.0)
@@ -207,6 +208,66 @@ def test_a_false_alarm_leaves_the_method_and_is_not_raised_again_at_once(monkeyp
     between = [np.sum((sol.t > a) & (sol.t <= b)) for a, b in pairwise(measured)]
     assert len(between) >= 3
     assert all(PATIENCE * 2**i <= steps < PATIENCE * 2**i + 50 for i, steps in enumerate(between))
+    # and the run has gone on as if nobody had looked
+    unwatched = daedal.solve(
+        *(pendulum_in_liquid(lambda t: 1e3), (0.0, 4.0), START),
+        **{"rtol": 1e-6, "atol": 1e-6, "compile": compile, "method": method.lower(), "norm": "max"},
+    )
+    np.testing.assert_array_equal(sol.y, unwatched.y)
+
+
+@either
+def test_what_is_raised_while_a_suspicion_is_looked_into_arrives_with_what_was_computed(monkeypatch, compile):
+    """Not that of the last two stages, but of the measures, whose differences reach beyond the states of the run."""
+
+    def measure(assembly, t, state):
+        raise ZeroDivisionError("beyond")
+
+    monkeypatch.setattr(measures, "measure", measure)
+    with pytest.raises(ZeroDivisionError, match="beyond") as caught:
+        daedal.solve(pendulum_in_liquid(lambda t: 1e3), (0.0, 4.0), START, rtol=1e-6, atol=1e-6, compile=compile)
+    assert caught.value.solution.t.size > 15
+
+
+@pytest.mark.parametrize("name", ["car_axis", "violin_stick", "four_bar_with_spring", "flexible_slider_crank"])
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-7, 1e-9])
+def test_vibrations_that_are_followed_are_not_suspected(monkeypatch, name, tolerance):
+    """Their frequency times the step stays below the limit; |J d| / |d| would be up to the square of the frequency."""
+
+    def measure(assembly, t, state):
+        raise AssertionError(f"a suspicion at t = {t:g}")
+
+    monkeypatch.setattr(measures, "measure", measure)
+    model = daedal.library.get(name)
+    span = (model.t_span[0], model.t_span[0] + 0.5 * (model.t_span[1] - model.t_span[0]))
+    sol = daedal.solve(model.problem, span, model.initial, rtol=tolerance, atol=tolerance)
+    assert sol.method == ("DOPRI5" if tolerance > 1e-7 else "DOP853")
+
+
+@pytest.mark.parametrize("tolerance", [1e-7, 1e-9])
+@pytest.mark.parametrize("damping", [1e2, 1e4])
+def test_the_method_of_order_8_is_left_where_stability_limits_its_steps(damping, tolerance):
+    """Its limit on the negative real axis is 6.4."""
+    sol = daedal.solve(pendulum_in_liquid(lambda t: damping), (0.0, 5.0), START, rtol=tolerance, atol=tolerance)
+    assert (sol.method, sol.formulation) == ("DOP853, then DASSL", "CoordinateProjection, then GGL")
+    (t,) = changes(sol)
+    steps = np.diff(sol.t[sol.t <= t])
+    explicit = steps[steps > 0.05 * steps.max()]  # DASSL begins with much shorter ones, and the note rounds its time
+    assert 2.5 <= damping * np.median(explicit[-5:]) < 7.0 and 15 <= explicit.size < 60
+
+
+def test_limits_on_the_imaginary_axis_are_those_of_the_stability_functions():
+    """|R(i y)| <= 1 up to 0.997 for DOPRI5, whose limit 1.2 costs 3e-4 a step, and up to 5.96 for DOP853."""
+    for method, stable in ((daedal.DOPRI5, 0.997), (daedal.DOP853, 5.96)):
+        tableau = method.tableau
+        a, b = tableau.arrays["a"], np.array(tableau.b)
+        powers = [np.ones(b.size)]
+        for _ in range(b.size - 1):
+            powers.append(a @ powers[-1])
+        function = np.polynomial.Polynomial([1.0, *(b @ power for power in powers)])
+        assert np.all(np.abs(function(1j * np.linspace(0.0, stable, 2000))) <= 1.0 + 1e-14)
+        assert abs(function(1j * (stable + 0.01))) > 1.0
+        assert abs(function(1j * tableau.suspicious)) < 1.0005
 
 
 # --- constraint forces that turn quickly ----------------------------------------------------------------------------

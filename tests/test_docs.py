@@ -1,17 +1,24 @@
-"""Every Python example in the manual, the README and the docstrings runs as printed."""
+"""Every Python example in the manual, the README and the docstrings runs as printed, on pages traced and untraced."""
 
 import doctest
 import importlib
 import re
 import runpy
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 import daedal
+from twin import made_twice
 
 ROOT = Path(__file__).parent.parent
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+UNTRACED = {"large-mechanisms.md", "radau.md", "rosenbrock.md", "any-index.md", "index-reduction.md", "fields.md"}
+UNTRACED |= {"trajectory-control.md"}
+"""Pages with sparse matrices, tolerances that differences do not reach, an index that only a trace can reduce, or a
+flame that DASSL, chosen without a trace, lets start late: its error is 0.3 at rtol=1e-6, that of Radau 2e-4."""
 
 
 def script(page: str) -> str:
@@ -60,7 +67,8 @@ def in_temporary_folder(tmp_path, monkeypatch):
 def test_examples_of_page_run(path, in_temporary_folder):
     file = in_temporary_folder / (path.stem.replace("-", "_") + ".py")
     file.write_text(script(path.read_text(encoding="utf-8")), encoding="utf-8")
-    runpy.run_path(str(file), run_name="__main__")
+    with nullcontext() if path.name in UNTRACED else made_twice(path.name):
+        runpy.run_path(str(file), run_name="__main__")
 
 
 @pytest.mark.parametrize("name", modules_with_examples())

@@ -93,3 +93,17 @@ def test_threads_do_not_disturb_each_other(layout):
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda point: rnea(layout, *point), points))
     assert np.array_equal(alone, together)
+
+
+def test_where_memory_is_short_it_is_said(layout):
+    """The room of a call is that of so many bodies; with 2^45 of them no machine has it."""
+    record = layout._prepared.alive[0]
+    bodies = int(record["n"])
+    record["n"] = 2**45
+    try:
+        for call in (lambda: rnea(layout, Q, U, A), lambda: crba(layout, Q), lambda: aba(layout, Q, U, A)):
+            with pytest.raises(MemoryError):
+                call()
+    finally:
+        record["n"] = bodies
+    assert np.all(np.isfinite(rnea(layout, Q, U, A)))

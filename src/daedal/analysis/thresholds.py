@@ -30,12 +30,8 @@ SAFETY = 1.25
 # --- when the automatic choice changes the method ---------------------------------------------------------------------
 
 STABILITY_BOUND = 1.0
-"""Of h times the fastest rate of decay or turning: an explicit step of this size is limited by stability, not by
-accuracy. As STIFF."""
-
-VIBRATION_BOUND = 1.0
-"""Of h omega, for the same: up to 1.0 the method of Dormand and Prince is stable on the imaginary axis, |R(i y)| <= 1,
-and so are the half-explicit ones on its stages. Beyond, vibrations grow until the error test shortens the step."""
+"""Of h times the fastest rate of decay, turning or vibration, in units of the size that is suspicious of the method
+(`Method.suspicious`): an explicit step of this size is limited by stability, not by accuracy. As STIFF."""
 
 STIFFNESS_OVER = 0.3
 """Of the same products with the steps of a stiff method: below, an explicit method does as well. Chosen well below
@@ -77,8 +73,7 @@ SHARP_FOR_ORDER_8 = 1e-7
 """Of rtol: from here on an ordinary differential equation begins with DOP853 in place of DOPRI5. Measured: evaluations
 for the same error, with dense output, are level at 1e-6 to 1e-8 on Lorenz' equations, Arenstorf's orbit, Pleiades. So
 do mechanisms with projection: at 1e-7 the times are level and the errors a sixth to a hundredth, on the pendulum, the
-double pendulum, the crank-slider and the seven-body mechanism. On the car axis the long steps are taken for stiffness
-and looked into, which makes the run twice as long."""
+double pendulum, the crank-slider, the car axis and the seven-body mechanism."""
 
 LOW_ORDER, MOST_LOW = 2, 3
 """DASSL hands over when so many looks have found it at this order or below: it will not come to higher ones. Chosen."""

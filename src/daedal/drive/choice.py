@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -14,7 +13,6 @@ from daedal.analysis.thresholds import (
     STEPS_BEFORE_QUESTION,
     STIFF_GAIN,
     STIFFNESS_OVER,
-    VIBRATION_BOUND,
 )
 from daedal.drive.first_order_choice import first_explicit
 from daedal.errors import InvalidProblemError
@@ -26,7 +24,7 @@ from daedal.methods import named_method
 
 def _fastest(measures) -> float:
     """The rate that limits the steps of an explicit method: of decay, of turning constraint forces, of vibration."""
-    return float(np.nanmax((measures.order * measures.V_B, abs(measures.sigF), measures.omegaF / VIBRATION_BOUND)))
+    return float(np.nanmax((measures.order * measures.V_B, abs(measures.sigF), measures.omegaF)))
 
 
 class Choice:
@@ -48,6 +46,7 @@ class Choice:
         self.watches_amplification = False
         self.step_limit: int | None = None  # steps of a stiff method until the next question whether it is needed
         self._explicit: tuple | None = None  # what to go back to
+        self._found_stiff: Any = None  # the time, the step and the measures where the explicit method is left
         self._patience = PATIENCE
         self._chooses_steps = request.settings.fixed_step is None
         self._passed: list = []  # singular configurations
@@ -72,7 +71,7 @@ class Choice:
 
         self._steps_left -= segment.outcome.steps
         if reason == Ending.STIFF:
-            self._look_into_stiffness(segment)
+            self._leave_the_explicit_method()
             return True
         if reason == Ending.MAX_STEPS and self.step_limit is not None and self._steps_left > 0:
             self._look_for_the_end_of_stiffness(segment)
@@ -97,46 +96,58 @@ class Choice:
         self.watches_amplification = formulation.name == "ggl"
         self.formulation, self.method = formulation, method
 
-    def _look_into_stiffness(self, segment):
-        """Go on with a stiff method if stability limits the explicit one, in the form that the measures ask for."""
+    def look_into_stiffness(self, t: float, h: float, state: np.ndarray) -> int:
+        """How many suspicious steps pass before the next look; 0 if stability does limit steps like the last one, h.
+
+        The run stands still meanwhile, and a false alarm leaves no trace in it.
+        """
+        measures = self._measure(t, state)
+        if measures is None or h * _fastest(measures) >= STABILITY_BOUND * self.method.suspicious:
+            self._found_stiff = t, h, measures
+            return 0
+        patience, self._patience = self._patience, 2 * self._patience
+        return patience
+
+    def _leave_the_explicit_method(self):
+        """Go on with a stiff method, in the form that the measures ask for."""
         from daedal.analysis.measures import decision
 
-        t, h, measures = self._measure(segment)
+        t, h, measures = self._found_stiff
         form, method = named_formulation("ggl"), named_method("dassl", {})
         if measures is not None:
-            if not h * _fastest(measures) >= STABILITY_BOUND:
-                self.changed = True
-                self.method = replace(self.method, stop_when_stiff=self._patience)
-                self._patience *= 2
-                return
             verdict = decision([measures], STIFF_GAIN * h)
             if verdict.case == 3:
                 form, method = verdict.formulation, verdict.method
             elif verdict.case == 4:
                 form = named_formulation("projected_invariants")
-        self._explicit = self.formulation, replace(self.method, stop_when_stiff=True)
+        self._explicit = self.formulation, self.method
         self.step_limit = STEPS_BEFORE_QUESTION
         self._change(form, method)
         self.notes.append(f"Stiff from t = {t:.4g} on: {type(form).__name__} with {type(method).__name__}.")
 
     def _look_for_the_end_of_stiffness(self, segment):
         """Go back to the explicit method if it could take the steps of the stiff one; otherwise ask again later."""
-        t, h, measures = self._measure(segment)
-        if self._explicit is not None and measures is not None and h * _fastest(measures) < STIFFNESS_OVER:
+        t, state = segment.equations.last_state(segment.outcome)
+        h, measures, explicit = abs(segment.outcome.h_last), self._measure(t, state[0]), self._explicit
+        bound = 0.0 if explicit is None else STIFFNESS_OVER * explicit[1].suspicious
+        if explicit is not None and measures is not None and h * _fastest(measures) < bound:
             self.step_limit = None
-            self._change(*self._explicit)
+            self._change(*explicit)
             self.notes.append(f"No longer stiff from t = {t:.4g} on: {type(self.method).__name__}.")
         else:
             self.step_limit = 2 * (self.step_limit or STEPS_BEFORE_QUESTION)
             self.changed = True
 
-    def _measure(self, segment):
-        """The time, the last step and the measures at the end of a segment."""
+    def _measure(self, t: float, state: np.ndarray):
+        """The measures at a state; the guesses of a run that stands there stay as they are."""
         from daedal.analysis.measures import measure
 
-        outcome = segment.outcome
-        t, state = segment.equations.last_state(outcome)
-        return t, abs(outcome.h_last), measure(self._assembly, t, state[0])
+        guesses = [self._assembly.record.array(name) for name in ("state", "multipliers")]
+        before = [guess.copy() for guess in guesses]
+        measures = measure(self._assembly, t, state)
+        for guess, values in zip(guesses, before, strict=True):
+            guess[:] = values
+        return measures
 
     def _singular_point(self, segment, passed: bool):
         """The singular configuration that the monitor found; None for a false alarm or a smooth passage."""

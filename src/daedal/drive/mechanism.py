@@ -225,9 +225,18 @@ class MechanismCourse(Course):
             dense=keeps_dense_output(request, reduction.n),
             progress=progress,
             excluded=excluded,
+            suspect=self._suspect(reduction) if getattr(method, "stop_when_stiff", False) else None,
             guess=np.concatenate([start.w, start.lam]) if self.assembly.is_coupled else None,
         )
         return task if self.stretch is None else self.stretch.task(task, reduction)
+
+    def _suspect(self, reduction: Reduction):
+        """Whoever looks into steps that seem to be limited by stability."""
+
+        def suspect(t: float, y: np.ndarray, h: float) -> int:
+            return self.choice.look_into_stiffness(t, h, reduction.states(np.array([t]), y[:, None])[0])
+
+        return suspect
 
     def _tolerances(self, reduction: Reduction):
         """Tolerances of the unknowns: the user's for (z, r), for multipliers relative to their size at the start."""

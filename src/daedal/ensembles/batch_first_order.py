@@ -11,6 +11,7 @@ from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.request import checked_request
 from daedal.ensembles.batch import Batch, Image, Unsuited, direct_plan, machine_events
 from daedal.ensembles.columns import Chunk, Vectors
+from daedal.ensembles.lanes import lanes_of_first_order
 from daedal.initial.consistent import linear_slopes
 from daedal.kernels.functions import store_matrix
 from daedal.progress import Progress
@@ -92,6 +93,7 @@ class FirstOrderBatch(Batch):
         self._used = course
         pointers = {"begin": begin_ordinary if self._ordinary else begin_implicit, "look": look_at_slice}
         self._made_of(ready, task, Image(), own, pointers, bridges)
+        self.lanes = lanes_of_first_order(self.record, own, plan, ready)
 
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
         """Rows y and rows y'; these are zero at first where they are to be computed."""

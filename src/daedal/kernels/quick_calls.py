@@ -142,7 +142,7 @@ def vector_data(numpy, value, n):
 
 @intrinsic
 def allocate(typingctx, n):
-    """The address of room for n floats, not set, until :func:`free`; 0 if there is none."""
+    """The address of room for n floats, not set, until :func:`free`; MemoryError if there is none."""
 
     def codegen(context, builder, signature, args):
         return builder.ptrtoint(context.nrt.allocate(builder, builder.mul(args[0], _WORD(8))), _WORD)

@@ -40,6 +40,7 @@ HOURS = (6.0, 9.0, 17.0, 22.0)
 FACTORS = (0.6, 1.3, 1.0, 1.4, 0.7)  # of the demand, until, between and after these hours
 OUTAGE = (12.0, 14.0)  # a compressor in the middle of the first line stands still
 LARGEST_DENSE = 100  # unknowns
+_TINY = 1e-30  # imaginary part of pressures and flows, for derivatives
 SOURCE, COMPRESSOR, REGULATOR, VALVE_KIND = 0.0, 1.0, 2.0, 3.0
 
 
@@ -89,7 +90,7 @@ def network_residual(t, y, yp, p):
     """y: pressures, flows through machines, gas supplied and gas consumed. The parameters hold five counts, then pipes,
     capacities, machines, demands."""
     n, n_pipes, n_machines, n_demands, index = int(p[0]), int(p[1]), int(p[2]), int(p[3]), int(p[4])
-    r = np.zeros(n + n_machines + 2)
+    r = np.zeros_like(y)
     at = 5
     for _ in range(n_pipes):
         one, other = int(p[at]), int(p[at + 1])
@@ -146,10 +147,11 @@ def packed(net: Network, index: int, outage: str) -> np.ndarray:
     return np.array(numbers, dtype=float)
 
 
-def _problem(net: Network, params: np.ndarray) -> daedal.ImplicitDAE:
+def _pattern(net: Network) -> sparse.csr_array:
+    """Where the derivatives of :func:`network_residual` may have entries."""
     n, machines = len(net.nodes), len(net.machines)
-    names = [*(f"p_{name}" for name in net.nodes), *(machine[3] for machine in net.machines), "supplied", "consumed"]
-    entries = {(k, k) for k in range(n + machines + 2)}
+    size = n + machines + 2
+    entries = {(k, k) for k in range(size)}
     for one, other, *_ in net.pipes:
         entries |= {(one, other), (other, one)}
     for k, (kind, one, other, _) in enumerate(net.machines, n):
@@ -157,70 +159,62 @@ def _problem(net: Network, params: np.ndarray) -> daedal.ImplicitDAE:
         entries |= {pair for node in ends for pair in ((k, node), (node, k))}
         entries |= {(n + machines, k)} if kind == SOURCE else set()
     rows, columns = np.array(sorted(entries)).T
-    pattern = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(names), len(names)))
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(size, size))
+
+
+def _problem(net: Network, params: np.ndarray) -> daedal.ImplicitDAE:
+    n, machines = len(net.nodes), len(net.machines)
+    names = [*(f"p_{name}" for name in net.nodes), *(machine[3] for machine in net.machines), "supplied", "consumed"]
     return daedal.ImplicitDAE(
         network_residual,
         len(names),
         params=params,
         algebraic=range(n, n + machines),
-        sparsity=pattern if len(names) > LARGEST_DENSE else None,
+        sparsity=_pattern(net) if len(names) > LARGEST_DENSE else None,
         names=names,
     )
 
 
 @functools.cache
 def steady_state(stations: int, index: int) -> np.ndarray:
-    """Pressures and flows for the demand at t = 0, by Newton's method."""
+    """Pressures and flows for the demand at t = 0, by Newton's method: :func:`network_residual` without a change."""
     net = network(stations)
-    n, machines = len(net.nodes), len(net.machines)
-    y = np.zeros(n + machines + 2)
+    n, params = len(net.nodes), packed(net, index, "")
+    pattern, given, still = _pattern(net)[:-2, :-2], params.tolist(), [0.0] * (n + len(net.machines) + 2)
+    colours = _columns_apart(pattern)
+    y = np.zeros(len(still))
     y[:n] = [SUPPLY if name.endswith(("in", "s", "d")) else DELIVERY for name in net.nodes]
+
+    def residual(at):
+        return network_residual(0.0, at.tolist(), still, given)[:-2]
+
     for _ in range(100):
-        residual, matrix = _at_rest(net, index, y[:n], y[n:-2])
-        step = splu(matrix).solve(-residual)
+        step = splu(_derivative(residual, y, pattern, colours)).solve(-residual(y))
         y[:-2] += step * min(1.0, 5.0 / np.max(np.abs(step[:n])))
         if np.max(np.abs(step)) < 1e-9:
             return y
     raise daedal.InconsistentInitialError(f"no steady state of {stations} stations was found")
 
 
-def _at_rest(net: Network, index: int, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, sparse.csc_array]:
-    """Balances of the nodes and equations of the machines without a change in time, and their derivatives."""
-    n = len(p)
-    one, other = np.array([pipe[:2] for pipe in net.pipes]).T
-    root = np.sqrt([pipe[2] for pipe in net.pipes])
-    w = p[one] ** 2 - p[other] ** 2
-    smooth = w**2 + SMOOTHED**2
-    flow, slope = w / root / smooth**0.25, (1.0 - 0.5 * w**2 / smooth) / root / smooth**0.25
-    residual = np.zeros(n + len(q))
-    entries = [(one, one, slope * p[one]), (one, other, -slope * p[other])]
-    entries += [(other, one, -slope * p[one]), (other, other, slope * p[other])]
-    entries = [(rows, columns, 2.0 * values) for rows, columns, values in entries]
-    np.add.at(residual, one, flow)
-    np.add.at(residual, other, -flow)
-    for node, demand in net.demands:
-        residual[node] += FACTORS[0] * demand
-    single = []
-    for k, (kind, start, end, _) in enumerate(net.machines, n):
-        flow = q[k - n]
-        droop, ratio = (index == 1) * DROOP[kind == REGULATOR], 1.0 + net.thin * (RATIO[0] - 1.0 - RATIO[1] * flow)
-        residual[end] -= flow
-        single += [(end, k, -1.0), (k, end, 1.0)]
-        if kind != SOURCE:
-            residual[start] += flow
-            single.append((start, k, 1.0))
-        if kind == SOURCE or kind == REGULATOR:
-            residual[k] = p[end] - (SUPPLY if kind == SOURCE else DELIVERY) + droop * flow
-            single.append((k, k, droop))
-        elif kind == COMPRESSOR:
-            residual[k] = p[end] - p[start] * ratio
-            single += [(k, start, -ratio), (k, k, p[start] * net.thin * RATIO[1])]
-        else:
-            residual[k] = p[end] - p[start] + VALVE * flow
-            single += [(k, start, -1.0), (k, k, VALVE)]
-    rows, columns, values = (np.concatenate(part) for part in zip(*entries, np.array(single).T))
-    size = n + len(q)
-    return residual, sparse.csc_array((values, (rows.astype(int), columns.astype(int))), shape=(size, size))
+def _columns_apart(pattern: sparse.csr_array) -> np.ndarray:
+    """A number for each column, such that columns with the same one have no row in common."""
+    together = sparse.csr_array(pattern.T @ pattern)
+    colours = np.full(together.shape[0], -1)
+    for k in range(len(colours)):
+        taken = set(colours[together.indices[together.indptr[k] : together.indptr[k + 1]]].tolist())
+        colours[k] = next(colour for colour in range(len(colours)) if colour not in taken)
+    return colours
+
+
+def _derivative(residual, y: np.ndarray, pattern: sparse.csr_array, colours: np.ndarray) -> sparse.csc_array:
+    """With respect to all but the last two unknowns, many at a time: Im F(y + i h) / h is exact to rounding."""
+    rows, columns = sparse.coo_array(pattern).coords
+    values = np.zeros(len(rows))
+    for colour in range(colours.max() + 1):
+        moved, own = y.astype(complex), colours[columns] == colour
+        moved[:-2] += np.where(colours == colour, _TINY * 1j, 0.0)
+        values[own] = residual(moved).imag[rows[own]] / _TINY
+    return sparse.csc_array((values, (rows, columns)), shape=pattern.shape)
 
 
 @model(

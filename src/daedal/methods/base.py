@@ -47,6 +47,8 @@ class Method(ABC):
         Whether steps are not limited by stability.
     explicit : bool
         Whether no nonlinear equations are solved.
+    suspicious : float
+        Of an explicit method: the size of h lambda from which its steps on a mechanism are looked into.
     events, dense_output, fixed_steps, controlled : bool
         Whether it locates events, leaves polynomials, takes constant steps, and controls its error.
     needs_past : bool
@@ -65,6 +67,8 @@ class Method(ABC):
     controlled: ClassVar[bool] = True
     needs_past: ClassVar[bool] = False
     takes_copies: ClassVar[bool] = False
+
+    suspicious: Any = 1.2
 
     # Options that every method has, for the driver; those that have no use for them leave them as they are.
     max_order: Any

@@ -42,7 +42,7 @@ from daedal.methods.runge_kutta_step import HARMLESS
 
 NODES = 5  # intervals between the points that define the polynomial of a step
 PLAIN_ERROR, PROJECTED_ERROR, TWO_ESTIMATES = 0, 1, 2
-_STIFF_LIMIT = 1.0  # of |h lambda|, where vibrations become unstable; suspicions are looked into
+_STIFF_LIMIT = 1.2  # of |h lambda|, as that of DOPRI5, on whose stages these methods stand; `Method.suspicious`
 
 HALF_EXPLICIT = np.dtype(
     [

@@ -25,6 +25,7 @@ _FLOATS_PER_SLICE = 250_000  # size of the buffers between two returns to Python
 _SLOTS = 1000
 _LARGE = 100  # unknowns from which slices begin short
 _BUFFER_FULL, _TROUBLED, _HOOK_STOPPED = int(Ending.BUFFER_FULL), int(Ending.TROUBLED), int(Ending.HOOK_STOPPED)
+_STIFF = int(Ending.STIFF)
 _TIME = struct.Struct("=d")  # the first field of a RUN record
 
 
@@ -137,6 +138,10 @@ class Run:
                     if task.resume():
                         self._counters[self._signal] = 0
                         continue
+                if reason == _STIFF and task.suspect is not None:
+                    self._keep_slice(task)
+                    if self._is_false_alarm(task.suspect):
+                        continue
                 if reason != _BUFFER_FULL:
                     break
                 self._keep_slice(task)
@@ -159,6 +164,15 @@ class Run:
         if task.progress is not None:
             task.progress.update(self._time())
         return self._outcome(task, Ending.INTERRUPTED if interrupted else Ending(reason), exception)
+
+    def _is_false_alarm(self, suspect) -> bool:
+        """Whether steps that seem to be limited by stability are not; what is raised meanwhile ends the run."""
+        try:
+            patience = suspect(*self.reached(), abs(self._results()[-1]))
+        except Exception as error:
+            self.bridge.exception, patience = error, 0
+        self.record["stiff_count"] = 1 - patience
+        return patience > 0
 
     @property
     def switching(self) -> Switching | None:

@@ -83,6 +83,9 @@ class Task:
     fixed_step: float | None = None  # a constant step size, without error control
     watch: Watch | None = None
     resume: Callable[[], bool] | None = None  # asked where the hook has stopped the run: whether it goes on
+    suspect: Callable[[float, np.ndarray, float], int] | None = None
+    """Asked with t, y and the last step where steps seem to be limited by stability: how many more have to seem so
+    before it is asked again; 0 stops the run."""
     guess: np.ndarray | None = None  # w and lambda near the start, where a mechanism's forces depend on them
 
     @property

@@ -243,10 +243,9 @@ def _rnea(address, q, u, a, loads):
     n, n_v, data = given.n, given.n_v, _three_vectors(given, q, u, a)
     if data[0] == 0:
         return new_reference(given.numpy.none)
-    result = new_vector(given.numpy, n_v)
+    n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
+    room, result = allocate(n_placed + n_moving + 12 * n), new_vector(given.numpy, n_v)
     if is_there(result):
-        n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
-        room = allocate(n_placed + n_moving + 12 * n)
         tree, force, torque = tree_at(given.machine), rows(loads, n), rows(loads + 24 * n, n)
         placed, moving = placement_at(room, n, n_v), velocities_at(room + 8 * n_placed, n)
         further = room + 8 * (n_placed + n_moving)
@@ -255,7 +254,7 @@ def _rnea(address, q, u, a, loads):
         move(tree, placed, floats(data[1], n_v), moving)
         accelerations, drives = floats(data[2], n_v), floats(array_data(result), n_v)
         newton_euler(tree, placed, moving, accelerations, force, torque, work, drives)
-        free(room)
+    free(room)
     return result
 
 
@@ -266,15 +265,14 @@ def _crba(address, q):
     data = vector_data(numpy, q, given.n_q)
     if data == 0:
         return new_reference(numpy.none)
-    result = new_matrix(numpy, n_v, n_v)
+    n_placed = floats_for(n, n_v, PLACEMENT)
+    room, result = allocate(n_placed + 13 * n), new_matrix(numpy, n_v, n_v)
     if is_there(result):
-        n_placed = floats_for(n, n_v, PLACEMENT)
-        room = allocate(n_placed + 13 * n)
         tree, placed, further = tree_at(given.machine), placement_at(room, n, n_v), room + 8 * n_placed
         work = floats(further, n), rows(further + 8 * n, n), matrices(further + 32 * n, n)
         place(tree, floats(data, given.n_q), placed)
         composite_bodies(tree, placed, work, float_rows(array_data(result), n_v, n_v))
-        free(room)
+    free(room)
     return result
 
 
@@ -284,11 +282,10 @@ def _aba(address, q, u, tau, loads):
     n, n_v, data = given.n, given.n_v, _three_vectors(given, q, u, tau)
     if data[0] == 0:
         return new_reference(given.numpy.none)
-    result = new_vector(given.numpy, n_v)
+    n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
+    n_left = floats_for(n, n_v, ELIMINATION)
+    room, result = allocate(n_placed + n_moving + n_left + 6 * n), new_vector(given.numpy, n_v)
     if is_there(result):
-        n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
-        n_left = floats_for(n, n_v, ELIMINATION)
-        room = allocate(n_placed + n_moving + n_left + 6 * n)
         tree, force, torque = tree_at(given.machine), rows(loads, n), rows(loads + 24 * n, n)
         placed, moving = placement_at(room, n, n_v), velocities_at(room + 8 * n_placed, n)
         left = elimination_at(room + 8 * (n_placed + n_moving), n, n_v)
@@ -298,7 +295,7 @@ def _aba(address, q, u, tau, loads):
         eliminate(tree, placed, moving, floats(data[2], n_v), force, torque, left)
         work, speeding = (rows(further, n), rows(further + 24 * n, n)), floats(array_data(result), n_v)
         accelerate(tree, placed, moving, left, work, speeding)
-        free(room)
+    free(room)
     return result
 
 
