@@ -232,3 +232,39 @@ def test_a_transition_that_ends_the_run_is_an_event_of_its_member(handed_back): 
         if alone.status == "event":
             assert ensemble.t_final[k] == alone.events[-1].t
             assert_array_equal(ensemble.final.y[k], alone.events[-1].y)
+
+
+def test_a_first_member_that_fails_does_not_keep_the_others_out_of_the_loop(handed_back):  # noqa: F811
+    model, mu = daedal.library.stick_slip_block(), np.append(0.6, np.linspace(0.2, 0.4, COUNT))  # mu_static is 0.5
+    ensemble = daedal.solve_many(model.problem, (0.0, 2.0), model.initial, params={"mu": mu}, workers=1, chunk_size=4)
+    assert sum(handed_back) == 0 and ensemble.failed.tolist() == [0]
+    first, rates = np.array([1.0, 0.9, 0.8, 0.7, 0.6]), {"workers": 1, "chunk_size": 2, **SHARP}
+    y, z = np.column_stack([first, np.zeros(5)]), (1.0 - first)[:, None]
+    z[0] = 0.5
+    ensemble = daedal.solve_many(robertson(), (0.0, 10.0), (y, z), **rates)
+    assert sum(handed_back) == 0 and ensemble.failed.tolist() == [0]
+
+
+def test_a_sweep_of_the_block_on_the_command_line_varies_parameters(tmp_path, capsys):
+    from daedal.cli import main
+
+    file = tmp_path / "sweep.npz"
+    with pytest.raises(SystemExit) as ending:
+        main(
+            [
+                "sweep",
+                "stick_slip_block",
+                "--set",
+                "mu=0.2:0.4:5",
+                "--t-end",
+                "2",
+                "--workers",
+                "1",
+                "--save",
+                str(file),
+            ]
+        )
+    assert not ending.value.code and "5 of 5 runs came through on 1 thread" in capsys.readouterr().out
+    built = daedal.library.stick_slip_block(mu=0.35)
+    alone = daedal.solve(built.problem, (0.0, 2.0), built.initial, t_eval=[2.0], **built.options)
+    assert_array_equal(daedal.load(file).final.y[3], alone.y[:, -1])
