@@ -171,3 +171,65 @@ def test_an_interrupt_gives_back_what_is_done(monkeypatch):
     monkeypatch.setattr("daedal.ensembles.lanes._TURNS", 40)
     found = daedal.solve_many(problem, span, starts, params=params, rtol=1e-6, on="threads", workers=1, chunk_size=16)
     assert 0 < np.count_nonzero(np.isfinite(found.final.y[:, 0])) < 64
+
+
+def _lorenz(t, y, p):
+    return [p[0] * (y[1] - y[0]), y[0] * (p[1] - y[2]) - y[1], y[0] * y[1] - p[2] * y[2]]
+
+
+def _driven(t, y, p):
+    return [y[1], -p[0] * y[0] - y[0] ** 3 + np.sin(t)]
+
+
+@pytest.mark.parametrize("sharp", [1e-4, 1e-8])
+@pytest.mark.parametrize(
+    ("function", "start", "base", "varied"),
+    [(_lorenz, [1.0, 1.0, 20.0], [10.0, 28.0, 8.0 / 3.0], 1), (_driven, [2.0, 0.0], [0.7], 0)],
+)
+def test_ordinary_differential_equations(function, start, base, varied, sharp, counted):
+    problem = daedal.ODE(function, len(start), params=base)
+    params = np.tile(base, (13, 1))
+    params[:, varied] *= np.linspace(0.5, 1.5, 13)
+    times, options = np.linspace(0.0, 2.0, 7), {"rtol": sharp, "atol": sharp}
+    found = daedal.solve_many(
+        problem, (0.0, 2.0), start, params=params, t_eval=times, on="threads", workers=1, **options
+    )
+    assert counted["members"] >= 12
+    for k, row in enumerate(params):
+        one = daedal.solve(problem.with_params(row), (0.0, 2.0), start, t_eval=times, **options)
+        assert found.y[k].tobytes() == one.y.tobytes()
+
+
+def test_signs_that_are_lost_are_left_to_the_driver(alone):
+    """x(t) falls below atol and comes out again with the other sign: what the driver does then, it does for members."""
+    problem = daedal.ODE(lambda t, y, p: [p[0] * y[0] * (1.0 - 2.0 * t)], 1, params=[-40.0])
+    params = np.linspace(-60.0, -20.0, 9)[:, None]
+    options = {"params": params, "rtol": 1e-4, "atol": 1e-4, "on": "threads", "workers": 1}
+    found, single = (f(problem, (0.0, 1.2), [1.0], **options) for f in (daedal.solve_many, alone))
+    assert found.final.y.tobytes() == single.final.y.tobytes()
+    assert found.messages == single.messages
+
+
+@pytest.mark.parametrize("sharp", [1e-4, 1e-7])
+@pytest.mark.parametrize("name", ["robertson", "hires", "oregonator"])
+def test_small_stiff_problems(name, sharp, counted):
+    model = daedal.library.get(name)
+    begin, end = model.t_span
+    span = begin, begin + 0.01 * (end - begin)
+    times, options = np.linspace(*span, 5), {"rtol": sharp, "atol": 1e-3 * sharp}
+    start = model.initial[0] if isinstance(model.initial, tuple) else model.initial
+    factors = np.linspace(0.9, 1.1, 10)[:, None]
+    if model.problem.params is None:  # equations that hold from any start
+        given, varied = (
+            (np.asarray(start) * factors, None),
+            [(model.problem, row) for row in np.asarray(start) * factors],
+        )
+    else:
+        given, rows = (start, None), np.asarray(model.problem.params) * factors
+        options["params"], varied = rows, [(model.problem.with_params(row), start) for row in rows]
+    found = daedal.solve_many(model.problem, span, given, t_eval=times, on="threads", workers=1, **options)
+    assert counted["members"] >= 9
+    options.pop("params", None)
+    for k, (problem, y0) in enumerate(varied):
+        one = daedal.solve(problem, span, y0, t_eval=times, **options)
+        assert found.y[k].tobytes() == one.y.tobytes()

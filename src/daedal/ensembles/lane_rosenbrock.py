@@ -40,16 +40,10 @@ def attempt_linear(linear, steps):
     last = steps.slopes.result + BYTES * n * linear.stages
     stubborn = spread(STUBBORN - 0.5)
     for j in range(n):
-        y, u, defect = (
-            at(steps.y + BYTES * j),
-            absolute(at(last + BYTES * j)),
-            absolute(at(last + BYTES * (n + j))),
-        )
-        bad = where_less(larger(larger(absolute(y), u), defect), spread(inf), bad, one)
-        bad = where_less(u, spread(inf), bad, one)
-        bad = where_less(absolute(y), spread(inf), bad, one)
-        with_defect = larger(u, defect)
-        error = where_less(at(linear.failures), stubborn, with_defect, at(last + BYTES * j))
+        y, u, defect = at(steps.y + BYTES * j), at(last + BYTES * j), absolute(at(last + BYTES * (n + j)))
+        for value in (absolute(y), absolute(u), defect):
+            bad = where_less(value, spread(inf), bad, one)
+        error = where_less(at(linear.failures), stubborn, larger(absolute(u), defect), u)
         put(linear.error + BYTES * j, error)
     put(steps.size, size_of_error(steps, linear.error))
     put(steps.bad, bad)

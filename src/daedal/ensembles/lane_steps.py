@@ -149,6 +149,8 @@ def attempt(steps):
         bad = evaluate(steps.slopes, steps.t_stage, bad)
         _slopes_to(steps, k + BYTES * n * i)
     copy_rows(steps.y, block, n)
+    for i in range(n):
+        bad = where_less(absolute(at(steps.y + BYTES * i)), spread(inf), bad, spread(1.0))
     size = _size_of_estimate(steps, 0, h)
     if steps.two_errors:
         other = _size_of_estimate(steps, 1, h)

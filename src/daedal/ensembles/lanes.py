@@ -56,7 +56,7 @@ class Lanes:
         from daedal.kernels.lanes import LANES
         from daedal.kernels.records import Record
 
-        made = code_record(code)
+        made = CodeInLanes(code)
         steps, linear = _steps(ready, made, nx), None
         if not isinstance(getattr(ready.method, "tableau", None), Tableau):
             linear = _linear_steps(ready)
@@ -102,7 +102,7 @@ class ConstraintsInLanes:
         from daedal.kernels.lanes import LANES
         from daedal.kernels.records import Arena, Record
 
-        made = {name.split("_")[0]: code_record(function) for name, function in code.items()}
+        made = {name.split("_")[0]: CodeInLanes(function) for name, function in code.items()}
         single = dict.fromkeys(("changed", "independence", "distance", "turn"), LANES)
         vectors = dict.fromkeys(("again", "v_before", "speeds"), nx * LANES)
         matrices = {"change": 2 * nx * LANES, "norms": n_c * LANES, "gram": n_c * n_c * LANES} | dict.fromkeys(
@@ -116,11 +116,11 @@ class ConstraintsInLanes:
             n_g=n_g,
             n_c=n_c,
             smallest=monitor["smallest"],
-            **made,
+            **{name: one.record for name, one in made.items()},
         )
 
 
-def _steps(ready: Any, code: Any, nx: int) -> Any:
+def _steps(ready: Any, code: CodeInLanes, nx: int) -> Any:
     """The STEPS record of a run."""
     from daedal.ensembles.lane_steps import STEPS
     from daedal.kernels.lanes import LANES
@@ -146,7 +146,7 @@ def _steps(ready: Any, code: Any, nx: int) -> Any:
     single = dict.fromkeys(("t", "h", "t_end", "t_stage", "known", "accepted", "bad", "size", "stiffness"), LANES)
     rows |= dict.fromkeys(("start", "y", "weights", "work"), n * LANES)
     tolerances = {name: run.array(name) for name in ("rtol", "atol", "included")}
-    return Record(STEPS, Arena(single | rows), n=n, nx=nx, slopes=code, **explicit, **tolerances)
+    return Record(STEPS, Arena(single | rows), n=n, nx=nx, slopes=code.record, **explicit, **tolerances)
 
 
 def _linear_steps(ready: Any) -> Any:
@@ -161,25 +161,20 @@ def _linear_steps(ready: Any) -> Any:
     return Record(LINEAR_STEPS, arena, stages=stages, quasilinear=quasilinear, slope=ready.own.array("slope"))
 
 
-def code_record(code: MachineFunction) -> Any:
-    """The CODE record of a function in lanes, with a block of its own."""
-    from daedal.ensembles.lane_steps import CODE
-    from daedal.kernels.lanes import BYTES
-    from daedal.kernels.records import Record
+class CodeInLanes:
+    """A function in lanes with a block of its own: its CODE record, and where its parameters stand, or 0."""
 
-    block = np.zeros(code.size * BYTES // 8)
-    at = {name: block.ctypes.data + BYTES * place.start for name, place in code.slices.items()}
-    result = code.slices["result"]
-    record = Record(
-        CODE,
-        address=code.address,
-        block=block,
-        result=at["result"],
-        n=result.stop - result.start,
-        status=at["status"],
-    )
-    record.parameters, record.code = at.get(NAME, 0), code
-    return record
+    def __init__(self, code: MachineFunction):
+        from daedal.ensembles.lane_steps import CODE
+        from daedal.kernels.lanes import BYTES
+        from daedal.kernels.records import Record
+
+        block = np.zeros(code.size * BYTES // 8)
+        at = {name: block.ctypes.data + BYTES * place.start for name, place in code.slices.items()}
+        result = code.slices["result"]
+        n = result.stop - result.start
+        self.parameters, self._code = at.get(NAME, 0), code
+        self.record = Record(CODE, address=code.address, block=block, result=at["result"], n=n, status=at["status"])
 
 
 def _sums(matrix: np.ndarray, n: int) -> Any:

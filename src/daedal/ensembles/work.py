@@ -110,7 +110,11 @@ class Worker:
         from daedal.ensembles.batch_modes import ModesBatch
 
         problem = self.request.problem
-        kinds = {MechanicalSystem: MechanismBatch, ImplicitDAE: FirstOrderBatch, SemiExplicitDAE: FirstOrderBatch}
+        kinds: dict[Any, Any] = {
+            MechanicalSystem: MechanismBatch,
+            ImplicitDAE: FirstOrderBatch,
+            SemiExplicitDAE: FirstOrderBatch,
+        }
         kinds[HybridProblem] = ModesBatch
         kind: Any = next((kind for known, kind in kinds.items() if isinstance(problem, known)), None)
         try:

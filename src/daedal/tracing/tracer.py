@@ -267,7 +267,8 @@ class Tracer:
         statuses: Sequence[tuple[int, int]],
         *,
         skip_zeros: bool = False,
-        **options: bool,
+        quick: bool = False,
+        lanes: bool = False,
     ):
         """Machine code for nodes, which returns the status of the first condition that holds.
 
@@ -280,7 +281,7 @@ class Tracer:
         parameters = {} if self.layout is None else {NAME: self.layout.count}
         parameters = parameters if self.modal is None else self.modal.sizes
         return compile_function(
-            self.graph, sizes, {"result": nodes}, parameters, statuses, skip_zeros=skip_zeros, **options
+            self.graph, sizes, {"result": nodes}, parameters, statuses, skip_zeros=skip_zeros, quick=quick, lanes=lanes
         )
 
     def _in_lanes(self, name: str, arguments: tuple[str, ...], nodes: np.ndarray, raises: int):
