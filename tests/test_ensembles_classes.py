@@ -201,3 +201,58 @@ def test_the_number_of_workers_does_not_change_runs_through_modes():
     )
     assert_array_equal(one.final.y, two.final.y)
     assert_array_equal(one.events["t"], two.events["t"])
+
+
+def test_modes_that_are_left_at_once_and_transitions_that_end_runs_are_part_of_the_loop(handed_back):  # noqa: F811
+    model = daedal.library.stick_slip_block()
+    stiff = np.linspace(100.0, 200.0, COUNT)  # at the start the spring draws more than adhesion holds
+    start, options = ("stick", ([-1.0], [0.0])), {"rtol": 1e-6, "atol": 1e-6}
+    times = np.linspace(0.0, 4.0, 6)
+    ensemble = daedal.solve_many(
+        model.problem, (0.0, 4.0), start, params={"stiffness": stiff}, t_eval=times, workers=1, **options
+    )
+    assert sum(handed_back) == 0 and np.count_nonzero(np.asarray(ensemble.events["t"]) == 0.0) == COUNT
+    for k in (0, COUNT - 1):
+        params = {"stiffness": stiff[k]}
+        same_as_alone(ensemble, k, model.problem, (0.0, 4.0), start, params=params, t_eval=times, **options)
+
+
+def test_a_transition_that_ends_the_run_is_an_event_of_its_member(handed_back):  # noqa: F811
+    gone = daedal.Transition("flight", None, lambda t, q, v: 1.0 - q[0], direction=-1, name="gone")
+    speed, problem = np.linspace(0.5, 3.0, COUNT), ball([gone])
+    v, times = np.column_stack([speed, np.zeros(COUNT)]), np.linspace(0.0, 1.0, 5)
+    ensemble = daedal.solve_many(problem, (0.0, 1.0), ("flight", ([0.0, 1.0], v)), t_eval=times, workers=1)
+    assert sum(handed_back) == 0 and set(ensemble.status) == {"finished", "event"}
+    for k in range(COUNT):
+        alone = daedal.solve(problem, (0.0, 1.0), ("flight", ([0.0, 1.0], v[k])), t_eval=times)
+        assert ensemble.status[k] == alone.status
+        assert_array_equal(ensemble.y[k][:, : alone.t.size], alone.y)
+        assert np.isnan(ensemble.y[k][:, alone.t.size :]).all()
+        assert rows_of(ensemble, k) == [(r.t, r.name, r.direction, r.target is None) for r in alone.events]
+        if alone.status == "event":
+            assert ensemble.t_final[k] == alone.events[-1].t
+            assert_array_equal(ensemble.final.y[k], alone.events[-1].y)
+
+
+def test_a_first_member_that_fails_does_not_keep_the_others_out_of_the_loop(handed_back):  # noqa: F811
+    model, mu = daedal.library.stick_slip_block(), np.append(0.6, np.linspace(0.2, 0.4, COUNT))  # mu_static is 0.5
+    ensemble = daedal.solve_many(model.problem, (0.0, 2.0), model.initial, params={"mu": mu}, workers=1, chunk_size=4)
+    assert sum(handed_back) == 0 and ensemble.failed.tolist() == [0]
+    first, rates = np.array([1.0, 0.9, 0.8, 0.7, 0.6]), {"workers": 1, "chunk_size": 2, **SHARP}
+    y, z = np.column_stack([first, np.zeros(5)]), (1.0 - first)[:, None]
+    z[0] = 0.5
+    ensemble = daedal.solve_many(robertson(), (0.0, 10.0), (y, z), **rates)
+    assert sum(handed_back) == 0 and ensemble.failed.tolist() == [0]
+
+
+def test_a_sweep_of_the_block_on_the_command_line_varies_parameters(tmp_path, capsys):
+    from daedal.cli import main
+
+    file = tmp_path / "sweep.npz"
+    arguments = ["sweep", "stick_slip_block", "--set", "mu=0.2:0.4:5", "--t-end", "2", "--workers", "1"]
+    with pytest.raises(SystemExit) as ending:
+        main([*arguments, "--save", str(file)])
+    assert not ending.value.code and "5 of 5 runs came through on 1 thread" in capsys.readouterr().out
+    built = daedal.library.stick_slip_block(mu=float(np.linspace(0.2, 0.4, 5)[3]))
+    alone = daedal.solve(built.problem, (0.0, 2.0), built.initial, t_eval=[2.0], **built.options)
+    assert_array_equal(daedal.load(file).final.y[3], alone.y[:, -1])

@@ -94,6 +94,10 @@ def _solved(name: str, model: Any, fixed: dict, ranges: dict[str, np.ndarray], s
     models = (find_model(name, fixed | row) for row in rows)
     if getattr(model.problem, "params", None) is None or not _has_the_same_functions(name, model, fixed, rows[-1]):
         return daedal.solve_many(_Builder(name, fixed), span, None, params=ranges, **options)
+    if isinstance(model.problem, daedal.HybridProblem):
+        ensemble = _through_modes(model, list(models), span, options)
+        ensemble.varied = ranges
+        return ensemble
     starts, params = zip(*[(other.initial, np.asarray(other.problem.params, dtype=float)) for other in models])
     parts = [
         None if any(start[k] is None for start in starts) else np.array([start[k] for start in starts], dtype=float)
@@ -102,6 +106,15 @@ def _solved(name: str, model: Any, fixed: dict, ranges: dict[str, np.ndarray], s
     ensemble = daedal.solve_many(model.problem, span, tuple(parts), params=np.array(params), **options)
     ensemble.varied = ranges
     return ensemble
+
+
+def _through_modes(model: Any, models: list[Any], span, options) -> daedal.Ensemble:
+    """Runs through modes, with the parameters and the starts of all members."""
+    params = {key: np.array([one.problem.params[key] for one in models]) for key in model.problem.params}
+    starts: Any = [one.initial for one in models]
+    if len({mode for mode, _ in starts}) == 1:
+        starts = starts[0][0], tuple(np.array(part) for part in zip(*(values for _, values in starts)))
+    return daedal.solve_many(model.problem, span, starts, params=params, **options)
 
 
 class _Builder:
@@ -118,9 +131,26 @@ class _Builder:
 def _has_the_same_functions(name: str, model: Any, fixed: dict, row: dict[str, float]) -> bool:
     """Whether another value changes numbers only: the functions of the problem are the same objects."""
     other = find_model(name, fixed | row).problem
-    fields = type(model.problem).__dataclass_fields__
-    functions = [key for key in fields if callable(getattr(model.problem, key, None))]
-    constants = [key for key in fields if isinstance(getattr(model.problem, key, None), np.ndarray) and key != "params"]
-    return all(getattr(model.problem, key) is getattr(other, key) for key in functions) and all(
-        np.array_equal(getattr(model.problem, key), getattr(other, key)) for key in constants
+    if isinstance(other, daedal.Friction):
+        return _is_same_friction(model.problem, other)
+    if isinstance(other, daedal.HybridProblem):
+        return False
+    return _are_same(model.problem, other)
+
+
+def _is_same_friction(one: daedal.Friction, other: daedal.Friction) -> bool:
+    """Whether laws and systems are the same but for the numbers of the parameters."""
+    first, second = dict(one.given), dict(other.given)
+    systems = first.pop("system"), second.pop("system")
+    same = [x is second[key] or (not callable(x) and np.array_equal(x, second[key])) for key, x in first.items()]
+    return all(same) and isinstance(systems[0].params, dict) and _are_same(*systems)
+
+
+def _are_same(problem: Any, other: Any) -> bool:
+    """Whether two problems of a class have the same functions and constants."""
+    fields = type(problem).__dataclass_fields__
+    functions = [key for key in fields if callable(getattr(problem, key, None))]
+    constants = [key for key in fields if isinstance(getattr(problem, key, None), np.ndarray) and key != "params"]
+    return all(getattr(problem, key) is getattr(other, key) for key in functions) and all(
+        np.array_equal(getattr(problem, key), getattr(other, key)) for key in constants
     )

@@ -34,7 +34,8 @@ from daedal.tracing.mode_code import guard_code, state_code
 _SLICES = 500  # of runs, between two looks at the clock
 _MOST_ROWS = 4096  # of the table of transitions
 _LEAST_HOPELESS = 10**6  # of `hybrid.accumulation`
-_FINISHED = int(Ending.FINISHED)
+_GOOD = int(Ending.FINISHED), int(Ending.EVENT_STOP)
+_COLUMNS = "event_member", "event_t", "event_name", "event_direction", "event_ends"
 
 
 class ModesBatch(Batch):
@@ -117,9 +118,9 @@ class ModesBatch(Batch):
         settings = RunSettings.of(request.settings)
         most, count = max(mode.m for mode in modes), max(len(self._names), 1)
         shapes: dict[str, Any] = {"y": max(mode.n for mode in modes), "fired": most, "fired_values": most}
-        shapes |= dict.fromkeys(("event_member", "event_t", "event_name", "event_direction"), _MOST_ROWS)
+        shapes |= dict.fromkeys(_COLUMNS, _MOST_ROWS)
         shapes |= {"recent": WINDOW, "named_times": count * (INTERVALS + 1), "named_counts": count}
-        arena = Arena(shapes, integers=("fired", "event_member", "event_name", "event_direction", "named_counts"))
+        arena = Arena(shapes, integers=("fired", *(name for name in _COLUMNS if name != "event_t"), "named_counts"))
         self.record = Record(
             HYBRID,
             arena,
@@ -159,9 +160,11 @@ class ModesBatch(Batch):
             return list(range(chunk.count))
         count, record, limit = chunk.count, self.record, self.request.member_timeout
         states, reasons = np.full((count, self._times.size, self.n), np.nan), np.zeros(count, dtype=np.int64)
+        finals, ends = np.empty((count, self.n)), np.empty(count)
         for mode in self._modes.values():
             mode.record["numbers"], mode.record["n_numbers"] = numbers.ctypes.data, numbers.shape[1]
-        for name, array in (("starts", given[0]), ("states", states), ("reasons", reasons)):
+        places = {"starts": given[0], "states": states, "finals": finals, "ends": ends, "reasons": reasons}
+        for name, array in places.items():
             record[name] = array.ctypes.data
         record["count"], record["member"], record["under_way"] = count, 0, 0
         events: list[tuple[Any, ...]] = []
@@ -178,18 +181,16 @@ class ModesBatch(Batch):
                 given_up.append(now)
                 record["member"], record["under_way"] = now + 1, 0
         done = int(record["member"])
-        part.events += [(part.first + k, *row, False) for k, *row in events if reasons[k] == _FINISHED]
-        finals, ends = states[:done, -1].copy(), np.full(done, self.request.span[1])
-        left = self._keep(part, reasons[:done], states[:done], finals, ends)
+        part.events += [(part.first + k, *row) for k, *row in events if reasons[k] in _GOOD]
+        left = self._keep(part, reasons[:done], states[:done], finals[:done], ends[:done])
         return [row for row in left if row not in given_up]
 
     def _drain(self, events: list[tuple[Any, ...]]) -> None:
         """Take the transitions from the table of the loop, and exceptions from the bridges: the driver says them."""
         rows, arrays = slice(0, int(self.record["n_rows"])), self._arrays
         if self.request.keeps_events:
-            columns = ("event_member", "event_t", "event_name", "event_direction")
-            found = zip(*(arrays[name][rows].tolist() for name in columns))
-            events += [(k, t, self._names[i], side) for k, t, i, side in found]
+            found = zip(*(arrays[name][rows].tolist() for name in _COLUMNS))
+            events += [(k, t, self._names[i], side, bool(ends)) for k, t, i, side, ends in found]
         self.record["n_rows"] = 0
         for mode in self._modes.values():
             mode.forget_exceptions()
@@ -299,8 +300,8 @@ class _ModeBatch(MechanismBatch):
         target = transition.target
         if isinstance(target, Decision):
             return self._callback(f"target of {transition.name}", target.number, 1)[0]
-        if not isinstance(target, str):
-            raise Unsuited("targets are named in Python, or the run ends")
+        if target is not None and not isinstance(target, str):
+            raise Unsuited("targets are named in Python")
         return None
 
     def connect(self, numbers: Mapping[str, int], names: _Numbered) -> None:
@@ -323,6 +324,7 @@ class _ModeBatch(MechanismBatch):
             direction=guards.direction.copy(),
             immediate=guards.immediate.astype(np.int64),
             owner=np.array(guards.owner, dtype=np.int64),
+            transition_names=np.array([names.number(guards.transitions[i].name) for i in guards.owner], dtype=np.int64),
             names=np.array([names.number(name) for name in guards.names], dtype=np.int64),
             transitions=np.array([record.address for record in self._transitions], dtype=np.int64),
             n_transitions=len(self._transitions),
@@ -333,7 +335,7 @@ class _ModeBatch(MechanismBatch):
         )
 
     def _transition(self, bound, reset, decision, numbers: Mapping[str, int], names: _Numbered):
-        from daedal.ensembles.modes_kernel import TRANSITION
+        from daedal.ensembles.modes_kernel import ENDS, TRANSITION
         from daedal.kernels.records import Record
 
         transition, forms, size = bound.transition, self._run.forms, 0 if reset is None else reset[1]
@@ -347,7 +349,7 @@ class _ModeBatch(MechanismBatch):
         return Record(
             TRANSITION,
             name=names.number(bound.name),
-            targets=np.array([numbers.get(name, -1) for name in targets], dtype=np.int64),
+            targets=np.array([ENDS if name is None else numbers.get(name, -1) for name in targets], dtype=np.int64),
             n_targets=len(targets),
             n_reset=size,
             projects=bool(transition.project),

@@ -13,6 +13,8 @@ _BAND = 10.0  # those of `hybrid.guards`, as are the next
 _NOISE = 100.0 * float(np.finfo(float).eps)
 _LOOK = (1e-6, 1e-3, 1e-1)
 _TINY = 1e-300
+IMMEDIATE = 111
+"""A guard fires at once: the mode is left before it has begun."""
 
 MODE = np.dtype(
     [
@@ -24,7 +26,8 @@ MODE = np.dtype(
         ("direction", ADDRESS),
         ("immediate", ADDRESS),
         ("owner", ADDRESS),  # for each entry its transition
-        ("names", ADDRESS),  # and its name, as a number
+        ("transition_names", ADDRESS),  # and the name of that, as a number
+        ("names", ADDRESS),  # and its own
         ("transitions", ADDRESS),
         ("n_transitions", INTEGER),
         ("rtol", ADDRESS),
@@ -56,6 +59,10 @@ HYBRID = np.dtype(
         ("fired", ADDRESS),  # names and values of the guards that ended the last mode
         ("fired_values", ADDRESS),
         ("n_fired", INTEGER),
+        ("before", INTEGER),  # the last mode, or -1
+        ("crossed", INTEGER),  # the name of the transition out of it, if its guard changed its sign; else -1
+        ("immediate", INTEGER),  # the entry of the guard that fires at once
+        ("n_immediate", INTEGER),  # how many have, one after the other
         ("t_begin", FLOAT),
         ("t_end", FLOAT),
         ("shortest", FLOAT),
@@ -66,6 +73,8 @@ HYBRID = np.dtype(
         ("times", ADDRESS),
         ("n_times", INTEGER),
         ("states", ADDRESS),  # members by times by n
+        ("finals", ADDRESS),
+        ("ends", ADDRESS),  # the times of these
         ("n", INTEGER),
         ("n_events", INTEGER),
         ("max_events", INTEGER),
@@ -74,6 +83,7 @@ HYBRID = np.dtype(
         ("event_t", ADDRESS),
         ("event_name", ADDRESS),
         ("event_direction", ADDRESS),
+        ("event_ends", ADDRESS),  # whether the run ended there
         ("n_rows", INTEGER),
         ("most_rows", INTEGER),
         ("n_seen", INTEGER),  # transitions that were taken
@@ -111,7 +121,7 @@ def memory_of(h, mode, fired, values):
 
 @part
 def judge(h, mode, run, t, y, step):
-    """Directions of the guards, and signs that are held at first; 0, or NOT_PLAIN where one fires at once."""
+    """Directions of the guards, and signs that are held at first; 0, or IMMEDIATE where one fires at once."""
     m, roots = mode.m, record_at(run.roots, ROOTS)
     values, direction = np.empty(m), integers(roots.direction, m)
     copy(direction, integers(mode.direction, m))
@@ -141,7 +151,10 @@ def _look_closer(h, mode, run, roots, t, y, step, values):
     for i in range(m):
         went = sides[i] if zero[i] else np.sign(values[i])
         if went != 0.0 and went == direction[i] and integers(mode.immediate, m)[i]:
-            return NOT_PLAIN
+            if zero[i] and _may_pass(h, mode, i):
+                return NOT_PLAIN
+            h.immediate = i
+            return IMMEDIATE
         if direction[i] == 0:
             direction[i] = -int(went)
         if zero[i] and sides[i] != 0 and waits[i] > 0.0:
@@ -153,6 +166,12 @@ def _look_closer(h, mode, run, roots, t, y, step, values):
     copy(leaving[1 : 1 + m], lasting)
     copy(leaving[1 + m :], signs)
     return 0
+
+
+@part
+def _may_pass(h, mode, i):
+    """Whether it is the guard of the transition just taken, which may mark an instant: the driver looks closer."""
+    return h.before == h.mode and h.crossed == integers(mode.transition_names, mode.m)[i]
 
 
 @part

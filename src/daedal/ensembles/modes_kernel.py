@@ -9,7 +9,7 @@ runs that member.
 import numpy as np
 
 from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_PLAIN, NOT_PROJECTED, NOT_READY, start_of, write_numbers
-from daedal.ensembles.guards_kernel import HYBRID, MODE, guard_values, judge, memory_of
+from daedal.ensembles.guards_kernel import HYBRID, IMMEDIATE, MODE, guard_values, judge, memory_of
 from daedal.ensembles.mechanism_kernel import MECHANISMS
 from daedal.events.switching import ROOTS
 from daedal.kernels.callbacks import CALLBACK, call_with, is_given, nothing
@@ -26,6 +26,9 @@ from daedal.methods.run_record import RUN
 _FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
 _SHORT = 1e3 * float(np.finfo(float).eps)  # those of `hybrid.run`
 _IDLE = 1e-12
+_MOST_IMMEDIATE = 10  # the driver sees whether more of them come to an end
+ENDS = -2
+"""In place of a mode: the run ends."""
 INTERVALS, WINDOW = 6, 500  # those of `hybrid.accumulation`, as are the next
 _EVEN, _CLOSE, _FEW, _HOPELESS = 0.2, 100.0, 30, 10.0
 
@@ -33,7 +36,7 @@ TRANSITION = np.dtype(
     [
         ("name", INTEGER),
         ("decision", CALLBACK),  # a number
-        ("targets", ADDRESS),  # the mode for each of its numbers, -1 for one without a loop
+        ("targets", ADDRESS),  # the mode for each of its numbers, -1 for one without a loop, ENDS
         ("n_targets", INTEGER),
         ("reset", CALLBACK),  # (q, v[, r]); without one the state goes on as it is
         ("n_reset", INTEGER),
@@ -65,7 +68,7 @@ def _begin_member(h):
     """The member at its start, with no memory of another one."""
     h.mode, h.t, h.typical_step = h.first_mode, h.t_begin, h.first_typical_step
     h.under_way, h.is_first, h.running = 1, 1, 0
-    h.place, h.n_fired, h.n_events, h.n_seen = 0, 0, 0, 0
+    h.place, h.n_fired, h.n_events, h.n_seen, h.n_immediate, h.before = 0, 0, 0, 0, 0, -1
     integers(h.named_counts, h.n_names)[:] = 0
     for k in range(h.n_modes):
         _mode(h, k).step = 0.0
@@ -82,13 +85,17 @@ def _stretch(h):
     if not h.running:
         found = _begin(h, mode, batch, run)
         if found != 0:
-            return found
+            return _immediate(h, mode) if found == IMMEDIATE else found
     reason = advance(batch.run)
     found = _keep_points(h, batch, run)
     if found != 0 or reason == _BUFFER_FULL:
         return found
     h.running = 0
-    return _transition(h, mode, batch, run) if reason == _EVENT_STOP else reason
+    if reason == _EVENT_STOP:
+        return _transition(h, mode, batch, run)
+    if reason == _FINISHED:
+        _keep_end(h, h.t_end, _state(h, h.n_times - 1))
+    return reason
 
 
 @part
@@ -123,11 +130,13 @@ def _begin(h, mode, batch, run):
         return found
     if h.is_first and not _may_begin(mode, t, y):
         return NOT_READY
+    found = judge(h, mode, run, t, y, min(h.typical_step, left))
+    if found != 0:
+        return found
     run.t, run.t0, run.h = t, t, _first_step(h, mode, left)
     _begin_output(h, run, y)
-    found = judge(h, mode, run, t, y, min(h.typical_step, left))
-    h.is_first, h.running = 0, 1
-    return found
+    h.is_first, h.running, h.n_immediate = 0, 1, 0
+    return 0
 
 
 @part
@@ -188,6 +197,15 @@ def _project(batch, t, y):
     return c.n_c == 0 or project_point(record_at(own.projector, PROJECTOR), c, t, y) == 0
 
 
+@part
+def _keep_end(h, t, y):
+    """The state at the end; an output time there has its own."""
+    times = floats(h.times, h.n_times)
+    floats(h.ends, h.count)[h.member] = t
+    there = h.place > 0 and times[h.place - 1] == t
+    copy(floats(h.finals + 8 * h.member * h.n, h.n), _state(h, h.place - 1) if there else y[: h.n])
+
+
 # --- a transition -----------------------------------------------------------------------------------------------------
 
 
@@ -209,28 +227,65 @@ def _transition(h, mode, batch, run):
     if not guard_values(mode, roots, t, y, values):
         return NOT_PLAIN
     memory_of(h, mode, fired, values)
-    transition = record_at(
-        integers(mode.transitions, mode.n_transitions)[integers(mode.owner, mode.m)[entry]], TRANSITION
-    )
-    index = _target(transition, t, y)
+    transition, source = _transition_of(mode, entry), h.mode
+    found = _take(h, mode, transition, t, y, int(np.sign(fired[entry])))
+    h.before, h.crossed = source, transition.name
+    if found != 0:
+        return found
+    return NOT_PLAIN if _accumulates(h, transition.name, t) else 0
+
+
+@part
+def _immediate(h, mode):
+    """Leave a mode by the guard that fires at once; 0, or how the member ended."""
+    transition, source, y = _transition_of(mode, h.immediate), h.mode, floats(h.y, mode.n).copy()
+    h.n_immediate += 1
+    if h.n_immediate > _MOST_IMMEDIATE:
+        return NOT_PLAIN
+    found = _take(h, mode, transition, h.t, y, integers(mode.direction, mode.m)[h.immediate])
+    h.before, h.crossed, h.n_fired, h.is_first = source, -1, 0, 0
+    return found
+
+
+@part
+def _transition_of(mode, entry):
+    number = integers(mode.owner, mode.m)[entry]
+    return record_at(integers(mode.transitions, mode.n_transitions)[number], TRANSITION)
+
+
+@part
+def _take(h, mode, transition, t, y, direction):
+    """Change the mode; 0, EVENT_STOP if the run ends, or why the member is handed back."""
+    index, before = _target(transition, t, y), h.mode
+    if index == ENDS:
+        _note(h, transition.name, direction, True)
+        _keep_end(h, t, y)
+        return _EVENT_STOP
     if index < 0:
         return NOT_PLAIN
-    target, before = _mode(h, index), h.mode
+    target = _mode(h, index)
     if not _carried_over(h, transition, mode, target, t, y):
         return NOT_PLAIN
-    after = floats(h.y, target.n)
-    idle = index == before and _difference(after, y) <= _IDLE * largest(y)
+    idle = index == before and _difference(floats(h.y, target.n), y) <= _IDLE * largest(y)
     h.n_events += 1
     if idle:
         target.step = 0.0
     if not idle or h.records_idle:
-        integers(h.event_member, h.most_rows)[h.n_rows] = h.member
-        floats(h.event_t, h.most_rows)[h.n_rows] = t
-        integers(h.event_name, h.most_rows)[h.n_rows] = transition.name
-        integers(h.event_direction, h.most_rows)[h.n_rows] = np.sign(fired[entry])
-        h.n_rows += 1
+        _note(h, transition.name, direction, False)
     h.mode = index
-    return NOT_PLAIN if h.n_events >= h.max_events or _accumulates(h, transition.name, t) else 0
+    return NOT_PLAIN if h.n_events >= h.max_events else 0
+
+
+@part
+def _note(h, name, direction, ends):
+    """One more row of the table, in which there is room."""
+    row = h.n_rows
+    integers(h.event_member, h.most_rows)[row] = h.member
+    floats(h.event_t, h.most_rows)[row] = h.t
+    integers(h.event_name, h.most_rows)[row] = name
+    integers(h.event_direction, h.most_rows)[row] = direction
+    integers(h.event_ends, h.most_rows)[row] = ends
+    h.n_rows += 1
 
 
 @part
@@ -248,7 +303,7 @@ def _only_one(mode, fired):
 
 @part
 def _target(transition, t, y):
-    """The mode that follows; -1 if it has no loop."""
+    """The mode that follows, or ENDS; -1 if it has no loop."""
     choice = 0
     if is_given(transition.decision):
         if call_with(transition.decision, t, y, nothing(), nothing()) != 0:

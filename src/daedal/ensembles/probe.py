@@ -46,9 +46,21 @@ class Probe:
     is_batch: bool
 
     def again(self, chunk: Chunk) -> Part:
-        """Run a second member, whose time is not that of compiling and loading."""
-        part, _, self.seconds = _timed(self.worker, chunk)
+        """Run a second member, whose time is not that of compiling and loading; it stands in for one that failed."""
+        failed = not self.worker.was_asked
+        part, solution, self.seconds = _timed(self.worker, chunk)
+        if failed:
+            self._learn(chunk, part, solution)
         return part
+
+    def _learn(self, chunk: Chunk, part: Part, solution: Any) -> None:
+        """What a member shows: the layout of states, whether a batch kernel runs it, and what it needs if not."""
+        if self.request.layout is None and part.layout is not None and not self.request.is_factory:
+            self.request = replace(self.request, layout=part.layout)
+            self.worker.adopt(self.request)
+        fast = self.worker.try_batch(chunk, part)
+        self.is_batch, self.seconds = fast is not None, fast or self.seconds
+        self.interpreter = "" if self.is_batch else interpreter_needed(self.request, solution)
 
 
 def probe(request: EnsembleRequest, chunk: Chunk) -> Probe:
@@ -61,12 +73,9 @@ def probe(request: EnsembleRequest, chunk: Chunk) -> Probe:
     message = part.messages.get(chunk.first, "")
     if message.startswith("outputs: "):
         raise InvalidProblemError(message)
-    if request.layout is None and part.layout is not None and not request.is_factory:
-        request = replace(request, layout=part.layout)
-        worker.adopt(request)
-    fast = worker.try_batch(chunk, part)
-    needed = "" if fast is not None else interpreter_needed(request, solution)
-    return Probe(request, worker, part, fast or seconds, needed, fast is not None)
+    found = Probe(request, worker, part, seconds, "", False)
+    found._learn(chunk, part, solution)
+    return found
 
 
 def _timed(worker: Worker, chunk: Chunk) -> tuple[Part, Any, float]:

@@ -75,6 +75,7 @@ class Worker:
             known = Part.empty(first)
             self.member(known, 0, first)
         if known.status[0] not in (FINISHED, EVENT):
+            self._asked = False  # another one may show what this one cannot
             return None
         member = first.member(0)
         batch = self._made(*member)
@@ -88,6 +89,11 @@ class Worker:
         began = time.perf_counter()
         batch.run(Part.empty(several), several, lambda: False)
         return (time.perf_counter() - began) / _TRIAL
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether a member that came through has shown if there is a batch kernel."""
+        return self._asked
 
     def _batch(self) -> Any:
         """The batch kernel of this thread."""

@@ -69,7 +69,8 @@ class HybridPlan:
 
         moved = y.copy()
         with plan.inner.starts.pool.lend(system, plain_setting(system, y[: system.n_q])) as assembly:
-            good = settle(assembly.address, assembly.projector("M").address, t, moved)
+            projector = assembly.projector("M")  # which has to live as long as the call lasts
+            good = settle(assembly.address, projector.address, t, moved)
             raised, assembly.bridge.exception = assembly.bridge.exception, None
         if isinstance(raised, KeyboardInterrupt):
             raise raised

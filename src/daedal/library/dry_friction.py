@@ -71,6 +71,26 @@ def friction_oscillator(t1: float = 9.0) -> Model:
 # --- a block on an inclined plane ------------------------------------------------------------------------------------
 
 
+def block_force(t, q, v, p):
+    """Spring and weight."""
+    return [p["stiffness"] * (p["speed"] * t - q[0]) - p["weight"]]
+
+
+def block_normal(t, q, v, p):
+    """The normal force."""
+    return p["normal"]
+
+
+def block_mu(speed, p):
+    """The coefficient of sliding friction."""
+    return p["mu"]
+
+
+def block_mu_static(p):
+    """The coefficient of static friction."""
+    return p["mu_static"]
+
+
 @model(
     title="Block on an inclined plane",
     source="closed solution",
@@ -112,7 +132,8 @@ def stick_slip_block(
 
     until it stops after :math:`\tau = 2 (\pi - \arctan(A\omega/V))/\omega`, and sticks for :math:`2 A/V`. The run
     begins with :math:`\delta = \delta_s - A`, at rest. ``model.extra`` has ``events``, the times up to t1, and
-    ``exact(t)``, the pair (x, x'). The problem has the parameters mu, mu_static, stiffness and speed.
+    ``exact(t)``, the pair (x, x'). The problem has the parameters mu, mu_static,
+    stiffness and speed, and the forces normal and weight.
 
     Examples
     --------
@@ -124,16 +145,16 @@ def stick_slip_block(
     """
     check_positive(mass=mass, stiffness=stiffness, speed=speed, gravity=gravity, t1=t1)
     normal, weight = mass * gravity * math.cos(angle), mass * gravity * math.sin(angle)
-    varied = {"mu": mu, "mu_static": mu_static, "stiffness": stiffness, "speed": speed}
+    numbers = {"mu": mu, "mu_static": mu_static, "stiffness": stiffness, "speed": speed}
+    numbers |= {"normal": normal, "weight": weight}
     system = daedal.MechanicalSystem(
         mass,
-        lambda t, q, v, p: [p["stiffness"] * (p["speed"] * t - q[0]) - weight],
+        block_force,
         n_q=1,
         names=["x"],
-        params={name: float(value) for name, value in varied.items()},
+        params={name: float(value) for name, value in numbers.items()},
     )
-    coefficients = {"mu": lambda speed, p: p["mu"], "mu_static": lambda p: p["mu_static"]}
-    problem = daedal.Friction(system, [1.0], normal=normal, **coefficients)
+    problem = daedal.Friction(system, [1.0], block_mu, normal=block_normal, mu_static=block_mu_static)
     omega = math.sqrt(stiffness / mass)
     longest, jump = (weight + mu_static * normal) / stiffness, (mu_static - mu) * normal / stiffness
     slipping, sticking = 2.0 * (math.pi - math.atan(jump * omega / speed)) / omega, 2.0 * jump / speed
