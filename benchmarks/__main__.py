@@ -102,7 +102,8 @@ def main() -> None:
     results.multibody = multibody.rows(options.quick)
     results.machines = machines.rows(options.quick)
     results.plain = plain.rows(options.quick)
-    results.ensembles = ensembles.rows(options.quick)
+    for table, lines in ensembles.tables(options.quick).items():
+        setattr(results, table, lines)
     results.sensitivities = sensitivities.rows(options.quick)
     results.gradients = gradients.rows(options.quick)
     results.evaluations = evaluation.measure(evaluation.QUICK_BODIES if options.quick else evaluation.BODIES)

@@ -130,6 +130,7 @@ TABLES: dict[str, Callable[[Results], list[str]]] = {
     "multibody": lambda results: markdown(list(multibody.HEADS), results.multibody),
     "machines": lambda results: markdown(list(machines.HEADS), results.machines),
     "ensembles": lambda results: markdown(list(ensembles.HEADS), results.ensembles),
+    "ensembles-generated": lambda results: markdown(list(ensembles.GENERATED_HEADS), results.ensembles_generated),
     "sensitivities": lambda results: markdown(list(sensitivities.HEADS), results.sensitivities),
     "gradients": lambda results: markdown(list(gradients.HEADS), results.gradients),
     "plain": lambda results: markdown(list(plain.HEADS), results.plain),

@@ -1,48 +1,84 @@
-"""Problems reduced to ordinary differential equations, as text for solvers that know nothing of constraints.
+"""Problems reduced to ordinary differential equations, for solvers that know nothing of constraints.
 
-Daedal's graph of M, f and g has the accelerations as straight-line code, the elimination of the multipliers included:
-what a user of such a solver would have to derive by hand, in the best form that it can have. The text is in the
-operations that Python, Numba, JAX and CasADi share.
+`Equations` are y' = f(t, y, p) in the form that each package likes best. Here they come from Daedal: its graph of M, f
+and g has the accelerations as straight-line code, the elimination of the multipliers included, which no user of those
+packages has. What users derive themselves is in :mod:`benchmarks.by_hand`. The text is in the operations that Python,
+Numba, JAX and CasADi share.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
-
-import numpy as np
 
 import daedal
 from benchmarks.tracing import WRITTEN, writer
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.mechanism import Mechanism
 
+WORDS = ("sin", "cos", "sqrt")
+# For Numba: no checks of divisors; sums and products in the order that is quickest.
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"arcp", "contract", "nsz", "reassoc"}}
+
+
+class Equations(ABC):
+    """y' = f(t, y, p) for several packages."""
+
+    @abstractmethod
+    def compiled(self) -> Callable[..., None]:
+        """A function (t, y, slope, p) through Numba, which writes to ``slope``."""
+
+    @abstractmethod
+    def in_jax(self) -> Callable[..., Any]:
+        """A function (t, y, p) on arrays of JAX."""
+
+    @abstractmethod
+    def in_casadi(self) -> Callable[..., Any]:
+        """A function (t, y, p) on symbols of CasADi."""
+
+
+def words_of(module: Any) -> dict[str, Any]:
+    """Sine, cosine and root of a package."""
+    return {word: getattr(module, word) for word in WORDS}
+
 
 @dataclass(frozen=True)
-class Rate:
-    """y' = f(t, y, p): intermediate results by name, and the text of every component."""
+class Rate(Equations):
+    """Equations as text: intermediate results by name, and every component."""
 
     local: tuple[tuple[str, str], ...]
     components: tuple[str, ...]
 
-    def source(self, last: str) -> str:
-        """A function ``rate(t, y, p)``, or ``rate(t, y, slope, p)`` if its last lines write to ``slope``."""
-        head = "def rate(t, y, slope, p):" if "slope[" in last else "def rate(t, y, p):"
-        return "\n    ".join([head, *(f"{name} = {text}" for name, text in self.local), last]) + "\n"
-
-    def function(self, last: str, names: Mapping[str, Any]) -> Callable[..., Any]:
-        """The source with its last line, executed where these names are known."""
+    def function(self, head: str, last: str, names: Mapping[str, Any]) -> Callable[..., Any]:
+        """The function with this head and these last lines, where these names are known."""
+        lines = [f"def {head}:", *(f"{name} = {text}" for name, text in self.local), last]
         scope = dict(names)
-        exec(compile(self.source(last), "<rate>", "exec"), scope)
+        exec(compile("\n    ".join(lines) + "\n", "<rate>", "exec"), scope)
         return scope["rate"]
 
-    @property
-    def listed(self) -> str:
-        """All components, with commas between them."""
-        return ", ".join(self.components)
+    def listed(self, call: str, names: Mapping[str, Any]) -> Callable[..., Any]:
+        """A function (t, y, p) that returns ``call`` of all components."""
+        return self.function("rate(t, y, p)", f"return {call}([{', '.join(self.components)}])", names)
+
+    def compiled(self) -> Callable[..., None]:
+        import numba
+
+        lines = "\n    ".join(f"slope[{i}] = {text}" for i, text in enumerate(self.components))
+        return numba.njit(**OPTIONS)(self.function("rate(t, y, slope, p)", lines, words_of(math)))
+
+    def in_jax(self) -> Callable[..., Any]:
+        from jax import numpy as jnp
+
+        return self.listed("stack", {"stack": jnp.stack, **words_of(jnp)})
+
+    def in_casadi(self) -> Callable[..., Any]:
+        import casadi
+
+        return self.listed("join", {"join": lambda parts: casadi.vertcat(*parts), **words_of(casadi)})
 
 
 @cache
@@ -73,13 +109,3 @@ def rate_of(name: str) -> Rate:
     accelerations = evaluate(mechanism.graph, nodes, arguments, operations)
     local = tuple((key, text) for text, key in named.items())
     return Rate(local, (*arguments["v"], *(str(text) for text in accelerations)))
-
-
-@cache
-def numba_rate(name: str) -> Callable[..., np.ndarray]:
-    """The right-hand side as an array, compiled."""
-    import numba
-
-    rate = rate_of(name)
-    names = {"np": np, **{word: getattr(math, word) for word in ("sin", "cos", "sqrt")}}
-    return numba.njit(rate.function(f"return np.array([{rate.listed}])", names))

@@ -99,6 +99,10 @@ def ensembles_table(results: Results) -> Table:
     return "Many runs of one problem", list(ensembles.HEADS), results.ensembles
 
 
+def generated_table(results: Results) -> Table:
+    return "Peers with Daedal's code", list(ensembles.GENERATED_HEADS), results.ensembles_generated
+
+
 def sensitivities_table(results: Results) -> Table:
     return "Sensitivities to all parameters, beside IDAS", list(sensitivities.HEADS), results.sensitivities
 
@@ -146,6 +150,7 @@ def show(results: Results) -> None:
         machines_table(results),
         plain_table(results),
         ensembles_table(results),
+        generated_table(results),
         sensitivities_table(results),
         gradients_table(results),
     ]:

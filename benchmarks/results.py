@@ -51,6 +51,7 @@ class Results:
     machines: list[list[str]] = field(default_factory=list)
     plain: list[list[str]] = field(default_factory=list)
     ensembles: list[list[str]] = field(default_factory=list)
+    ensembles_generated: list[list[str]] = field(default_factory=list)
     sensitivities: list[list[str]] = field(default_factory=list)
     gradients: list[list[str]] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=machine)

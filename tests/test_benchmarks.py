@@ -6,6 +6,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from benchmarks import ensembles, machines, page
+from benchmarks.by_hand import by_hand
 from benchmarks.compare import quickest_forms, standings
 from benchmarks.first_call import FirstCall
 from benchmarks.measure import Point
@@ -122,21 +123,53 @@ def test_rates_of_ensembles_are_those_at_equal_error():
     assert math.isnan(ensembles.seconds_at(1e-5, []))
 
 
-@pytest.mark.parametrize("name", ["planar_pendulum", "seven_body"])
-def test_equations_for_peers_are_those_of_the_mechanism(name):
+def right_slopes(system, t, q, v, p):
+    """(q', v') by NumPy from the functions of the library."""
+    rows = system.constraint_jacobian(t, q, p)
+    none = np.zeros((len(rows), len(rows)))
+    matrix = np.block([[np.asarray(mass_function(system)(t, q, p)), rows.T], [rows, none]])
+    right = [*system.force(t, q, v, p), *system.acceleration_bias(t, q, v, p)]
+    return np.array([*v, *np.linalg.solve(matrix, right)[: q.size]])
+
+
+def slopes_in(package, equations, t, y, p):
+    """(q', v') from the equations in the form for a package."""
+    if package == "jax":
+        pytest.importorskip("jax").config.update("jax_enable_x64", True)
+        return np.asarray(equations.in_jax()(t, pytest.importorskip("jax.numpy").asarray(y), p))
+    if package == "casadi":
+        casadi = pytest.importorskip("casadi")
+        state, params = casadi.SX.sym("y", y.size), casadi.SX.sym("p", p.size)
+        function = casadi.Function("rate", [state, params], [equations.in_casadi()(t, state, params)])
+        return np.ravel(function(y, p))
+    slope = np.empty(y.size)
+    equations.compiled()(t, y, slope, p)
+    return slope
+
+
+@pytest.mark.parametrize("package", ["numba", "jax", "casadi"])
+@pytest.mark.parametrize("name", ["planar_pendulum", "double_pendulum", "crank_slider", "seven_body"])
+@pytest.mark.parametrize("stated", [by_hand, rate_of])
+def test_equations_for_peers_are_those_of_the_mechanism(stated, name, package):
     model = library.get(name)
     (t, _), (q, v) = model.t_span, model.initial
-    v = v + 0.1 * np.arange(1.0, q.size + 1.0)
-    rate = rate_of(name)
-    function = rate.function(f"return [{rate.listed}]", {"sin": math.sin, "cos": math.cos, "sqrt": math.sqrt})
-    system = model.problem
-    rows = system.constraint_jacobian(t, q, system.params)
-    none = np.zeros((len(rows), len(rows)))
-    matrix = np.block([[np.asarray(mass_function(system)(t, q, system.params)), rows.T], [rows, none]])
-    right = [*system.force(t, q, v, system.params), *system.acceleration_bias(t, q, v, system.params)]
-    expected = [*v, *np.linalg.solve(matrix, right)[: q.size]]
-    found = function(t, [*q, *v], system.params)
-    assert found == pytest.approx(expected, rel=1e-10, abs=1e-12 * max(np.abs(expected)))  # of the elimination
+    step = np.arange(1.0, q.size + 1.0)
+    q, v, p = q + 0.01 * step, v + 0.1 * step, 1.1 * model.problem.params  # no entry is zero by accident
+    expected = right_slopes(model.problem, t, q, v, p)
+    found = slopes_in(package, stated(name), t, np.concatenate([q, v]), p)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())  # of the elimination
+
+
+def test_peers_by_hand_and_with_the_code_of_the_graph_stand_in_two_tables(tmp_path):
+    cells = [str(k) for k in range(len(ensembles.HEADS) - 2)]
+    mechanism = ensembles.Row(["crank", "1e-05", *cells], ["crank", "10", "20", "", "40"])
+    keep(tmp_path, **mechanism.tables)
+    keep(tmp_path, **ensembles.Row(["reaction", "1e-05", *cells], ["reaction", "-", "-", "-", "-"]).tables)
+    places = "".join(f"<!-- table: {name} -->\nold\n<!-- end -->\n" for name in ("ensembles", "ensembles-generated"))
+    text = page.filled(places, Results.read(tmp_path / "results.json"))
+    assert "old" not in text
+    assert f"| crank | 1e-05 | {' | '.join(cells)} |" in text and "| reaction | 1e-05 |" in text
+    assert "| crank | 10 | 20 |  | 40 |" in text and "| reaction | - |" not in text
 
 
 @pytest.mark.parametrize("t1", [1.0, 4.0, 10.0])

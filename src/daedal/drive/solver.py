@@ -160,7 +160,9 @@ def make_plan(problem, settings: Settings):
 def _plan_as_it_is(problem, settings: Settings):
     """A plan for a problem of this class, whatever its functions are."""
     if isinstance(problem, HybridProblem):
-        return _HybridPlan()
+        from daedal.hybrid.plan import HybridPlan
+
+        return HybridPlan(problem)
     if isinstance(problem, (MechanicalSystem, HessenbergDAE)):
         from daedal.drive.mechanism import MechanismPlan
 
@@ -181,16 +183,6 @@ def _plan_as_it_is(problem, settings: Settings):
         "problem must be an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a SecondOrderDAE, a MechanicalSystem, a "
         f"HessenbergDAE or a HybridProblem, got {type(problem).__name__}"
     )
-
-
-class _HybridPlan:
-    """Hybrid problems go through the driver once for every stretch; what is prepared is prepared for their modes."""
-
-    def solve(self, request: Request):
-        """Run through the modes."""
-        from daedal.hybrid.run import solve_hybrid
-
-        return solve_hybrid(request)
 
 
 # --- the store --------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from daedal.constrained_solution import ConstrainedSolution
 from daedal.drive.request import Request, Settings
 from daedal.errors import DaedalError, IntegrationError
 from daedal.initial.mechanical import split_mechanical
+from daedal.kernels.functions import CodedFunction
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.messages import warn
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
@@ -114,6 +115,14 @@ class TracedPlan:
         if self.settings.switches != "never" and self.switched is not None:
             return None
         return self._plan(())
+
+    def machine_system(self) -> MechanicalSystem | None:
+        """The mechanism whose functions are all machine code, where a run would use them; else None."""
+        plan = self.direct() if isinstance(self.problem, MechanicalSystem) else None
+        coded = plan is not None and all(
+            isinstance(f, CodedFunction) for f in vars(plan.problem).values() if callable(f)
+        )
+        return plan.problem if plan is not None and coded else None
 
     def solve(self, request: Request):
         """Solve with machine code; where it turns out to differ from the functions, with these."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from daedal.ensembles.columns import Chunk
+from daedal.ensembles.lanes import Lanes
 from daedal.ensembles.numbers import NumbersOf
 from daedal.ensembles.part import EVENT, FINISHED, TIMED_OUT, Part
 from daedal.events.event import SwitchingFunctions, named_events, positional_arguments
@@ -37,6 +38,7 @@ class Batch(ABC):
     """
 
     request: Any
+    lanes: Lanes | None = None  # for four members at a time
 
     @abstractmethod
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
@@ -106,6 +108,8 @@ class Batch(ABC):
         record["count"], record["n_numbers"] = count, numbers.shape[1]
         reasons = self.reasons(count, slopes)
         record["reasons"], record["next"], record["resumed"] = reasons.ctypes.data, 0, 0
+        if self.lanes is not None and limit is None:
+            self.lanes.run(stopped)
         happened: list[tuple[int, float, np.ndarray]] = []
         member, began = -1, time.monotonic()
         while int(record["next"]) < count and not stopped():
@@ -120,7 +124,9 @@ class Batch(ABC):
                 part.fail(now, f"the run took longer than member_timeout = {limit:g} s", TIMED_OUT)
                 reasons[now] = _GIVEN_UP
                 record["next"], record["resumed"] = now + 1, 0
-        done = int(record["next"])
+        if stopped():
+            reasons[reasons == 0] = _GIVEN_UP
+        done = int(record["next"]) if self.lanes is None else count
         self._keep_events(part, reasons, happened)
         return self._keep(part, reasons[:done], states[:done], finals[:done], ends[:done])
 
@@ -145,7 +151,7 @@ class Batch(ABC):
         self, part: Part, reasons: np.ndarray, states: np.ndarray, finals: np.ndarray, ends: np.ndarray
     ) -> list[int]:
         """Store the members that came through; the rows of the others."""
-        request, good = self.request, np.isin(reasons, _GOOD)
+        request, good = self.request, (reasons == _FINISHED) | (reasons == _EVENT_STOP)
         rows = np.flatnonzero(good)
         if rows.size:
             part.layout = request.layout

@@ -11,6 +11,7 @@ from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.request import checked_request
 from daedal.ensembles.batch import Batch, Image, Unsuited, direct_plan, machine_events
 from daedal.ensembles.columns import Chunk, Vectors
+from daedal.ensembles.lanes import lanes_of_first_order
 from daedal.initial.consistent import linear_slopes
 from daedal.kernels.functions import store_matrix
 from daedal.progress import Progress
@@ -19,7 +20,8 @@ _LARGE = 2.0**30  # the factor by which `exact_partials` takes dF/dy' and dF/dy 
 
 
 class FirstOrderBatch(Batch):
-    """Implicit problems of index 0 or 1 beyond doubt, from consistent y and y' or from y alone; and ODEs, from y.
+    """Implicit problems of index 0 or 1 beyond doubt, from consistent y and y' or from y alone; ODEs, from y; and
+    semi-explicit problems of index 1, from consistent y and z, which together are the y of an implicit one.
 
     Parameters
     ----------
@@ -31,16 +33,21 @@ class FirstOrderBatch(Batch):
     def __init__(self, runner: Any, start: Any, params: Any):
         plan = direct_plan(runner, params)
         self.request = request = runner.request
-        if not isinstance(plan, FirstOrderPlan) or plan.semi_explicit is not None:
-            raise Unsuited("not an implicit problem")
+        if not isinstance(plan, FirstOrderPlan):
+            raise Unsuited("not a problem of first order")
         if request.settings.dense_output is False or request.settings.max_steps is not None:
             raise Unsuited("steps are limited, or not kept")
-        self._plan, self._y_alone = plan, not isinstance(start, tuple) or len(start) < 2 or start[1] is None
+        y0, yp0 = (*start, None)[:2] if isinstance(start, tuple) else (start, None)
+        self._plan, self._semi_explicit = plan, plan.semi_explicit is not None
+        if self._semi_explicit:
+            if yp0 is None:
+                raise Unsuited("z is searched for")
+            y0, yp0 = np.concatenate([y0, yp0]), None
+        self._y_alone = yp0 is None
         one = checked_request(
             plan.problem, request.settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
         )
         course = FirstOrderCourse(plan, one)
-        y0, yp0 = (start, None) if not isinstance(start, tuple) else (*start, None)[:2]
         given = np.array_equal(course.y0, y0) and (yp0 is None or np.array_equal(course.yp0, yp0))
         if course.excluded is not None or plan.nonnegative is not None or not given:
             raise Unsuited("signs are kept, or the start was not taken as it is")
@@ -86,12 +93,15 @@ class FirstOrderBatch(Batch):
         self._used = course
         pointers = {"begin": begin_ordinary if self._ordinary else begin_implicit, "look": look_at_slice}
         self._made_of(ready, task, Image(), own, pointers, bridges)
+        self.lanes = lanes_of_first_order(self.record, own, plan, ready)
 
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
         """Rows y and rows y'; these are zero at first where they are to be computed."""
         if not isinstance(chunk.starts, Vectors) or chunk.starts.scalar:
             return None
         y, yp = (*chunk.starts.arrays(chunk.count), None)[:2]
+        if self._semi_explicit and y is not None:
+            y, yp = None if yp is None else np.concatenate([y, yp], axis=1), None
         if y is None or (yp is None) != self._y_alone or not np.isfinite(y).all():
             return None
         if yp is not None and not np.isfinite(yp).all():

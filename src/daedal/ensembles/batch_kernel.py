@@ -78,7 +78,7 @@ def run_members(address):
     while batch.next < batch.count and slices < batch.slices:
         k = batch.next
         if not batch.resumed:
-            reasons[k] = reasons[k] if reasons[k] != 0 else _begin(batch, address, k)
+            reasons[k] = reasons[k] if reasons[k] != 0 else begin_member(batch, address, k)
             if reasons[k] != 0:
                 batch.next += 1
                 continue
@@ -93,17 +93,14 @@ def run_members(address):
         if reason == _BUFFER_FULL:
             continue
         if reason == _FINISHED or reason == _EVENT_STOP:
-            _keep_end(run, batch, k, reason)
-            if batch.finish != 0:
-                found = _call(batch.finish, address, k)
-                reason = reason if found == 0 else found
+            reason = finish_member(batch, address, run, k, reason)
         reasons[k] = reason
         batch.resumed = 0
         batch.next += 1
 
 
 @part
-def _begin(batch, address, k):
+def begin_member(batch, address, k):
     """Memory, parameters and start of a member; 0, or why it is handed back."""
     image = integer_rows(batch.image, batch.n_image, 3)
     for i in range(batch.n_image):
@@ -165,6 +162,14 @@ def _keep_events(run, batch, k):
         floats(batch.event_t, batch.event_slots)[row] = times[m]
         copy(integers(batch.event_fired + 8 * row * n, n), fired[m])
     batch.events_stored += run.events_stored
+
+
+@part
+def finish_member(batch, address, run, k, reason):
+    """What is kept of a member that has come to its end; the reason, or another one if that fails."""
+    _keep_end(run, batch, k, reason)
+    found = _call(batch.finish, address, k) if batch.finish != 0 else 0
+    return reason if found == 0 else found
 
 
 @part

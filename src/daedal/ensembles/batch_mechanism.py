@@ -11,6 +11,7 @@ from daedal.drive.mechanism import MechanismCourse, MechanismPlan
 from daedal.drive.request import checked_request
 from daedal.ensembles.batch import Batch, Image, Unsuited, direct_plan, machine_events
 from daedal.ensembles.columns import Chunk, Vectors
+from daedal.ensembles.lanes import lanes_of_mechanism
 from daedal.mechanics.setting import missing_derivatives
 from daedal.progress import Progress
 
@@ -88,6 +89,7 @@ class MechanismBatch(Batch):
         self._used = course, reduction, projector
         pointers = {"begin": begin_mechanism, "finish": finish_mechanism}
         self._made_of(ready, task, image, own, pointers, [assembly.bridge])
+        self.lanes = lanes_of_mechanism(self.record, course, reduction, ready)
 
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
         """Rows (q, v, r)."""

@@ -68,7 +68,7 @@ def begin_implicit(address, k):
         return NOT_READY
     copy(floats(run.y, run.n), y)
     copy(floats(run.yp, run.n), slope)
-    _begin_watch(own, batch.n)
+    begin_watch(own, batch.n)
     return 0
 
 
@@ -81,12 +81,13 @@ def begin_ordinary(address, k):
     if rate(system, batch.t0, y, floats(run.yp, run.n)) != 0:
         return NOT_READY
     copy(floats(run.y, run.n), y)
-    _begin_watch(own, batch.n)
+    begin_watch(own, batch.n)
     return 0
 
 
 @part
-def _begin_watch(own, n):
+def begin_watch(own, n):
+    """Before the first step of a member."""
     own.points, own.suspicious = 0, 0
     own.due, own.steps_seen, own.failures_seen = own.first_look, 0, 0
     integers(own.signs, 2 * n)[:] = 0
@@ -98,14 +99,14 @@ def look_at_slice(address, reason):
     batch = record_at(address, BATCH)
     own, run = record_at(batch.own, FIRST_ORDER), record_at(batch.run, RUN)
     _watch_signs(run, own)
-    if reason == _BUFFER_FULL and _is_troubled(run, own):
+    if reason == _BUFFER_FULL and is_troubled(run, own):
         return TROUBLED
     done = reason == _FINISHED or reason == _EVENT_STOP
     return SIGN_LOST if done and own.suspicious else reason
 
 
 @part
-def _is_troubled(run, own):
+def is_troubled(run, own):
     """What the watch of the automatic choice asks, at the steps at which it asks: more attempts failed than steps."""
     if own.first_look == 0:
         return False
@@ -121,17 +122,21 @@ def _is_troubled(run, own):
 
 @part
 def _watch_signs(run, own):
-    """Whether a variable has come out of a stretch below its atol with the other sign, at the ends of steps."""
-    n = run.n
-    rows, first = float_rows(run.coefficients, run.rows, n), integers(run.step_start, run.slots)
-    atol, last_large, last_sign = floats(own.atol, n), integers(own.signs, n), integers(own.signs + 8 * n, n)
+    """The signs at the ends of the steps of a slice."""
+    rows, first = float_rows(run.coefficients, run.rows, run.n), integers(run.step_start, run.slots)
     for m in range(run.steps_stored):
-        own.points += 1
-        row = first[m] - run.rows_before
-        for i in range(n):
-            value = rows[row, i]
-            if abs(value) > atol[i]:
-                sign = 1 if value > 0.0 else -1
-                if last_sign[i] * sign < 0 and own.points - last_large[i] > _LONG:
-                    own.suspicious = 1
-                last_large[i], last_sign[i] = own.points, sign
+        watch_sign(own, rows[first[m] - run.rows_before])
+
+
+@part
+def watch_sign(own, y):
+    """Whether a variable has come out of a stretch below its atol with the other sign."""
+    n = y.size
+    atol, last_large, last_sign = floats(own.atol, n), integers(own.signs, n), integers(own.signs + 8 * n, n)
+    own.points += 1
+    for i in range(n):
+        if abs(y[i]) > atol[i]:
+            sign = 1 if y[i] > 0.0 else -1
+            if last_sign[i] * sign < 0 and own.points - last_large[i] > _LONG:
+                own.suspicious = 1
+            last_large[i], last_sign[i] = own.points, sign

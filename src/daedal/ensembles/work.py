@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -15,7 +16,8 @@ from daedal.ensembles.member import Runner
 from daedal.ensembles.part import EVENT, FINISHED, Part
 from daedal.ensembles.request import EnsembleRequest
 from daedal.errors import DaedalError
-from daedal.problems import ImplicitDAE, MechanicalSystem
+from daedal.hybrid.problem import HybridProblem
+from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 
 _TRIAL = 8  # runs that are timed
 
@@ -82,9 +84,9 @@ class Worker:
         if batch.run(tried, first, lambda: False) or not _same(tried, known):
             return None
         self._first, self._own.batch = member, batch
+        several = replace(first, count=_TRIAL)  # the same member again and again
         began = time.perf_counter()
-        for _ in range(_TRIAL):
-            batch.run(Part.empty(first), first, lambda: False)
+        batch.run(Part.empty(several), several, lambda: False)
         return (time.perf_counter() - began) / _TRIAL
 
     def _batch(self) -> Any:
@@ -99,9 +101,11 @@ class Worker:
         from daedal.ensembles.batch import Unsuited
         from daedal.ensembles.batch_first_order import FirstOrderBatch
         from daedal.ensembles.batch_mechanism import MechanismBatch
+        from daedal.ensembles.batch_modes import ModesBatch
 
         problem = self.request.problem
-        kinds = {MechanicalSystem: MechanismBatch, ImplicitDAE: FirstOrderBatch}
+        kinds = {MechanicalSystem: MechanismBatch, ImplicitDAE: FirstOrderBatch, SemiExplicitDAE: FirstOrderBatch}
+        kinds[HybridProblem] = ModesBatch
         kind: Any = next((kind for known, kind in kinds.items() if isinstance(problem, known)), None)
         try:
             return None if kind is None else kind(self.runner, start, params)

@@ -27,12 +27,12 @@ from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, 
 PASSED_SINGULAR, NEARLY_SINGULAR, AMPLIFYING = HOOK_STOP + 1, HOOK_STOP + 2, HOOK_STOP + 3
 TURNED_ASIDE = HOOK_STOP + 7  # those between are of the inspection
 
-_VANISHING = 1e-7  # part of its usual norm below which a row is zero
-_KEPT = 0.7  # part of a row that makes a second orthogonalisation needless (Kahan, Parlett)
-_SUSPICIOUS = 0.2  # for steps in which the constraints turn less than about a radian
-_LITTLE, _LITTLE_IN_ALL = 0.5, 1.5  # squares of distances of bases, for one row and for all, that make a cosine > 0.2
-_NEAR = 0.05  # part of the largest independence of the rows below which branches may meet
-_SHARP, _CORNER = 30.0, 0.3  # rates of velocities in units of the usual ones; change of a velocity by its own size
+VANISHING = 1e-7  # part of its usual norm below which a row is zero
+KEPT = 0.7  # part of a row that makes a second orthogonalisation needless (Kahan, Parlett)
+SUSPICIOUS = 0.2  # for steps in which the constraints turn less than about a radian
+LITTLE, LITTLE_IN_ALL = 0.5, 1.5  # squares of distances of bases, for one row and for all, that make a cosine > 0.2
+NEAR = 0.05  # part of the largest independence of the rows below which branches may meet
+SHARP, CORNER = 30.0, 0.3  # rates of velocities in units of the usual ones; change of a velocity by its own size
 _LARGEST_AMPLIFICATION, _STEPS_OF_AMPLIFICATION = 1.05, 5
 
 MONITOR = np.dtype(
@@ -133,12 +133,12 @@ def _watch(watch, system, t):
     watch.t_before = watch.t
     watch.t = t
     watch.independence = _orthonormalise(rows)
-    turned_away = watch.started and watch.independence > 0.0 and _have_turned_away(watch, rows, basis)
+    turned_away = watch.started and watch.independence > 0.0 and have_turned_away(watch, rows, basis)
     copy(floats(watch.basis, n_c * nx), floats(watch.rows, n_c * nx))
     watch.started = 1
     if turned_away:
         return PASSED_SINGULAR
-    if watch.independence < watch.smallest or vanishing < _VANISHING:
+    if watch.independence < watch.smallest or vanishing < VANISHING:
         return NEARLY_SINGULAR
     if watch.amplifying_steps >= _STEPS_OF_AMPLIFICATION:
         return AMPLIFYING
@@ -157,12 +157,12 @@ def _watch_corners(watch, v, h):
             change = max(change, abs(v[j] - before[j]) / speeds[j])
     copy(before, v)
     watch.largest_independence = max(watch.largest_independence, watch.independence)
-    if watch.independence > _NEAR * watch.largest_independence:
+    if watch.independence > NEAR * watch.largest_independence:
         watch.usual_rate = max(watch.usual_rate, change / h)
         watch.corner = 0.0
-    elif watch.usual_rate > 0.0 and change > _SHARP * watch.usual_rate * h:
+    elif watch.usual_rate > 0.0 and change > SHARP * watch.usual_rate * h:
         watch.corner += change
-    return TURNED_ASIDE if watch.corner > _CORNER else HOOK_DONE
+    return TURNED_ASIDE if watch.corner > CORNER else HOOK_DONE
 
 
 @part
@@ -182,7 +182,7 @@ def _scale_rows(watch, system):
 
 
 @part
-def _have_turned_away(watch, rows, basis):
+def have_turned_away(watch, rows, basis):
     """Whether the cosine of the angle between both spaces, det(Q_n Q_{n-1}^T), is near zero or below it.
 
     With d^2 = ||Q_n - Q_{n-1}||^2, the squares of the distances of all singular values of the product from 1 add up to
@@ -194,7 +194,7 @@ def _have_turned_away(watch, rows, basis):
         for j in range(rows.shape[1]):
             difference = rows[i, j] - basis[i, j]
             distance += difference * difference
-    return distance > min(_LITTLE, _LITTLE_IN_ALL / n_c) and _determinant(watch, rows, basis) < _SUSPICIOUS
+    return distance > min(LITTLE, LITTLE_IN_ALL / n_c) and _determinant(watch, rows, basis) < SUSPICIOUS
 
 
 @part
@@ -239,7 +239,7 @@ def _orthonormalise(rows):
     smallest = 1.0
     for i in range(n_c):
         rest = _normalise(rows[i])
-        if rest <= _KEPT:
+        if rest <= KEPT:
             _make_orthogonal(rows[i], rows[:i])
             rest *= _normalise(rows[i])
         smallest = min(smallest, rest)

@@ -48,9 +48,14 @@ class ModeSettings:
 
     def weights(self, y: np.ndarray) -> np.ndarray:
         """rtol |y| + atol; tolerances that are given for other unknowns count with their extremes."""
-        rtol = self._rtol if self._rtol.shape in ((), y.shape) else self._rtol.min()
-        atol = self._atol if self._atol.shape in ((), y.shape) else self._atol.max()
+        rtol, atol = self.tolerances(y.shape)
         return np.maximum(rtol * np.abs(y) + atol, 1e-300)
+
+    def tolerances(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Those of a state: a number or one for each entry."""
+        rtol = self._rtol if self._rtol.shape in ((), shape) else self._rtol.min()
+        atol = self._atol if self._atol.shape in ((), shape) else self._atol.max()
+        return rtol, atol
 
 
 def _numbers(value, name: str) -> np.ndarray:

@@ -62,6 +62,27 @@ class GuardOfRun:
 
 
 @dataclass(frozen=True)
+class Decision:
+    """A target that depends on the state, with a formula that compiled loops evaluate.
+
+    Attributes
+    ----------
+    name : callable
+        ``name(t, q, v)``, the mode that follows.
+    number : callable
+        ``number(t, q, v[, p])``, where it stands among `modes`, in operations that can be traced.
+    modes : tuple of str
+    """
+
+    name: Callable[..., str | None]
+    number: Callable[..., Any]
+    modes: tuple[str, ...]
+
+    def __call__(self, t, q, v):
+        return self.name(t, q, v)
+
+
+@dataclass(frozen=True)
 class Transition:
     r"""A change of mode: when the guard changes its sign, the reset map gives the initial values of the target mode.
 
@@ -238,6 +259,11 @@ class HybridProblem:
         if self.start is None or (isinstance(initial, (tuple, list)) and len(initial) and isinstance(initial[0], str)):
             return initial
         return self.start(initial) if callable(self.start) else (self.start, initial)
+
+    def start_formula(self, mode: str) -> Callable[..., Any] | None:
+        """For a model with an entry of its own: a number, as a function of the arguments of guards, that is not
+        negative where a run that is to begin in `mode` may; None if there is no such formula."""
+        return None
 
     def hidden_names(self, mode: str) -> tuple[str, ...]:
         """Names of what a mode has beside the variables of the user, for the model's own use: no output shows them."""

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from daedal.drive.request import Request
-from daedal.drive.solver import solve_request
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.hybrid import messages
 from daedal.hybrid.accumulation import AccumulationWatch
@@ -22,6 +21,7 @@ from daedal.hybrid.guards import Guards, GuardsAtStart, ModeEnd
 from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.mode_settings import ModeSettings, RunSettings
 from daedal.hybrid.named_start import values_by_name
+from daedal.hybrid.plan import HybridPlan
 from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.reset import BoundTransition, ModeInitial, make_consistent
 from daedal.hybrid.solution import HybridSolution
@@ -38,11 +38,11 @@ _MOST_COMPARED = 1000  # modes with which a name that is none of them is compare
 _ONLY_MODE = "problem"  # the name of the mode of a problem that has no modes
 
 
-def solve_hybrid(request: Request) -> HybridSolution:
+def solve_hybrid(request: Request, plan: HybridPlan | None = None) -> HybridSolution:
     """Solve a hybrid problem; see :func:`daedal.solve` and :class:`HybridProblem`."""
     if request.settings.fixed_step is not None:
         raise InvalidProblemError("fixed_step: transitions cannot be located with constant steps; leave it out")
-    return _run(request, [request.span])
+    return _run(request, [request.span], plan or HybridPlan(request.problem))
 
 
 def solve_between(request: Request, breakpoints) -> HybridSolution:
@@ -60,13 +60,13 @@ def solve_between(request: Request, breakpoints) -> HybridSolution:
     if not isinstance(request.problem, HybridProblem):
         only = HybridProblem({_ONLY_MODE: request.problem})
         request = request.changed(problem=only, initial=(_ONLY_MODE, request.initial))
-    return _run(request, pieces)
+    return _run(request, pieces, HybridPlan(request.problem))
 
 
-def _run(request: Request, pieces: list[Piece]) -> HybridSolution:
+def _run(request: Request, pieces: list[Piece], plan: HybridPlan) -> HybridSolution:
     progress = Progress(request.progress, request.span)
     try:
-        return HybridRun(request, pieces, progress).to_the_end()
+        return HybridRun(request, pieces, progress, plan).to_the_end()
     finally:
         progress.close()
 
@@ -82,9 +82,9 @@ class _Stop(Exception):
 class HybridRun:
     """Where the run is: the time, the piece between break points, the mode and its initial values."""
 
-    def __init__(self, request: Request, pieces: list[Piece], progress: Progress):
+    def __init__(self, request: Request, pieces: list[Piece], progress: Progress, plan: HybridPlan):
         problem, settings = request.problem, RunSettings.of(request.settings)
-        self.request, self.problem, self.progress = request, problem, progress
+        self.request, self.problem, self.progress, self.plan = request, problem, progress, plan
         self.max_events = settings.max_events
         modes = problem.modes
         self.settings = ByMode(modes, lambda name: ModeSettings(request, settings.common, name))
@@ -326,6 +326,10 @@ class HybridRun:
         """What has to be known before the integration: projections that were asked for, y' of implicit problems."""
         form = self.forms[mode]
         needed = begin.yp is None if form.implicit else begin.correct
+        if needed and form.mechanical:
+            moved = self.plan.settled(mode, self.settings[mode].request, self.t, begin.y)
+            if moved is not None:
+                return ModeInitial(moved, None, True, found=True)
         return make_consistent(form, self.t, begin, self.settings[mode].weights(begin.y)) if needed else begin
 
     def _integrate(self, events) -> Solution:
@@ -347,13 +351,13 @@ class HybridRun:
             correct_initial=begin.correct and not (begin.found and form.implicit),
         )
         try:
-            return solve_request(request)
+            return self.plan.stretch(self.mode, request)
         except InconsistentInitialError as error:
             if self.came_by is None and not begin.found:
                 raise
             self.begin = self._corrected(error)
         initial = form.initial(self.begin.y, self.begin.yp)
-        return solve_request(request.changed(initial=initial, correct_initial=True))
+        return self.plan.stretch(self.mode, request.changed(initial=initial, correct_initial=True))
 
     def _corrected(self, refusal: InconsistentInitialError) -> ModeInitial:
         """Initial values that the driver refused, moved by no more than the tolerances explain."""

@@ -112,7 +112,7 @@ def stick_slip_block(
 
     until it stops after :math:`\tau = 2 (\pi - \arctan(A\omega/V))/\omega`, and sticks for :math:`2 A/V`. The run
     begins with :math:`\delta = \delta_s - A`, at rest. ``model.extra`` has ``events``, the times up to t1, and
-    ``exact(t)``, the pair (x, x').
+    ``exact(t)``, the pair (x, x'). The problem has the parameters mu, mu_static, stiffness and speed.
 
     Examples
     --------
@@ -124,10 +124,16 @@ def stick_slip_block(
     """
     check_positive(mass=mass, stiffness=stiffness, speed=speed, gravity=gravity, t1=t1)
     normal, weight = mass * gravity * math.cos(angle), mass * gravity * math.sin(angle)
+    varied = {"mu": mu, "mu_static": mu_static, "stiffness": stiffness, "speed": speed}
     system = daedal.MechanicalSystem(
-        mass, lambda t, q, v: [stiffness * (speed * t - q[0]) - weight], n_q=1, names=["x"]
+        mass,
+        lambda t, q, v, p: [p["stiffness"] * (p["speed"] * t - q[0]) - weight],
+        n_q=1,
+        names=["x"],
+        params={name: float(value) for name, value in varied.items()},
     )
-    problem = daedal.Friction(system, [1.0], mu, normal=normal, mu_static=mu_static)
+    coefficients = {"mu": lambda speed, p: p["mu"], "mu_static": lambda p: p["mu_static"]}
+    problem = daedal.Friction(system, [1.0], normal=normal, **coefficients)
     omega = math.sqrt(stiffness / mass)
     longest, jump = (weight + mu_static * normal) / stiffness, (mu_static - mu) * normal / stiffness
     slipping, sticking = 2.0 * (math.pi - math.atan(jump * omega / speed)) / omega, 2.0 * jump / speed

@@ -12,8 +12,8 @@ from daedal.kernels.records import float_rows, floats
 from daedal.kernels.vectors import copy, largest
 from daedal.mechanics.constrained import accelerate
 
-_NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
-_MOST_CORRECTIONS = 5
+NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
+MOST_CORRECTIONS = 5
 _FAILED = 1
 
 
@@ -95,7 +95,7 @@ def project_straight(c, t):
     nx, n_c = c.nx, c.n_c
     q, v = floats(c.state, nx), floats(c.state + 8 * nx, nx)
     if c.n_g > 0:
-        for iteration in range(_MOST_CORRECTIONS):
+        for iteration in range(MOST_CORRECTIONS):
             status = _run(c.position_correction, t, q, nx, nx)
             if status != 0:
                 return status
@@ -103,9 +103,9 @@ def project_straight(c, t):
             size, moved = largest(q), largest(change)
             for i in range(nx):
                 q[i] += change[i]
-            if moved <= _NEGLIGIBLE * size:
+            if moved <= NEGLIGIBLE * size:
                 break
-            if iteration == _MOST_CORRECTIONS - 1:
+            if iteration == MOST_CORRECTIONS - 1:
                 return _FAILED
     status = _run(c.velocity_correction, t, floats(c.state, 2 * nx), 2 * nx, nx + n_c * nx)
     if status != 0:

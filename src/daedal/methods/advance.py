@@ -43,7 +43,7 @@ def advance(address):
     system, roots = record_at(run.system, SYSTEM), record_at(run.roots, ROOTS)
     _empty_buffers(run)
     if not run.started:
-        reason = _open(system, run, roots, address)
+        reason = open_run(system, run, roots, address)
         if reason != 0:
             return reason
     taken = 0
@@ -89,7 +89,7 @@ def _too_many_steps(run):
 
 
 @part
-def _open(system, run, roots, address):
+def open_run(system, run, roots, address):
     """The first values, weights, step size and switching functions; 0 or the reason to stop."""
     n = run.n
     y, yp, phi = floats(run.y, n), floats(run.yp, n), differences(run)

@@ -38,7 +38,7 @@ MEMORY, CLASSIC, OWN = 0, 1, 2  # controllers; with OWN the method chooses ``run
 _SAFETY, _SMALLEST = 0.9, 0.2
 _BETA, _LARGEST = 0.04, 10.0  # Hairer, Norsett, Wanner II.4: PI step control
 _LARGEST_CLASSIC = 5.0
-_STIFF_STEPS = 15  # suspicious ones, one after the other
+STIFF_STEPS = 15  # suspicious ones, one after the other
 _HERMITE_NODES = 3
 
 _call_attempt = caller(ATTEMPT)
@@ -53,7 +53,7 @@ def one_step(run):
 @part
 def _step(run, address):
     """Attempt steps, shorter and shorter, until one is accepted."""
-    if run.stop_when_stiff and run.stiff_count >= _STIFF_STEPS:
+    if run.stop_when_stiff and run.stiff_count >= STIFF_STEPS:
         return _STIFF
     failures, errors, singular, unevaluable, status = 0, 0, 0, False, 0
     while True:
@@ -68,13 +68,13 @@ def _step(run, address):
             status = _call_attempt(run.accept, address, t, h)
             if status == 0:
                 _count(run, t, h)
-                _next_step_size(run, h)
+                next_step_size(run, h)
                 return 0
         if status == RAISED:
             return _CALLBACK_RAISED
         if status == HOPELESS:
             return _UNEVALUABLE
-        _reject(run, h, status)
+        reject(run, h, status)
         errors += 1 if status == 0 else 0
         failures += 1 if status != 0 else 0
         singular += 1 if status == SINGULAR else 0
@@ -95,7 +95,7 @@ def ending_of(status, singular):
 
 
 @part
-def _reject(run, h, status):
+def reject(run, h, status):
     """Shorten a step whose error was too large, or which could not be computed."""
     run.rejected = 1
     if status != 0:
@@ -120,7 +120,7 @@ def _count(run, t, h):
 
 
 @part
-def _next_step_size(run, h):
+def next_step_size(run, h):
     """The size of the step after an accepted one, by a PI controller or by the classical rule."""
     if run.fixed or run.controller == OWN:
         run.rejected = 0
@@ -296,6 +296,12 @@ def watch_stiffness(run, h, k, a, stage, limit):
         largest = np.sqrt(squared) if squared >= 0.0 else -1.0
     if n > 2 * nx:
         largest = max(largest, _growth(k, s, 2 * nx, n, stage, 2 * nx))
+    count_stiff(run, h, largest, limit)
+
+
+@part
+def count_stiff(run, h, largest, limit):
+    """Count a step by h |lambda|; nothing is known of a negative one."""
     if largest < 0.0:
         return
     if abs(h) * largest > limit:

@@ -55,7 +55,7 @@ ROSENBROCK = np.dtype(
 
 _SHARE, _SPACINGS = 1e-6, 1e3  # of h and of round-off of t: increments of the time
 _SPACING = np.finfo(np.float64).eps
-_STUBBORN = 3  # failures after which the defect is a jump: of an input, or from a start that is off by some tolerances
+STUBBORN = 3  # failures after which the defect is a jump: of an input, or from a start that is off by some tolerances
 _EVERY = 8  # steps between two looks at dF/dy'
 _SAME = 1e-5  # relative difference of dF/dy' v that counts as none
 _ROUNDOFF = 1e4 * np.finfo(np.float64).eps
@@ -98,7 +98,7 @@ def _attempt(system, run, method, address, t, h):
     if status != 0:
         return status
     result, y, error = floats(method.result, (s + 2) * n), floats(run.y, n), floats(run.error, n)
-    last, inside = s * n, run.attempt_error_failures < _STUBBORN
+    last, inside = s * n, run.attempt_error_failures < STUBBORN
     for j in range(n):
         y[j] = result[j]
         error[j] = max(abs(result[last + j]), abs(result[last + n + j])) if inside else result[last + j]
@@ -287,12 +287,12 @@ def _accept(system, run, method, t, h):
         status = give_to_owner(system, run, t, h)
         if status != 0 and status != HOOK_CHANGED:
             return status
-    _keep_polynomial(run, method, t, h)
+    keep_polynomial(run, method, t, h)
     return 0
 
 
 @part
-def _keep_polynomial(run, method, t, h):
+def keep_polynomial(run, method, t, h):
     """Backward differences of the polynomial from the increments, and y' at its end; the secant if nobody looks."""
     n, s = run.n, method.stages
     phi, y, yp = differences(run), floats(run.y, n), floats(run.yp, n)

@@ -32,7 +32,7 @@ from daedal.methods.one_step import (
 )
 from daedal.methods.run_record import RUN, differences
 
-_SHARE = 0.01  # of the second error estimate (HNW II.10)
+SHARE = 0.01  # of the second error estimate (HNW II.10)
 HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, leaves the last slope usable
 
 TABLEAU = np.dtype(
@@ -89,7 +89,7 @@ def _attempt(system, tableau, run, h):
         size = _size_of_error(system, tableau, run, h, k, e)
         if tableau.two_errors and size > 0.0:
             other = _size_of_error(system, tableau, run, h, k, floats(tableau.e3, s))
-            size *= size / np.sqrt(size * size + _SHARE * other * other)
+            size *= size / np.sqrt(size * size + SHARE * other * other)
         run.error_of_step = size
     return 0
 
@@ -116,7 +116,7 @@ def _is_looked_into(run, t):
 
 
 @part
-def _dense_stages(system, tableau, run, h, k):
+def dense_stages(system, tableau, run, h, k):
     """The stages that the polynomial of the step needs; 0 or the status of a function that cannot be evaluated."""
     n, s, more = run.n, tableau.stages, tableau.dense_stages
     start, stage = differences(run)[0], floats(run.slope, n)
@@ -136,7 +136,7 @@ def _accept(system, tableau, run, t, h):
     k, y, yp = float_rows(tableau.k, count, n), floats(run.y, n), floats(run.yp, n)
     changed, whole = False, _is_looked_into(run, t)
     if whole and tableau.dense_stages > 0:
-        status = _dense_stages(system, tableau, run, h, k)
+        status = dense_stages(system, tableau, run, h, k)
         if status != 0:
             return status
     if run.stop_when_stiff:

@@ -1,6 +1,7 @@
 """A user's functions as compiled ones: by Numba, or by tracing."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from types import FunctionType
@@ -15,6 +16,7 @@ from daedal.problems.symbols import renewed
 from daedal.tabular import FunctionTable
 
 _compiled: WeakKeyDictionary = WeakKeyDictionary()
+_FLOATS = (float, np.float64)
 
 
 def compiled_function(function):
@@ -131,9 +133,11 @@ def with_numbers(problem, params):
     """The same problem with other parameters; without new checks where they are numbers of the same shape as before."""
     before = problem.params
     if isinstance(params, ParametersOfRun):
-        other = copy(problem)
-        object.__setattr__(other, "params", params)
-        return other
+        return with_known_params(problem, params)
+    if isinstance(params, Mapping) and isinstance(before, Mapping) and isinstance(problem, Compilable):
+        after = renewed(before, params)
+        if all(type(value) is float and type(after[name]) in _FLOATS for name, value in before.items()):
+            return with_known_params(problem, after)
     try:
         numbers = np.asarray(params, dtype=float)
         same = np.asarray(before).dtype.kind == "f" and numbers.shape == np.shape(before)
@@ -141,6 +145,29 @@ def with_numbers(problem, params):
         same = False
     if not same or isinstance(params, dict) or not isinstance(problem, Compilable):
         return problem.with_params(params)
+    return with_known_params(problem, params if type(params) is type(before) else numbers)
+
+
+def with_known_params(problem, params):
+    """The same problem with parameters of a structure that was checked before."""
     other = copy(problem)
-    object.__setattr__(other, "params", params if type(params) is type(before) else numbers)
+    object.__setattr__(other, "params", params)
     return other
+
+
+def differ_in_parameters_only(one: Any, other: Any) -> bool:
+    """Whether two problems have the same functions, sizes and constants, so that what was made of one serves both."""
+    if one is other:
+        return True
+    first, second = vars(one), vars(other)
+    return type(one) is type(other) and all(
+        name == "params" or _is_same(value, second.get(name)) for name, value in first.items()
+    )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    if isinstance(one, np.ndarray):
+        return isinstance(other, np.ndarray) and np.array_equal(one, other)
+    return type(one) in (int, bool, str, tuple) and bool(one == other)

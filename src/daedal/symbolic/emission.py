@@ -7,6 +7,10 @@ results are those of the same operations in Python, with the functions of the C 
 
 *Quick* code is for what no user's function says digit by digit, such as the solution of a linear system: sines and
 cosines are computed four at a time (`sines.py`), and may differ from those of the C library in the last digit.
+
+In *lanes*, each number is a vector of `LANES`, which are computed each as it would be by itself, to the same bits: four
+members of an ensemble at once. The function is ``int32 f(double* times, double* block)``, with the entries of the block
+one vector each, and the statuses of the lanes, as floats, at its end; it returns whether one of them is not 0.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from dataclasses import dataclass
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.instructions import ENTRY, POINTER, TYPED_POINTERS, Body, Declared, number_text
 from daedal.symbolic.operations import ARITHMETIC, TABLES
-from daedal.symbolic.sines import LANES, PAIR, definition
+from daedal.symbolic.sines import LANES, PAIR, USED, definition
 
 LONGEST, PIECE = 1000, 500
 """Instructions up to which a program is one function, and in each function of a longer one."""
@@ -53,6 +57,7 @@ def emit(
     end: int,
     *,
     quick: bool = False,
+    lanes: bool = False,
 ) -> Program:
     """Write the program that computes results from arguments.
 
@@ -72,8 +77,10 @@ def emit(
         Where the block ends without workspace.
     quick : bool
         Whether sines and cosines may differ from those of the C library in the last digit.
+    lanes : bool
+        Whether numbers are vectors; the statuses of the lanes are then written to the last place before `end`.
     """
-    return _Writer(graph, time, places, results, statuses, end, quick).program()
+    return _Writer(graph, time, places, results, statuses, end, quick, lanes).program()
 
 
 def depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
@@ -109,7 +116,8 @@ def _plain_angles(graph: Graph, needed: Sequence[int]) -> list[int]:
 
 
 class _Writer:
-    def __init__(self, graph: Graph, time, places, results, statuses, end: int, quick: bool):
+    def __init__(self, graph: Graph, time, places, results, statuses, end: int, quick: bool, lanes: bool):
+        self.lanes = LANES if lanes else 1
         self.graph, self.time, self.places, self.statuses, self.end = graph, time, places, statuses, end
         self.targets: dict[int, list[int]] = {}
         for place, node in results:
@@ -136,7 +144,7 @@ class _Writer:
         entry = pieces[-1] if self.n_pieces == 1 else self._entry()
         parts = [*pieces[: self.n_pieces if self.n_pieces > 1 else 0], entry]
         if self.angles:
-            self.declared.define("sines", definition(), ("llvm.sin", "llvm.cos"))
+            self.declared.define("sines", definition(), USED)
         text = "\n".join([*self._table_lines(), *self.declared.lines(), *parts])
         return Program(text, workspace, len(self.order))
 
@@ -192,11 +200,15 @@ class _Writer:
 
     # --- functions ----------------------------------------------------------------------------------------------------
 
+    @property
+    def _arguments(self) -> str:
+        return f"{'double %t' if self.lanes == 1 else f'{POINTER} %times'}, {POINTER} %block"
+
     def _entry(self) -> str:
-        calls = [f"  call void @piece_{k}(double %t, {POINTER} %block)" for k in range(self.n_pieces - 1)]
+        calls = [f"  call void @piece_{k}({self._arguments})" for k in range(self.n_pieces - 1)]
         last = self.n_pieces - 1
-        calls += [f"  %status = call i32 @piece_{last}(double %t, {POINTER} %block)", "  ret i32 %status"]
-        return "\n".join([f"define i32 @{ENTRY}(double %t, {POINTER} %block) {{", *calls, "}"])
+        calls += [f"  %status = call i32 @piece_{last}({self._arguments})", "  ret i32 %status"]
+        return "\n".join([f"define i32 @{ENTRY}({self._arguments}) {{", *calls, "}"])
 
     def _piece(self, k: int, slots: Mapping[int, int]) -> str:
         is_last = k == self.n_pieces - 1
@@ -212,7 +224,7 @@ class _Writer:
             body.lines.append("  ret void")
         name = ENTRY if self.n_pieces == 1 else f"piece_{k}"
         kind = f"{'' if name == ENTRY else 'private '}{'i32' if is_last else 'void'}"
-        return "\n".join([f"define {kind} @{name}(double %t, {POINTER} %block) {{", *body.lines, "}"])
+        return "\n".join([f"define {kind} @{name}({self._arguments}) {{", *body.lines, "}"])
 
     def table(self, values: tuple[float, ...]) -> str:
         """A pointer to a table of constants."""
@@ -235,7 +247,7 @@ class _PieceBody(Body):
     """The instructions of one piece."""
 
     def __init__(self, writer: _Writer, slots: Mapping[int, int]):
-        super().__init__(writer.declared)
+        super().__init__(writer.declared, writer.lanes)
         self.writer, self.graph, self.slots = writer, writer.graph, slots
         self.values: dict[int, str] = {}
         self.fours = {angle: four for four in writer.angles for angle in four}
@@ -250,20 +262,28 @@ class _PieceBody(Body):
     def _loaded(self, i: int) -> str:
         operation = self.graph.operations[i]
         if operation == "constant":
-            return number_text(self.graph.data[i])
+            return self.constant(number_text(self.graph.data[i]))
         if operation in ("true", "false"):
-            return operation
+            return self.constant(operation, "i1")
         if i == self.writer.time:
-            return "%t"
+            return "%t" if self.lanes == 1 else self._load("%times", 0)
         place = self.writer.places[i] if operation == "argument" else self.slots[i]
-        loaded = self.new(f"load double, {POINTER} {self._pointer(place)}")
-        return self.new(f"fcmp une double {loaded}, {number_text(0.0)}") if self.graph.is_condition(i) else loaded
+        loaded = self._load("%block", place)
+        zero = self.constant(number_text(0.0))
+        return self.compare("une", loaded, zero) if self.graph.is_condition(i) else loaded
 
-    def _pointer(self, place: int) -> str:
-        return self.new(f"getelementptr double, {POINTER} %block, i64 {place}")
+    def _pointer(self, base: str, place: int) -> str:
+        """A pointer to a number, with its type."""
+        pointer = self.new(f"getelementptr double, {POINTER} {base}, i64 {place * self.lanes}")
+        if self.lanes > 1 and TYPED_POINTERS:
+            return f"{self.number}* {self.new(f'bitcast double* {pointer} to {self.number}*')}"
+        return f"{POINTER} {pointer}"
+
+    def _load(self, base: str, place: int) -> str:
+        return self.new(f"load {self.number}, {self._pointer(base, place)}, align 8")
 
     def store(self, value: str, place: int):
-        self.lines.append(f"  store double {value}, {POINTER} {self._pointer(place)}")
+        self.lines.append(f"  store {self.number} {value}, {self._pointer('%block', place)}, align 8")
 
     def compute(self, i: int):
         operation, table = self.graph.operations[i], None
@@ -277,22 +297,32 @@ class _PieceBody(Body):
         if i in self.slots:
             value = self.values[i]
             if self.graph.is_condition(i):
-                value = self.new(f"select i1 {value}, double {number_text(1.0)}, double {number_text(0.0)}")
+                value = self.select(value, *(self.constant(number_text(x)) for x in (1.0, 0.0)))
             self.store(value, self.slots[i])
 
     def _sine(self, angle: int, is_cosine: bool) -> str:
-        """One of the sines and cosines of four angles, which are computed when the first of them is asked for."""
-        four, vector = self.fours[angle], f"<{LANES} x double>"
+        """The sine or cosine of an angle, from those of four numbers: of four angles, or of one in all lanes."""
+        four, vector = self.fours[angle] if self.lanes == 1 else [angle], f"<{LANES} x double>"
         if four[0] not in self.pairs:
-            packed = "undef"
-            for k in range(LANES):
+            packed = self.value(angle) if self.lanes > 1 else "undef"
+            for k in range(LANES if self.lanes == 1 else 0):
                 value = self.value(four[min(k, len(four) - 1)])
                 packed = self.new(f"insertelement {vector} {packed}, double {value}, i32 {k}")
             self.pairs[four[0]] = self.new(f"call {PAIR} @sines({vector} {packed})")
         found = self.new(f"extractvalue {PAIR} {self.pairs[four[0]]}, {int(is_cosine)}")
-        return self.new(f"extractelement {vector} {found}, i32 {four.index(angle)}")
+        return found if self.lanes > 1 else self.new(f"extractelement {vector} {found}, i32 {four.index(angle)}")
 
     def finish(self, statuses: Sequence[tuple[int, int]]):
+        """Return the status; in lanes write all of them, and return whether one is not 0."""
+        if self.lanes > 1:
+            zero = self.constant(number_text(0.0))
+            value = zero
+            for condition, code in reversed(statuses):
+                value = self.select(self.value(condition), self.constant(number_text(float(code))), value)
+            self.store(value, self.writer.end - 1)
+            found = self.new(f"bitcast {self.truth} {self.compare('une', value, zero)} to i{self.lanes}")
+            self.lines.append(f"  ret i32 {self.new(f'zext i{self.lanes} {found} to i32')}")
+            return
         status = "0"
         for condition, code in reversed(statuses):
             status = self.new(f"select i1 {self.value(condition)}, i32 {code}, i32 {status}")

@@ -1,7 +1,8 @@
 """Single operations of the graph as instructions of LLVM's assembly language.
 
 No instruction has a fast-math flag and no product and sum are contracted: results are those of the same operations in
-Python, with the functions of the C library.
+Python, with the functions of the C library. Numbers may be vectors, in which each *lane* is computed as a single number
+would be.
 """
 
 from __future__ import annotations
@@ -71,21 +72,23 @@ class Declared:
     def __init__(self):
         self._texts: dict[str, str] = {}
 
-    def function(self, code: str, arity: int) -> str:
-        """The name by which a function of the C library or an intrinsic is called."""
-        name = f"{code}.f64" if code.startswith("llvm.") else code
+    def function(self, code: str, arity: int, lanes: int = 1) -> str:
+        """The name by which a function of the C library or an intrinsic is called; intrinsics have lanes."""
+        is_intrinsic = code.startswith("llvm.")
+        name = f"{code}.{'' if lanes == 1 else f'v{lanes}'}f64" if is_intrinsic else code
         if name not in self._texts:
-            self._texts[name] = f"declare double @{name}({', '.join(['double'] * arity)})"
+            kind = number_kind(lanes if is_intrinsic else 1)
+            self._texts[name] = f"declare {kind} @{name}({', '.join([kind] * arity)})"
         return name
 
     def search(self, operation: str):
         """A search in a table, ``locate`` or ``pick``."""
         self.define(operation, {"locate": _LOCATE, "pick": _PICK}[operation])
 
-    def define(self, name: str, text: str, used: tuple[str, ...] = ()):
-        """A function of the module itself, which makes use of these of one argument."""
-        for code in used:
-            self.function(code, 1)
+    def define(self, name: str, text: str, used: tuple[tuple[str, int], ...] = ()):
+        """A function of the module itself, which makes use of these of one argument, with so many lanes."""
+        for code, lanes in used:
+            self.function(code, 1, lanes)
         self._texts.setdefault(name, text)
 
     def lines(self) -> list[str]:
@@ -94,10 +97,11 @@ class Declared:
 
 
 class Body:
-    """The instructions of one function."""
+    """The instructions of one function, on single numbers or on vectors of so many lanes."""
 
-    def __init__(self, declared: Declared):
-        self.declared = declared
+    def __init__(self, declared: Declared, lanes: int = 1):
+        self.declared, self.lanes = declared, lanes
+        self.number, self.truth = number_kind(lanes), "i1" if lanes == 1 else f"<{lanes} x i1>"
         self.lines: list[str] = []
         self._fresh = 0
 
@@ -108,46 +112,73 @@ class Body:
         self.lines.append(f"  {name} = {instruction}")
         return name
 
+    def constant(self, text: str, kind: str = "double") -> str:
+        """A constant, in all lanes."""
+        return text if self.lanes == 1 else f"<{', '.join([f'{kind} {text}'] * self.lanes)}>"
+
     def instruction(self, operation: str, operands: list[str], table: tuple[str, str] | None = None) -> str:
         """The result of an operation; `table` is a pointer to its table, and how long that is."""
         if operation in ARITHMETIC:
-            return self.new(f"{ARITHMETIC[operation].code} double {', '.join(operands)}")
+            return self.new(f"{ARITHMETIC[operation].code} {self.number} {', '.join(operands)}")
         if operation == "where":
-            return self._select(*operands)
+            return self.select(*operands)
         if operation in CONDITIONS:
             return self._condition(operation, operands)
         if operation in TABLES:
             assert table is not None
             self.declared.search(operation)
             pointer, length = table
-            return self.new(f"call double @{operation}(double {operands[0]}, {POINTER} {pointer}, i64 {length})")
+            return self._by_lane(operation, operands, f", {POINTER} {pointer}, i64 {length}")
         if operation == "sign":
             return self._sign(operands[0])
         if operation in ("maximum", "minimum"):
             return self._extreme("oge" if operation == "maximum" else "ole", *operands)
-        name = self.declared.function(FUNCTIONS[operation].code, len(operands))
-        return self.new(f"call double @{name}({', '.join('double ' + x for x in operands)})")
+        code = FUNCTIONS[operation].code
+        name = self.declared.function(code, len(operands), self.lanes)
+        if not code.startswith("llvm."):
+            return self._by_lane(name, operands)
+        return self.new(f"call {self.number} @{name}({', '.join(f'{self.number} {x}' for x in operands)})")
 
-    def _select(self, condition: str, a: str, b: str) -> str:
-        return self.new(f"select i1 {condition}, double {a}, double {b}")
+    def _by_lane(self, name: str, operands: list[str], further: str = "") -> str:
+        """A function of single numbers, which is called for each lane."""
+        if self.lanes == 1:
+            return self.new(f"call double @{name}({', '.join('double ' + x for x in operands)}{further})")
+        result = "undef"
+        for k in range(self.lanes):
+            numbers = [self.new(f"extractelement {self.number} {x}, i32 {k}") for x in operands]
+            value = self.new(f"call double @{name}({', '.join('double ' + x for x in numbers)}{further})")
+            result = self.new(f"insertelement {self.number} {result}, double {value}, i32 {k}")
+        return result
+
+    def select(self, condition: str, a: str, b: str) -> str:
+        """One of two numbers."""
+        return self.new(f"select {self.truth} {condition}, {self.number} {a}, {self.number} {b}")
+
+    def compare(self, comparison: str, a: str, b: str) -> str:
+        """A condition on two numbers."""
+        return self.new(f"fcmp {comparison} {self.number} {a}, {b}")
 
     def _condition(self, operation: str, operands: list[str]) -> str:
         if operation == "logical_not":
-            return self.new(f"xor i1 {operands[0]}, true")
-        kind = "i1" if operation.startswith("logical") else "double"
+            return self.new(f"xor {self.truth} {operands[0]}, {self.constant('true', 'i1')}")
+        kind = self.truth if operation.startswith("logical") else self.number
         return self.new(f"{CONDITIONS[operation].code} {kind} {', '.join(operands)}")
 
     def _sign(self, x: str) -> str:
         """1, -1 or 0, and NaN of NaN."""
-        zero = number_text(0.0)
-        above, below = self.new(f"fcmp ogt double {x}, {zero}"), self.new(f"fcmp olt double {x}, {zero}")
-        return self._select(above, number_text(1.0), self._select(below, number_text(-1.0), x))
+        zero, one, minus = (self.constant(number_text(value)) for value in (0.0, 1.0, -1.0))
+        above, below = self.compare("ogt", x, zero), self.compare("olt", x, zero)
+        return self.select(above, one, self.select(below, minus, x))
 
     def _extreme(self, comparison: str, a: str, b: str) -> str:
         """NumPy's maximum and minimum: the first of equals, NaN if one is NaN."""
-        first = self.new(f"fcmp {comparison} double {a}, {b}")
-        is_nan = self.new(f"fcmp uno double {a}, {a}")
-        return self._select(self.new(f"or i1 {first}, {is_nan}"), a, b)
+        first, is_nan = self.compare(comparison, a, b), self.compare("uno", a, a)
+        return self.select(self.new(f"or {self.truth} {first}, {is_nan}"), a, b)
+
+
+def number_kind(lanes: int) -> str:
+    """The type of a number, or of a vector of them."""
+    return "double" if lanes == 1 else f"<{lanes} x double>"
 
 
 def number_text(value: float) -> str:

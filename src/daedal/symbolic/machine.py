@@ -28,6 +28,7 @@ from daedal.symbolic.emission import Program, emit
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.instructions import ENTRY
 from daedal.symbolic.rolled import RolledProgram, caller, loops, roll
+from daedal.symbolic.untraceable import Untraceable
 
 RAISES, BAD_PIVOT = 1, 2
 """Codes that functions return: 1, as for other compiled functions, that Python must be asked; 2 a bad pivot."""
@@ -89,6 +90,7 @@ def compile_function(
     *,
     skip_zeros: bool = False,
     quick: bool = False,
+    lanes: bool = False,
 ) -> MachineFunction:
     """Machine code for results.
 
@@ -110,6 +112,9 @@ def compile_function(
         Whether results that vanish identically are not written: the block must hold zeros there.
     quick : bool
         Whether sines and cosines may differ from those of the C library in the last digit.
+    lanes : bool
+        Whether each number is a vector, with other members of an ensemble in its lanes
+        (:mod:`daedal.symbolic.emission`); "status" is then among the slices.
     """
     slices: dict[str, slice] = {}
     end = 0
@@ -118,6 +123,9 @@ def compile_function(
     for name, n in sizes.items():
         slices[name] = slice(end, end + n)
         end += n
+    if lanes:
+        slices["status"] = slice(end, end + 1)
+        end += 1
     read = {**arguments, **(parameters or {})}
     places = {graph.argument(name, k): slices[name].start + k for name, n in read.items() for k in range(n)}
     targets = [
@@ -130,9 +138,11 @@ def compile_function(
     stated = graph, graph.argument(time, 0), places, targets, told, end
     shapes = {name: nodes.shape for name, nodes in arrays.items()}
     if graph.count([node for _, node in targets]) > MOST_STRAIGHT:
+        if lanes:
+            raise Untraceable(f"takes more than {MOST_STRAIGHT} operations", "")
         tables = roll(*stated)
         return MachineFunction(_Rolled(tables), tables, shapes, slices, end)
-    program = emit(*stated, quick=quick)
+    program = emit(*stated, quick=quick, lanes=lanes)
     return MachineFunction(_loaded(program.text), program, shapes, slices, end)
 
 

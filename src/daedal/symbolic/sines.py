@@ -2,7 +2,7 @@
 
 After Cody and Waite, x = n pi/2 + r with pi/2 in three parts, of which the products of the first two with n are exact;
 then the polynomials of fdlibm (Sun Microsystems, 1993, ``__kernel_sin`` and ``__kernel_cos``), which err by less than
-one unit of the last digit. Angles beyond `LIMIT`, infinities and NaN go through the C library.
+one unit of the last digit. Angles beyond `LIMIT`, infinities and NaN go through the C library, each by itself.
 """
 
 from daedal.symbolic.instructions import number_text
@@ -35,6 +35,9 @@ _COSINE = (
 _VECTOR = f"<{LANES} x double>"
 PAIR = f"{{{_VECTOR}, {_VECTOR}}}"
 """What `sines` returns: sines, then cosines."""
+
+USED = (("llvm.sin", 1), ("llvm.cos", 1), ("llvm.fabs", LANES))
+"""Functions of one argument that it calls, with their lanes."""
 
 
 def _constant(value: float) -> str:
@@ -143,23 +146,27 @@ def _returned(name: str, sines: str, cosines: str) -> list[str]:
 
 
 def definition() -> str:
-    """The function ``sines``; ``llvm.sin.f64`` and ``llvm.cos.f64`` are declared by who uses it."""
+    """The function ``sines``; what it makes use of (`USED`) is declared by who needs it."""
     quick, slow = _quick(), _slow()
+    chosen = [
+        f"  %{name} = select <{LANES} x i1> %small, {_VECTOR} {near}, {_VECTOR} {far}"
+        for name, near, far in zip(("sines", "cosines"), quick[1:], slow[1:])
+    ]
     lines = [
-        f"declare {_VECTOR} @llvm.fabs.v{LANES}f64({_VECTOR})",
         f"define private {PAIR} @sines({_VECTOR} %x) {{",
         "entry:",
         f"  %sizes = call {_VECTOR} @llvm.fabs.v{LANES}f64({_VECTOR} %x)",
         f"  %small = fcmp ole {_VECTOR} %sizes, {_constant(LIMIT)}",
         f"  %bits = bitcast <{LANES} x i1> %small to i{LANES}",
         f"  %all = icmp eq i{LANES} %bits, -1",
+        *quick[0],
         "  br i1 %all, label %quick, label %slow",
         "quick:",
-        *quick[0],
         *_returned("near", *quick[1:]),
         "slow:",
         *slow[0],
-        *_returned("far", *slow[1:]),
+        *chosen,
+        *_returned("far", "%sines", "%cosines"),
         "}",
     ]
     return "\n".join(lines)

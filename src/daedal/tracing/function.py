@@ -35,6 +35,7 @@ class TracedFunction(CodedFunction):
     """
 
     layout: Any  # of the parameters; None if there are none
+    in_lanes: Callable[[], MachineFunction | None] = staticmethod(lambda: None)  # the same code for four members
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ from daedal.symbolic import Traced, Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian
 from daedal.symbolic.elimination import Factors, StructurallySingular, factor, matching
 from daedal.symbolic.functions import inlined
-from daedal.symbolic.machine import BAD_PIVOT, RAISES
+from daedal.symbolic.machine import BAD_PIVOT, RAISES, MachineFunction
 from daedal.symbolic.modes import NAME as MODES
 from daedal.tracing.function import TracedFunction
 from daedal.tracing.parameters import NAME
@@ -63,6 +63,7 @@ class LinearlyImplicit:
         self._tracer, self._residual, self._arguments = tracer, residual, tuple(arguments)
         self._y, self._yp = list(y), list(yp)
         self._made: dict[str, TracedFunction | None] = {}
+        self._wide: dict[str, MachineFunction | None] = {}
 
     @property
     def tracer(self) -> Tracer:
@@ -135,10 +136,13 @@ class LinearlyImplicit:
             return self._made[name]
 
     def _function(self, nodes: Sequence[int], arguments: tuple[str, ...], statuses) -> TracedFunction:
-        tracer = self._tracer
-        code = tracer.code(arguments, np.array(nodes), [(self._residual.raises, RAISES), *statuses])
+        tracer, code = self._tracer, self._code(nodes, arguments, statuses)
         original = (tracer.result.functions | tracer.combined)[self._residual.name].original
         return tracer.made("step", code, original, arguments=tuple(range(len(self._arguments))))
+
+    def _code(self, nodes: Sequence[int], arguments: tuple[str, ...], statuses, **options: bool) -> MachineFunction:
+        stated = [(self._residual.raises, RAISES), *statuses]
+        return self._tracer.code(arguments, np.array(nodes), stated, **options)
 
     def _make_slope_product(self) -> TracedFunction:
         tracer = self._tracer
@@ -147,9 +151,24 @@ class LinearlyImplicit:
         nodes = directional(tracer.graph, self._residual.nodes, along)
         return self._function(nodes, (*self._arguments, "direction"), [])
 
+    def step_in_lanes(self, name: str, tableau: Any) -> MachineFunction | None:
+        """A step with four members in its lanes; None where there is no such code."""
+        with self._tracer.lock:
+            if name not in self._wide:
+                try:
+                    made = self.step_formulas(tableau)
+                    self._wide[name] = None if made is None else self._code(*self._stated(made), lanes=True)
+                except (StructurallySingular, Untraceable):
+                    self._wide[name] = None
+            return self._wide[name]
+
+    def _stated(self, made) -> tuple[list[int], tuple[str, ...], list[tuple[int, int]]]:
+        nodes, statuses = made
+        return nodes, (*self._arguments, "step"), statuses
+
     def _make_step(self, tableau: Any) -> TracedFunction | None:
         made = self.step_formulas(tableau)
-        return None if made is None else self._function(made[0], (*self._arguments, "step"), made[1])
+        return None if made is None else self._function(*self._stated(made))
 
     def step_formulas(
         self, tableau: Any, worst_rest: float = WORST_REST

@@ -21,7 +21,7 @@ from daedal.problems import MechanicalSystem
 from daedal.symbolic import Traced, Untraceable
 from daedal.symbolic.dynamics import Dynamics
 from daedal.symbolic.elimination import Solved, StructurallySingular, constant_rows, rows_of
-from daedal.symbolic.machine import BAD_PIVOT, RAISES
+from daedal.symbolic.machine import BAD_PIVOT, RAISES, MachineFunction
 from daedal.symbolic.symplectic import first_half, second_half
 from daedal.tracing.function import TracedFunction
 from daedal.tracing.tracer import Tracer
@@ -75,6 +75,7 @@ class StraightLine:
     def __init__(self, tracer: Tracer, system: MechanicalSystem, traces: dict[str, Traced | None]):
         self._tracer, self._system, self._traces = tracer, system, traces
         self._made: dict[str, TracedFunction | None] = {}
+        self._wide: dict[str, MachineFunction | None] = {}
         self._parts = parts_of(tracer, system, PARTS)
 
     def belongs_to(self, system: MechanicalSystem) -> bool:
@@ -105,6 +106,16 @@ class StraightLine:
                 except (StructurallySingular, Untraceable):
                     self._made[name] = None
             return self._made[name]
+
+    def in_lanes(self, name: str) -> MachineFunction | None:
+        """The same function with four members in its lanes; None where there is no such code."""
+        with self._tracer.lock:
+            if name not in self._wide:
+                try:
+                    self._wide[name] = self._code(self.formulas(name), lanes=True)
+                except (StructurallySingular, Untraceable):
+                    self._wide[name] = None
+            return self._wide[name]
 
     @cached_property
     def _dynamics(self) -> Dynamics:
@@ -168,11 +179,12 @@ class StraightLine:
         return Formulas(solved, nodes, arguments, raises)
 
     def _compiled(self, formulas: Formulas) -> TracedFunction:
-        tracer = self._tracer
-        statuses = [(formulas.raises, RAISES), (self._dynamics.bad_pivot(formulas.solved), BAD_PIVOT)]
-        code = tracer.code(formulas.arguments, np.array(formulas.nodes), statuses, quick=True)
         force: Callable = self._system.force
-        return tracer.made("accelerations", code, force, arguments=(0, 1))
+        return self._tracer.made("accelerations", self._code(formulas), force, arguments=(0, 1))
+
+    def _code(self, formulas: Formulas, **options: bool) -> MachineFunction:
+        statuses = [(formulas.raises, RAISES), (self._dynamics.bad_pivot(formulas.solved), BAD_PIVOT)]
+        return self._tracer.code(formulas.arguments, np.array(formulas.nodes), statuses, quick=True, **options)
 
     def __reduce__(self):
         """Code is not stored, as that of functions is not."""

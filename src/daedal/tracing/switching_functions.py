@@ -61,11 +61,18 @@ def switching_code(problem: Any, functions: Sequence[tuple[Any, int]], original:
     tracer, mechanism = code.tracer, isinstance(problem, MechanicalSystem)
     with tracer.lock:
         nodes, _, raises = switching_nodes(tracer, problem, functions)
-        state = ("q", "v", "r") if mechanism and problem.n_r else ("q", "v") if mechanism else ("y",)
+        state, slopes = state_arguments(problem, tracer)
         if mechanism:
-            tracer.sizes[_SLOPES] = sum(tracer.sizes[name] for name in state)
-        arguments = (*state, _SLOPES if mechanism else "yp")
+            tracer.sizes[slopes] = sum(tracer.sizes[name] for name in state)
+        arguments = (*state, slopes)
         if not set(arguments) <= set(tracer.sizes) or tracer.foreign(nodes, arguments) is not None:
             raise Untraceable("depends on other variables than those that are integrated", "")
         made = tracer.code(arguments, np.array(nodes), [(raises, RAISES)])
         return tracer.made("events", made, original)
+
+
+def state_arguments(problem: Any, tracer: Tracer) -> tuple[tuple[str, ...], str]:
+    """The parts of y, and the name of y', as the functions of a problem have them for arguments."""
+    if isinstance(problem, MechanicalSystem):
+        return ("q", "v", "r") if problem.n_r else ("q", "v"), _SLOPES
+    return (("y", "z"), "xp") if "z" in tracer.sizes else (("y",), "yp")

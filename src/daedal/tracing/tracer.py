@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any
 
@@ -18,7 +18,7 @@ from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace, 
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.graph import MOST_NODES
-from daedal.symbolic.machine import RAISES, compile_function, may_raise
+from daedal.symbolic.machine import RAISES, MachineFunction, compile_function, may_raise
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.modes import Modes
 from daedal.symbolic.switches import switches
@@ -145,6 +145,7 @@ class Tracer:
         self.modal = ModalLayout(self.layout, follow) if follow else None
         self.traces: dict[str, Traced] = {}
         self.combined: dict[str, TracedFunction] = {}
+        self._wide: dict[str, MachineFunction | None] = {}
         self.lock = Lock()  # for what is made on demand: a graph is for one thread at a time
         self.result = TracedProblem(problem, self.layout)
 
@@ -175,7 +176,9 @@ class Tracer:
         self.result.dependencies.add(traced.dependencies)
         self.result.n_switches += found
         self.traces[name] = traced
-        self.result.functions[name] = self.made(name, code, function, is_smooth=found == 0)
+        made = self.made(name, code, function, is_smooth=found == 0)
+        made.in_lanes = partial(self._in_lanes, name, tuple(arguments), traced.array, raises)
+        self.result.functions[name] = made
         self.result.words[name] = f"traced, {_count(code.operations)}"
         return traced
 
@@ -264,9 +267,12 @@ class Tracer:
         statuses: Sequence[tuple[int, int]],
         *,
         skip_zeros: bool = False,
-        quick: bool = False,
+        **options: bool,
     ):
-        """Machine code for nodes, which returns the status of the first condition that holds."""
+        """Machine code for nodes, which returns the status of the first condition that holds.
+
+        Options are those of :func:`daedal.symbolic.machine.compile_function`.
+        """
         written = np.count_nonzero(nodes != self.graph.zero) if skip_zeros else nodes.size
         if written > self.graph.most:  # a dense matrix, say: every entry is an instruction
             raise Untraceable(f"has {written} results, more than {self.graph.most}", "")
@@ -274,8 +280,18 @@ class Tracer:
         parameters = {} if self.layout is None else {NAME: self.layout.count}
         parameters = parameters if self.modal is None else self.modal.sizes
         return compile_function(
-            self.graph, sizes, {"result": nodes}, parameters, statuses, skip_zeros=skip_zeros, quick=quick
+            self.graph, sizes, {"result": nodes}, parameters, statuses, skip_zeros=skip_zeros, **options
         )
+
+    def _in_lanes(self, name: str, arguments: tuple[str, ...], nodes: np.ndarray, raises: int):
+        """The code of a function with four members in its lanes, made once; None where there is no such code."""
+        with self.lock:
+            if name not in self._wide:
+                try:
+                    self._wide[name] = self.code(arguments, nodes, [(raises, RAISES)], lanes=True)
+                except Untraceable:
+                    self._wide[name] = None
+            return self._wide[name]
 
     def _raises(self, of: Traced, nodes: np.ndarray, arguments: Sequence[str]) -> int:
         """When Python must be asked for a derivative: where the function is not finite, or, if that depends on other

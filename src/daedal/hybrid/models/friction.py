@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
 from daedal.hybrid.derived import Derived
-from daedal.hybrid.models.friction_modes import FrictionLaw, slip_system, stick_system, with_impulse
+from daedal.hybrid.models.friction_modes import Formulas, FrictionLaw, slip_system, stick_system, with_impulse
 from daedal.hybrid.models.friction_state import ContactState, ambiguous, contact_state, impossible, response
-from daedal.hybrid.problem import GuardOfRun, HybridProblem, Mode, Transition
+from daedal.hybrid.problem import Decision, GuardOfRun, HybridProblem, Mode, Transition
 from daedal.hybrid.state_form import StateForm
 from daedal.messages import warn
 from daedal.problems import MechanicalSystem
-from daedal.problems.compile import compiled_function
+from daedal.problems.compile import compiled_function, with_known_params, with_numbers
 
 FORCE = "friction_force"
 """The name of the force of friction in solutions."""
 
+_EXPLICIT = ("stick", "slip+", "slip-")  # the modes between which formulas decide
 _ROUND_OFF = 1e-9  # relative velocity below which it vanishes together with the normal force
 _RESTING = 1e-14  # relative velocity, compared with its terms, of a contact that is given at rest
 
@@ -123,14 +125,19 @@ class Friction(HybridProblem):
         self._set(given={name: value for name, value in locals().items() if name not in ("self", "__class__")})
         law = FrictionLaw.checked(system, direction, mu, normal, constraint, mu_static, stribeck, speed, unilateral)
         stick = stick_system(system, law)
-        self._set(system=system, law=law, _stick=stick)
+        formulas = None if law.holding is None else Formulas(law, system.n_q)
+        self._set(system=system, law=law, _stick=stick, _formulas=formulas)
         slips = {
             self._slip(sigma, rho): Mode(slip_system(system, law, sigma, rho), method=slip_method)
             for sigma in (1, -1)
             for rho in law.signs
         }
         modes = {**slips, "stick": Mode(with_impulse(stick, law), method=stick_method)}
-        super().__init__(modes, [t for sigma in (1, -1) for t in self._leaving_slip(sigma)] + self._leaving_stick())
+        self._made_of(modes)
+
+    def _made_of(self, modes: dict[str, Mode]):
+        leaving = [t for sigma in (1, -1) for t in self._leaving_slip(sigma)] + self._leaving_stick()
+        HybridProblem.__init__(self, modes, leaving)
 
     def _set(self, **values):
         for name, value in values.items():
@@ -139,10 +146,23 @@ class Friction(HybridProblem):
     given: dict[str, Any]
     law: FrictionLaw
     _stick: MechanicalSystem
+    _formulas: Formulas | None  # where all decisions are formulas
 
     def with_params(self, params) -> Friction:
-        """The same model with other parameters of its system; a mapping replaces those that it names."""
-        return Friction(**dict(self.given, system=self.system.with_params(params)))
+        """The same model with other parameters of its system; a mapping replaces those that it names.
+
+        Functions take the parameters as an argument, so that they stay what they are.
+        """
+        system = with_numbers(self.system, params)
+        other = object.__new__(Friction)
+        other._set(given=dict(self.given, system=system), system=system, law=self.law.with_params(system.params))
+        other._set(_stick=with_known_params(self._stick, system.params), _formulas=self._formulas)
+        modes = {
+            name: replace(mode, problem=with_known_params(mode.problem, system.params))
+            for name, mode in self.modes.items()
+        }
+        other._made_of(modes)
+        return other
 
     def compiled(self) -> Friction:
         """The same model with the functions of the system and of the contact passed through ``numba.njit``."""
@@ -151,6 +171,10 @@ class Friction(HybridProblem):
             if callable(given[name]):
                 given[name] = compiled_function(given[name])
         return Friction(given.pop("system"), given.pop("direction"), given.pop("mu"), **given)
+
+    def start_formula(self, mode: str) -> Callable[..., Any] | None:
+        """Not negative where coefficients are in order and, in a slip, the relative velocity has its sign."""
+        return None if self._formulas is None else self._formulas.start(0 if mode == "stick" else _sigma(mode))
 
     def hidden_names(self, mode: str) -> tuple[str, ...]:
         """Of "stick": the velocity that adhesion takes away, and the force that holds, which is the friction force."""
@@ -186,9 +210,10 @@ class Friction(HybridProblem):
             return sigma * law.relative(t, q, v)
 
         sources = [self._slip(sigma, rho) for rho in law.signs]
-        arrive = Transition(
-            sources, self._arrive, relative, -1, _state, name=f"end of {side}", project=True, immediate=False
-        )
+        target: Any = self._arrive
+        if self._formulas is not None:
+            relative, target = self._formulas.relative(sigma), Decision(self._arrive, self._formulas.arrival, _EXPLICIT)
+        arrive = Transition(sources, target, relative, -1, _state, name=f"end of {side}", project=True, immediate=False)
         found = [arrive]
         for rho in law.signs if k is not None else ():
             mode = self._slip(sigma, rho)
@@ -206,8 +231,11 @@ class Friction(HybridProblem):
         def pushing(lam, t, q, v):
             return -lam[law.multiplier]
 
-        release = self._while_sticking(reserve)
-        found = [Transition("stick", self._release, release, -1, _state, name="end of stick", project=True)]
+        release: Any = self._while_sticking(reserve)
+        target: Any = self._release
+        if self._formulas is not None:
+            release, target = self._formulas.reserve, Decision(self._release, self._formulas.side, _EXPLICIT)
+        found = [Transition("stick", target, release, -1, _state, name="end of stick", project=True)]
         if law.unilateral:
             found.insert(0, Transition("stick", None, self._while_sticking(pushing), -1, name="lift-off in stick"))
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,17 +31,22 @@ class FrictionLaw:
         |N| as a function of (t, q, v[, p]); None if it is a multiplier.
     multiplier : int or None
         The number of the multiplier that is the normal force.
+    static : callable
+        The coefficient of static friction as a function of the parameters, if there are some.
+    holding : Holding or None
+        The force that it takes to stick, where that is a formula.
     """
 
     direction: Callable[..., Any]
     mu: Callable[..., float]
-    mu_static: float
+    static: Callable[..., float]
     normal: Callable[..., Any] | None
     multiplier: int | None
     speed: Callable[[float], float]
     unilateral: bool
     params: Any
     is_constant: bool  # the direction, and the velocity of what the contact slides on
+    holding: Holding | None = None
 
     @classmethod
     def checked(cls, system, direction, mu, normal, constraint, mu_static, stribeck, speed, unilateral) -> FrictionLaw:
@@ -61,19 +66,41 @@ class FrictionLaw:
             raise InvalidProblemError("unilateral=True needs the constraint that can only push")
         through = compiler(system.force)
         curve, static = _coefficient(mu, mu_static, stribeck, through, system.params)
-        is_constant = not callable(direction) and not callable(speed)
+        is_constant, holding = not callable(direction) and not callable(speed), None
         if not callable(direction):
             vector = check_vector(direction, system.n_q, "direction")
             if not vector.any():
                 raise InvalidProblemError("direction is zero")
             direction = through(lambda t, q, p=None: vector)
+            holding = Holding.of(system, vector) if is_constant else None
         if normal is not None and not callable(normal):
             force = check_finite(normal, "normal")
             normal = through(lambda t, q, v, p=None: force)
         if not callable(speed):
             velocity = check_finite(speed, "speed")
             speed = through(lambda t: velocity)
-        return cls(direction, curve, static, normal, multiplier, speed, unilateral, system.params, is_constant)
+        law = cls(direction, curve, static, normal, multiplier, speed, unilateral, system.params, is_constant, holding)
+        law.check_coefficients()
+        return law
+
+    def with_params(self, params) -> FrictionLaw:
+        """The same law with other parameters of the system."""
+        other = replace(self, params=params)
+        other.check_coefficients()
+        return other
+
+    def check_coefficients(self):
+        """Refuse coefficients that these parameters do not allow."""
+        rest, static = check_finite(self.mu_at_rest, "mu(0)"), check_finite(self.mu_static, "mu_static")
+        if rest < 0.0:
+            raise InvalidProblemError(f"mu must not be negative, got {rest:g}")
+        if static < rest:
+            raise InvalidProblemError(f"mu_static = {static:g} is less than the sliding friction at rest, {rest:g}")
+
+    @property
+    def mu_static(self) -> float:
+        """The coefficient of static friction."""
+        return float(self.static(*last_argument(self.static, self.params)))
 
     @property
     def signs(self) -> tuple[int, ...]:
@@ -88,6 +115,12 @@ class FrictionLaw:
     def mu_at(self, speed: float) -> float:
         """The coefficient at a speed."""
         return float(self.mu(speed, *last_argument(self.mu, self.params)))
+
+    def held(self, t: float, q, v) -> float:
+        """lambda_s, where it is a formula."""
+        assert self.holding is not None
+        force = self.holding.force
+        return float(force(t, q, v, *last_argument(force, self.params)))
 
     def e(self, t: float, q) -> np.ndarray:
         """The direction of the force."""
@@ -108,6 +141,92 @@ class FrictionLaw:
             return abs(float(self.normal(t, q, v, *last_argument(self.normal, self.params))))
         value = float(lam[self.multiplier])
         return max(-value, 0.0) if self.unilateral else abs(value)
+
+
+@dataclass(frozen=True)
+class Holding:
+    """The force that it takes to stick, lambda_s = e^T M^{-1} f / (e^T M^{-1} e) for constant e, M and w.
+
+    Attributes
+    ----------
+    force : callable
+        lambda_s as a function of (t, q, v[, p]).
+    mobility : float
+        e^T M^{-1} e.
+    """
+
+    force: Callable[..., Any]
+    mobility: float
+
+    @classmethod
+    def of(cls, system: MechanicalSystem, e: np.ndarray) -> Holding | None:
+        """That of a system without constraints; None where the equations of stick have to be solved for it."""
+        if system.n_lambda or not isinstance(system.mass, np.ndarray):
+            return None
+        try:
+            weights = np.linalg.solve(system.mass, e)
+        except np.linalg.LinAlgError:
+            return None
+        mobility = float(e @ weights)
+        if not mobility > 0.0 or not np.isfinite(weights).all():
+            return None
+        weights, force = weights / mobility, system.force
+
+        def holding(t, q, v):
+            return (weights * np.asarray(force(t, q, v))).sum()
+
+        def holding_with_params(t, q, v, p):
+            return (weights * np.asarray(force(t, q, v, p))).sum()
+
+        return cls(compiler(force)(holding if system.params is None else holding_with_params), mobility)
+
+
+class Formulas:
+    """What decides between slip and stick as functions of (t, q, v[, p]), where the force that holds is a formula.
+
+    They take the parameters as an argument and can be traced.
+    """
+
+    def __init__(self, law: FrictionLaw, n_q: int):
+        assert law.holding is not None and law.normal is not None
+        holding, normal, static, mu = law.holding.force, law.normal, law.static, law.mu
+        e, w = law.e(0.0, np.zeros(n_q)), float(law.speed(0.0))
+
+        def relative(t, q, v, *p):
+            return (e * v).sum() - w
+
+        def reserve(t, q, v, *p):
+            return static(*p) * abs(normal(t, q, v, *p)) - abs(holding(t, q, v, *p))
+
+        def side(t, q, v, *p):
+            return np.where(holding(t, q, v, *p) >= 0.0, 1.0, 2.0)
+
+        def arrival(t, q, v, *p):
+            return np.where(reserve(t, q, v, *p) >= 0.0, 0.0, side(t, q, v, *p))
+
+        def allowed(t, q, v, *p):
+            rest = mu(0.0, *p)
+            return np.minimum(rest, static(*p) - rest)
+
+        self._has_params = law.params is not None
+        self.reserve, self.side, self.arrival = map(self.of_state, (reserve, side, arrival))
+        self._relative, self._allowed = relative, allowed
+
+    def of_state(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function with the arguments that guards have."""
+        if self._has_params:
+            return lambda t, q, v, p: function(t, q, v, p)
+        return lambda t, q, v: function(t, q, v)
+
+    def relative(self, sigma: int) -> Callable[..., Any]:
+        """The relative velocity, positive in a slip to the side sigma."""
+        function = self._relative
+        return lambda t, q, v: sigma * function(t, q, v)
+
+    def start(self, sigma: int) -> Callable[..., Any]:
+        """Not negative where a run may begin: slipping to the side sigma, or sticking if that is zero."""
+        relative, allowed = self._relative, self._allowed
+        return self.of_state(lambda t, q, v, *p: np.minimum(allowed(t, q, v, *p), sigma * relative(t, q, v)))
 
 
 def slip_system(system: MechanicalSystem, law: FrictionLaw, sigma: int, rho: int) -> MechanicalSystem:
@@ -193,6 +312,8 @@ def with_impulse(stick: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem:
     it would step over the moments at which adhesion does not hold.
     """
     force, direction, mass = stick.force, law.direction, stick.mass
+    if law.holding is not None:
+        return _with_explicit_impulse(stick, law)
     through = compiler(force, direction, *([mass] if callable(mass) else []))
 
     def same_force(t, q, v, r, lam, *p):
@@ -212,6 +333,23 @@ def with_impulse(stick: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem:
         state_rate=through(rate_with_mass_function if callable(mass) else rate_with_constant_mass),
         n_r=1,
     )
+
+
+def _with_explicit_impulse(stick: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem:
+    """The same where lambda_s is a formula, so that neither forces nor rates wait for the multipliers."""
+    assert law.holding is not None
+    force, holding = stick.force, law.holding.force
+    e = law.e(0.0, np.zeros(stick.n_q))
+    factor = float(e @ e) ** 2 / float(e @ stick.mass @ e)
+    through = compiler(force)
+
+    def same_force(t, q, v, r, *p):
+        return force(t, q, v, *p)
+
+    def rate(t, q, v, r, *p):
+        return np.array([holding(t, q, v, *p) * factor])
+
+    return stick.replaced(force=through(same_force), state_rate=through(rate), n_r=1)
 
 
 def _new_name(name: str, taken) -> str:
@@ -238,29 +376,39 @@ def _constraint_number(system: MechanicalSystem, constraint) -> int:
     return int(constraint)
 
 
-def _coefficient(mu, mu_static, stribeck, through, params) -> tuple[Callable[..., float], float]:
-    """The coefficient as a function of the speed and of the parameters, and that of static friction."""
-    curve = _of_parameters(mu, params) if callable(mu) else None
-    if curve is not None:
-        if stribeck is not None:
-            raise InvalidProblemError("stribeck: mu is a curve already; leave one of them out")
-        rest = check_finite(float(curve(0.0, *last_argument(curve, params))), "mu(0)")
-    else:
-        rest = check_finite(mu, "mu")
-    if rest < 0.0:
-        raise InvalidProblemError(f"mu must not be negative, got {rest:g}")
+def _coefficient(mu, mu_static, stribeck, through, params) -> tuple[Callable[..., float], Callable[..., float]]:
+    """The coefficient as a function of the speed and of the parameters, and that of static friction of these."""
+    if callable(mu) and stribeck is not None:
+        raise InvalidProblemError("stribeck: mu is a curve already; leave one of them out")
+    curve = _of_parameters(mu, params) if callable(mu) else _constant_curve(mu, through)
     if callable(mu_static):
-        mu_static = mu_static(*last_argument(mu_static, params))
-    static = rest if mu_static is None else check_finite(mu_static, "mu_static")
-    if static < rest:
-        raise InvalidProblemError(f"mu_static = {static:g} is less than the sliding friction at rest, {rest:g}")
-    if curve is not None:
-        return curve, static
-    excess = static - rest
+        static = mu_static
+    elif mu_static is None:
+        static = compiler(curve)(_at_rest(curve, params is not None))
+    else:
+        number = check_finite(mu_static, "mu_static")
+        static = through(lambda p=None: number)
     if stribeck is None:
-        return through(lambda speed, p=None: rest), static
-    scale = check_positive(stribeck, "stribeck")
-    return through(lambda speed, p=None: rest + excess * np.exp(-((speed / scale) ** 2))), static
+        return curve, static
+    rest, scale = check_finite(mu, "mu"), check_positive(stribeck, "stribeck")
+    if not callable(mu_static):
+        excess = float(static(*last_argument(static, params))) - rest
+        return through(lambda speed, p=None: rest + excess * np.exp(-((speed / scale) ** 2))), static
+
+    def falling(speed, p):
+        return rest + (static(p) - rest) * np.exp(-((speed / scale) ** 2))
+
+    return compiler(static)(falling), static
+
+
+def _constant_curve(mu, through) -> Callable[..., float]:
+    rest = check_finite(mu, "mu")
+    return through(lambda speed, p=None: rest)
+
+
+def _at_rest(curve: Callable[..., float], has_params: bool) -> Callable[..., float]:
+    """The coefficient of sliding friction at rest."""
+    return (lambda p: curve(0.0, p)) if has_params else lambda: curve(0.0)
 
 
 def _of_parameters(mu: Callable[..., float], params: Any) -> Callable[..., float]:

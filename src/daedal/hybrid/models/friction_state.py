@@ -7,6 +7,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.models.friction_modes import FrictionLaw
+from daedal.mechanics.probes import check_point
 from daedal.problems import MechanicalSystem
 
 _SHORT = 1e-5  # step of the difference that gives a rate
@@ -59,6 +60,12 @@ def response(law: FrictionLaw, point, e) -> tuple[float, float]:
 
 def contact_state(system: MechanicalSystem, stick: MechanicalSystem, law: FrictionLaw, t, q, v) -> ContactState:
     """What friction can do at a point: lambda_s of the equations of stick, and the branches of the normal force."""
+    if law.holding is not None:
+        t, q, v = check_point(system, t, q, v)
+        normal = law.normal_force(t, q, v, ())
+        branches: dict[int, tuple[float, ...]] = dict.fromkeys((1, -1), (normal,))
+        speed, force = law.relative(t, q, v), law.held(t, q, v)
+        return ContactState(t, speed, law.holding.mobility, force, law.mu_static * normal, branches, opens=False)
     point = system.at(t, q, v)
     q, v, e = point.q, point.v, law.e(t, point.q)
     mobility, d = response(law, point, e)

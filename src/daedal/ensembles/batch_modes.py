@@ -1,0 +1,385 @@
+"""Batches of models with modes: mechanisms whose guards, resets and decisions can be traced."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.request import checked_request
+from daedal.ensembles.batch import Batch, Unsuited
+from daedal.ensembles.batch_mechanism import MechanismBatch
+from daedal.ensembles.columns import Chunk, Vectors
+from daedal.ensembles.layout import StateLayout
+from daedal.ensembles.numbers import NumbersOf
+from daedal.ensembles.part import TIMED_OUT, Part
+from daedal.ensembles.request import EnsembleRequest
+from daedal.errors import DaedalError
+from daedal.events.event import Event, positional_arguments
+from daedal.hybrid.mode_settings import RunSettings
+from daedal.hybrid.plan import HybridPlan
+from daedal.hybrid.problem import Decision, GuardOfRun, HybridProblem
+from daedal.hybrid.run import HybridRun
+from daedal.hybrid.state_form import positional_names
+from daedal.kernels.endings import Ending
+from daedal.kernels.functions import store_vector
+from daedal.progress import Progress
+from daedal.symbolic import Untraceable
+from daedal.tracing.mode_code import guard_code, state_code
+
+_SLICES = 500  # of runs, between two looks at the clock
+_MOST_ROWS = 4096  # of the table of transitions
+_LEAST_HOPELESS = 10**6  # of `hybrid.accumulation`
+_FINISHED = int(Ending.FINISHED)
+
+
+class ModesBatch(Batch):
+    """Members that begin in one mode, whose name is given.
+
+    Parameters
+    ----------
+    runner : Runner
+    start, params : object
+        Of a member that came through; the states in which it entered its modes show what all members need.
+    """
+
+    def __init__(self, runner: Any, start: Any, params: Any):
+        self.request = request = runner.request
+        solver = runner.solver if params is None else runner.solver.with_params(params)
+        problem: HybridProblem = solver.problem
+        if not isinstance(solver.plan, HybridPlan):
+            raise Unsuited("sensitivities are computed")
+        self._check(problem, start)
+        one = checked_request(
+            problem, request.settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
+        )
+        run = _Recorded(one, [request.span], Progress(False, request.span), solver.plan)
+        run.to_the_end()
+        names = [name for name in problem.mode_names if name in run.entered]
+        names += [name for name in problem.mode_names if name not in run.entered]
+        self._names = _Numbered()
+        self._modes: dict[str, _ModeBatch] = {}
+        for name in names:
+            try:
+                self._modes[name] = _ModeBatch(self, run, name, run.entered.get(name) or self._elsewhere(run, name))
+            except (Unsuited, Untraceable, DaedalError) as reason:
+                if name in run.entered:
+                    raise Unsuited(f"mode {name!r}: {reason}") from reason
+        self._start = start[0]
+        self._made_record(run, {name: k for k, name in enumerate(self._modes)})
+
+    def _check(self, problem: HybridProblem, start: Any) -> None:
+        """What no mode could make good for."""
+        request = self.request
+        if request.needs_solutions or request.layout is None or request.settings.events is not None:
+            raise Unsuited("solutions or events are needed")
+        if request.layout.n_q is None or problem._source is not None:
+            raise Unsuited("modes have other variables, or guards that hold parameters")
+        if request.span[1] < request.span[0] or request.settings.correct_initial or request.settings.max_steps:
+            raise Unsuited("the run goes back, its start is corrected, or its steps are limited")
+        named = isinstance(start, tuple) and len(start) == 2 and isinstance(start[0], str)
+        if not named or not isinstance(start[1], tuple) or any(values is None for values in start[1]):
+            raise Unsuited("starts do not name their mode and all of its variables")
+        own_entry = type(problem).entry is not HybridProblem.entry
+        if own_entry and problem.start_formula(start[0]) is None:
+            raise Unsuited("where a run begins is decided in Python")
+
+    def _elsewhere(self, run: _Recorded, name: str) -> tuple[float, np.ndarray]:
+        """A state for a mode that the first member did not enter: that of another one, on its constraints."""
+        t, y = next(iter(run.entered.values()))
+        form, k = run.forms[name], self.request.layout.n_q
+        if not form.mechanical or k is None or form.problem.n_q != k:
+            raise Unsuited("another kind of state")
+        state = np.concatenate([y[: 2 * k], np.zeros(form.n - 2 * k)])
+        found = run.plan.settled(name, run.settings[name].request, t, state)
+        if found is None:
+            raise Unsuited("no state is known")
+        return t, found
+
+    def _made_record(self, run: _Recorded, numbers: dict[str, int]) -> None:
+        from daedal.ensembles.guards_kernel import HYBRID
+        from daedal.ensembles.modes_kernel import INTERVALS, WINDOW
+        from daedal.kernels.records import Arena, Record
+
+        request, modes = self.request, list(self._modes.values())
+        assert request.layout is not None
+        self.n, self._times = request.layout.n, np.ascontiguousarray(request.times)
+        read = [mode.read for mode in modes if mode.read is not None]
+        for mode in modes:
+            mode.connect(numbers, self._names)
+            if mode.read is not None and not _are_same(mode.params, run.problem.params):
+                raise Unsuited("modes have parameters of their own")
+        self._numbers = NumbersOf(request.problem.params, read[0] if read else None)
+        settings = RunSettings.of(request.settings)
+        most, count = max(mode.m for mode in modes), max(len(self._names), 1)
+        shapes: dict[str, Any] = {"y": max(mode.n for mode in modes), "fired": most, "fired_values": most}
+        shapes |= dict.fromkeys(("event_member", "event_t", "event_name", "event_direction"), _MOST_ROWS)
+        shapes |= {"recent": WINDOW, "named_times": count * (INTERVALS + 1), "named_counts": count}
+        arena = Arena(shapes, integers=("fired", "event_member", "event_name", "event_direction", "named_counts"))
+        self.record = Record(
+            HYBRID,
+            arena,
+            modes=np.array([mode.own.address for mode in modes], dtype=np.int64),
+            n_modes=len(modes),
+            first_mode=numbers[self._start],
+            first_typical_step=run.first_typical_step,
+            t_begin=request.span[0],
+            t_end=request.span[1],
+            shortest=run.shortest,
+            first_step=request.settings.first_step or 0.0,
+            rtol=settings.rtol,
+            records_idle=run.problem.records_idle,
+            slices=_SLICES,
+            times=self._times,
+            n_times=self._times.size,
+            n=self.n,
+            max_events=settings.max_events,
+            hopeless=float(max(settings.max_events, _LEAST_HOPELESS)),
+            most_rows=_MOST_ROWS,
+            n_names=count,
+        )
+        self._arrays = arena.arrays
+
+    def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """Rows (q, v, r) of the mode in which runs begin."""
+        if not isinstance(chunk.starts, Vectors) or chunk.starts.mode != self._start:
+            return None
+        return self._modes[self._start].starts(Chunk(chunk.number, chunk.first, chunk.count, chunk.starts, None))
+
+    def run(self, part: Part, chunk: Chunk, stopped: Callable[[], bool]) -> list[int]:
+        """Run the members of a chunk; the rows of those that the driver must run."""
+        from daedal.ensembles.modes_kernel import run_through_modes
+
+        given, numbers = self.starts(chunk), self._numbers.rows(chunk)
+        if given is None or numbers is None:
+            return list(range(chunk.count))
+        count, record, limit = chunk.count, self.record, self.request.member_timeout
+        states, reasons = np.full((count, self._times.size, self.n), np.nan), np.zeros(count, dtype=np.int64)
+        for mode in self._modes.values():
+            mode.record["numbers"], mode.record["n_numbers"] = numbers.ctypes.data, numbers.shape[1]
+        for name, array in (("starts", given[0]), ("states", states), ("reasons", reasons)):
+            record[name] = array.ctypes.data
+        record["count"], record["member"], record["under_way"] = count, 0, 0
+        events: list[tuple[Any, ...]] = []
+        given_up: list[int] = []
+        member, began = -1, time.monotonic()
+        while int(record["member"]) < count and not stopped():
+            run_through_modes(record.address)
+            self._drain(events)
+            now = int(record["member"])
+            if now != member or not record["under_way"]:
+                member, began = now, time.monotonic()
+            elif limit is not None and time.monotonic() - began > limit:
+                part.fail(now, f"the run took longer than member_timeout = {limit:g} s", TIMED_OUT)
+                given_up.append(now)
+                record["member"], record["under_way"] = now + 1, 0
+        done = int(record["member"])
+        part.events += [(part.first + k, *row, False) for k, *row in events if reasons[k] == _FINISHED]
+        finals, ends = states[:done, -1].copy(), np.full(done, self.request.span[1])
+        left = self._keep(part, reasons[:done], states[:done], finals, ends)
+        return [row for row in left if row not in given_up]
+
+    def _drain(self, events: list[tuple[Any, ...]]) -> None:
+        """Take the transitions from the table of the loop, and exceptions from the bridges: the driver says them."""
+        rows, arrays = slice(0, int(self.record["n_rows"])), self._arrays
+        if self.request.keeps_events:
+            columns = ("event_member", "event_t", "event_name", "event_direction")
+            found = zip(*(arrays[name][rows].tolist() for name in columns))
+            events += [(k, t, self._names[i], side) for k, t, i, side in found]
+        self.record["n_rows"] = 0
+        for mode in self._modes.values():
+            mode.forget_exceptions()
+
+
+class _Recorded(HybridRun):
+    """A run that keeps the state in which it first entered each mode."""
+
+    def __init__(self, *arguments: Any):
+        self.entered: dict[str, tuple[float, np.ndarray]] = {}
+        super().__init__(*arguments)
+        self.first_typical_step = self.typical_step
+
+    def _integrate(self, events):
+        self.entered.setdefault(self.mode, (self.t, self.begin.y.copy()))
+        return super()._integrate(events)
+
+
+class _Numbered:
+    """Names and their numbers."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+
+    def number(self, name: str) -> int:
+        """The number of a name, which is given one when it is first seen."""
+        if name not in self._names:
+            self._names.append(name)
+        return self._names.index(name)
+
+    def __getitem__(self, i: int) -> str:
+        return self._names[i]
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class _ModeBatch(MechanismBatch):
+    """One mode: a batch of mechanisms whose terminal events are the guards."""
+
+    def __init__(self, owner: ModesBatch, run: _Recorded, name: str, entered: tuple[float, np.ndarray]):
+        self._run, self._name, (t, y) = run, name, entered
+        form, guards, outer = run.forms[name], run.guards[name], owner.request
+        if not form.mechanical:
+            raise Unsuited("not a mechanism")
+        guards.prepare(t, y, None)
+        self.m, self.params = len(guards), form.problem.params
+        layout = outer.layout
+        assert layout is not None
+        if not self.m or form.labels[: layout.n] != layout.names:
+            raise Unsuited("a mode without guards, or with variables of its own")
+        self._functions = [_traceable(bound.transition.guard, form.problem) for bound in guards.transitions]
+        settings = run.settings[name].request.settings
+        events = [Event(function, terminal=True, name=f"guard {i}") for i, (function, _) in enumerate(self._functions)]
+        request = EnsembleRequest(
+            problem=form.problem,
+            settings=replace(settings, events=events, first_step=None),
+            span=(t, outer.span[1]),
+            t_stop=outer.t_stop,
+            layout=StateLayout(form.labels, form.problem.n_q),
+        )
+        plan = run.plan.plan(name, form.problem, settings)
+        super().__init__(
+            SimpleNamespace(request=request, solver=SimpleNamespace(plan=plan)), form.initial(y, None), None
+        )
+
+    def _made_of(self, ready, task, image, own, pointers, bridges) -> None:
+        """Guards that hold their sign at first in place of plain ones; resets and decisions beside them."""
+        from daedal.kernels.callbacks import Bridge
+
+        self._system = system = self._used[0].plan.problem
+        assembly = self._used[0].assembly
+        code, self._leaving = guard_code(system, self._functions, task.switching.evaluate)
+        task.switching = replace(task.switching, compiled=code)
+        self._further, self._projector = Bridge(), assembly.projector("M")
+        transitions = [bound.transition for bound in self._run.guards[self._name].transitions]
+        self._made = [(self._reset(t), self._decision(t)) for t in transitions]
+        start = self._run.problem.start_formula(self._name)
+        self._start = None if start is None else self._callback("start", start, 1)[0]
+        super()._made_of(ready, task, image, own, pointers, [*bridges, self._further])
+        self._first_state = np.zeros(self.n)
+        self.record["starts"], self.record["count"] = self._first_state.ctypes.data, 1
+
+    @property
+    def read(self) -> Callable[[Any], np.ndarray] | None:
+        """What turns parameters into the numbers of machine code; None if the mode has none."""
+        return self._numbers._read
+
+    def _callback(self, name: str, function: Callable[..., Any], size: int | None = None) -> tuple[Any, int]:
+        """A function of (t, q, v[, p]) as kernels call it with the state, and the number of its results."""
+        _, count = _traceable(function, self._system)
+        code, found = state_code(self._system, name, function, count)
+        if size is not None and found != size:
+            raise Unsuited(f"{name} has {found} results")
+        store = store_vector(name, found)
+        return self._further.function(code, (self._system.n,), (found,), store, self._system.params), found
+
+    def _reset(self, transition) -> tuple[Any, int] | None:
+        if transition.reset is None:
+            return None
+        if isinstance(transition.reset, Mapping) or hasattr(transition.reset, "with_params"):
+            raise Unsuited("several resets, or one that holds parameters")
+        function, count = _traceable(transition.reset, self._system)
+        return self._callback(f"reset of {transition.name}", _flat(function, count))
+
+    def _decision(self, transition) -> Any:
+        target = transition.target
+        if isinstance(target, Decision):
+            return self._callback(f"target of {transition.name}", target.number, 1)[0]
+        if not isinstance(target, str):
+            raise Unsuited("targets are named in Python, or the run ends")
+        return None
+
+    def connect(self, numbers: Mapping[str, int], names: _Numbered) -> None:
+        """Put the record of the mode together, once the numbers of all modes are known."""
+        from daedal.ensembles.guards_kernel import MODE
+        from daedal.kernels.records import Record
+
+        run, guards = self._run, self._run.guards[self._name]
+        rtol, atol = (np.full(self.n, value) for value in run.settings[self._name].tolerances((self.n,)))
+        self._transitions = [
+            self._transition(bound, *made, numbers, names) for bound, made in zip(guards.transitions, self._made)
+        ]
+        self.own = Record(
+            MODE,
+            batch=self.record.address,
+            n=self.n,
+            n_q=self._system.n_q,
+            m=self.m,
+            leaving=self._leaving,
+            direction=guards.direction.copy(),
+            immediate=guards.immediate.astype(np.int64),
+            owner=np.array(guards.owner, dtype=np.int64),
+            names=np.array([names.number(name) for name in guards.names], dtype=np.int64),
+            transitions=np.array([record.address for record in self._transitions], dtype=np.int64),
+            n_transitions=len(self._transitions),
+            rtol=rtol,
+            atol=atol,
+            projector=self._projector.address,
+            **({} if self._start is None else {"start": self._start}),
+        )
+
+    def _transition(self, bound, reset, decision, numbers: Mapping[str, int], names: _Numbered):
+        from daedal.ensembles.modes_kernel import TRANSITION
+        from daedal.kernels.records import Record
+
+        transition, forms, size = bound.transition, self._run.forms, 0 if reset is None else reset[1]
+        targets = transition.target.modes if decision is not None else (transition.target,)
+        for other in (forms[name] for name in targets if name in numbers):
+            if reset is None and other.labels != forms[self._name].labels:
+                raise Unsuited("states are matched by name")
+            if reset is not None and size not in (2 * other.problem.n_q, other.n):
+                raise Unsuited("a reset has another number of values")
+        callbacks = {} if reset is None else {"reset": reset[0]}
+        return Record(
+            TRANSITION,
+            name=names.number(bound.name),
+            targets=np.array([numbers.get(name, -1) for name in targets], dtype=np.int64),
+            n_targets=len(targets),
+            n_reset=size,
+            projects=bool(transition.project),
+            **callbacks,
+            **({} if decision is None else {"decision": decision}),
+        )
+
+    def forget_exceptions(self) -> None:
+        """What functions have raised is said by the driver."""
+        for bridge in self._bridges:
+            bridge.exception = None
+
+
+def _are_same(params: Any, others: Any) -> bool:
+    """Whether parameters are the same, in the same order."""
+    if isinstance(params, Mapping) and isinstance(others, Mapping):
+        return list(params) == list(others) and all(np.array_equal(params[name], others[name]) for name in params)
+    return np.array_equal(params, others)
+
+
+def _traceable(function: Any, problem: Any) -> tuple[Any, int]:
+    """A function of (t, q, v), or with the parameters behind them, and how many arguments it takes."""
+    names = positional_names(function)
+    if isinstance(function, GuardOfRun) or names is None or len(names) not in (3, 4):
+        raise Unsuited("a function of other arguments than (t, q, v) and the parameters")
+    if len(names) == 4 and (names[3] in ("lam", "r") or problem.params is None):
+        raise Unsuited("a function of multipliers or further states")
+    return function, positional_arguments(function)
+
+
+def _flat(function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """A reset whose parts stand one behind the other."""
+    if count == 4:
+        return lambda t, q, v, p: np.concatenate([np.asarray(part) for part in function(t, q, v, p)])
+    return lambda t, q, v: np.concatenate([np.asarray(part) for part in function(t, q, v)])

@@ -1,0 +1,215 @@
+"""The guards of a mode where a stretch begins, in compiled code: what :class:`daedal.hybrid.guards.Guards` says."""
+
+import numpy as np
+
+from daedal.ensembles.batch_kernel import NOT_PLAIN
+from daedal.events.switching import ROOTS
+from daedal.kernels.callbacks import CALLBACK, call_with, nothing
+from daedal.kernels.compilation import part
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
+from daedal.kernels.vectors import copy
+
+_BAND = 10.0  # those of `hybrid.guards`, as are the next
+_NOISE = 100.0 * float(np.finfo(float).eps)
+_LOOK = (1e-6, 1e-3, 1e-1)
+_TINY = 1e-300
+
+MODE = np.dtype(
+    [
+        ("batch", ADDRESS),
+        ("n", INTEGER),  # length of the state (q, v, r)
+        ("n_q", INTEGER),
+        ("m", INTEGER),  # entries of the guards
+        ("leaving", INTEGER),  # where the numbers of `tracing.mode_code.LEAVING` stand in their block
+        ("direction", ADDRESS),
+        ("immediate", ADDRESS),
+        ("owner", ADDRESS),  # for each entry its transition
+        ("names", ADDRESS),  # and its name, as a number
+        ("transitions", ADDRESS),
+        ("n_transitions", INTEGER),
+        ("rtol", ADDRESS),
+        ("atol", ADDRESS),
+        ("projector", ADDRESS),  # in the norm of M
+        ("start", CALLBACK),  # not negative where a run may begin
+        ("step", FLOAT),  # typical of the last stretch, or 0
+    ]
+)
+
+HYBRID = np.dtype(
+    [
+        ("modes", ADDRESS),
+        ("n_modes", INTEGER),
+        ("member", INTEGER),  # the one that is run, or comes next
+        ("count", INTEGER),  # of members
+        ("under_way", INTEGER),  # whether it has begun
+        ("starts", ADDRESS),
+        ("first_mode", INTEGER),
+        ("first_typical_step", FLOAT),
+        ("reasons", ADDRESS),  # how each member ended
+        ("mode", INTEGER),  # where the member is
+        ("t", FLOAT),
+        ("y", ADDRESS),
+        ("running", INTEGER),  # within a stretch
+        ("is_first", INTEGER),  # of the stretches
+        ("place", INTEGER),  # how many of its points are stored
+        ("typical_step", FLOAT),
+        ("fired", ADDRESS),  # names and values of the guards that ended the last mode
+        ("fired_values", ADDRESS),
+        ("n_fired", INTEGER),
+        ("t_begin", FLOAT),
+        ("t_end", FLOAT),
+        ("shortest", FLOAT),
+        ("first_step", FLOAT),  # or 0
+        ("rtol", FLOAT),
+        ("records_idle", INTEGER),
+        ("slices", INTEGER),
+        ("times", ADDRESS),
+        ("n_times", INTEGER),
+        ("states", ADDRESS),  # members by times by n
+        ("n", INTEGER),
+        ("n_events", INTEGER),
+        ("max_events", INTEGER),
+        ("hopeless", FLOAT),
+        ("event_member", ADDRESS),  # a table of transitions
+        ("event_t", ADDRESS),
+        ("event_name", ADDRESS),
+        ("event_direction", ADDRESS),
+        ("n_rows", INTEGER),
+        ("most_rows", INTEGER),
+        ("n_seen", INTEGER),  # transitions that were taken
+        ("recent", ADDRESS),
+        ("named_times", ADDRESS),
+        ("named_counts", ADDRESS),
+        ("n_names", INTEGER),
+    ]
+)
+
+
+@part
+def guard_values(mode, roots, t, y, values):
+    """The guards at a point, held by nothing; False where they have no value."""
+    floats(roots.functions.block + 8 * mode.leaving, 1 + 2 * mode.m)[:] = 0.0
+    if call_with(roots.functions, t, y, floats(roots.yp, mode.n), nothing()) != 0:
+        return False
+    copy(values, floats(roots.functions.block + 16 * mode.n, mode.m))
+    for value in values:
+        if np.isnan(value):
+            return False
+    return True
+
+
+@part
+def memory_of(h, mode, fired, values):
+    """Keep the values of the guards that have fired."""
+    names, kept = integers(h.fired, mode.m), floats(h.fired_values, mode.m)
+    h.n_fired = 0
+    for i in range(mode.m):
+        if fired[i] != 0:
+            names[h.n_fired], kept[h.n_fired] = integers(mode.names, mode.m)[i], values[i]
+            h.n_fired += 1
+
+
+@part
+def judge(h, mode, run, t, y, step):
+    """Directions of the guards, and signs that are held at first; 0, or NOT_PLAIN where one fires at once."""
+    m, roots = mode.m, record_at(run.roots, ROOTS)
+    values, direction = np.empty(m), integers(roots.direction, m)
+    copy(direction, integers(mode.direction, m))
+    if not guard_values(mode, roots, t, y, values):
+        return NOT_PLAIN
+    doubtful = False
+    for i in range(m):
+        doubtful = doubtful or direction[i] * values[i] > 0.0 or values[i] == 0.0 or direction[i] == 0
+    if not doubtful:
+        return 0
+    return _look_closer(h, mode, run, roots, t, y, step, values)
+
+
+@part
+def _look_closer(h, mode, run, roots, t, y, step, values):
+    m, direction = mode.m, integers(roots.direction, mode.m)
+    band, noise, zero = np.empty(m), np.empty(m), np.zeros(m, np.int64)
+    if not _bands(mode, roots, t, y, values, band, noise):
+        return NOT_PLAIN
+    for i in range(m):
+        doubtful = direction[i] * values[i] > 0.0 or values[i] == 0.0 or direction[i] == 0
+        zero[i] = doubtful and abs(values[i]) <= max(band[i], 4.0 * abs(_fired_before(h, mode, i)))
+    sides, waits = np.zeros(m, np.int64), np.zeros(m)
+    if not _leave(mode, run, roots, t, y, step, values, noise, zero, sides, waits):
+        return NOT_PLAIN
+    signs, lasting = np.zeros(m), np.zeros(m)
+    for i in range(m):
+        went = sides[i] if zero[i] else np.sign(values[i])
+        if went != 0.0 and went == direction[i] and integers(mode.immediate, m)[i]:
+            return NOT_PLAIN
+        if direction[i] == 0:
+            direction[i] = -int(went)
+        if zero[i] and sides[i] != 0 and waits[i] > 0.0:
+            signs[i], lasting[i] = sides[i], waits[i]
+        elif zero[i] and sides[i] == 0 and direction[i] != 0 and values[i] != 0.0:
+            signs[i] = -direction[i]
+    leaving = floats(roots.functions.block + 8 * mode.leaving, 1 + 2 * m)
+    leaving[0] = t
+    copy(leaving[1 : 1 + m], lasting)
+    copy(leaving[1 + m :], signs)
+    return 0
+
+
+@part
+def _fired_before(h, mode, i):
+    """The value of the guard of this name where the last mode ended, if it fired there."""
+    name = integers(mode.names, mode.m)[i]
+    for k in range(h.n_fired):
+        if integers(h.fired, h.n_fired)[k] == name:
+            return floats(h.fired_values, h.n_fired)[k]
+    return 0.0
+
+
+@part
+def _bands(mode, roots, t, y, values, band, noise):
+    """How much guards change with errors of the tolerance, and with round-off."""
+    n, m = mode.n, mode.m
+    rtol, atol = floats(mode.rtol, n), floats(mode.atol, n)
+    moved, rounded, found = np.empty(n), np.empty(n), np.empty(m)
+    for j in range(n):
+        pattern, size = np.cos(0.7 + 1.3 * j), abs(y[j])
+        moved[j] = y[j] + _BAND * max(rtol[j] * size + atol[j], _TINY) * pattern
+        rounded[j] = y[j] + _NOISE * size * pattern
+    if not guard_values(mode, roots, t, moved, found):
+        return False
+    for i in range(m):
+        band[i] = 2.0 * abs(found[i] - values[i])
+    if not guard_values(mode, roots, t + _NOISE * t, rounded, found):
+        return False
+    for i in range(m):
+        noise[i] = 2.0 * abs(found[i] - values[i]) + _TINY
+    return True
+
+
+@part
+def _leave(mode, run, roots, t, y, step, values, noise, zero, sides, waits):
+    """Of guards that are zero: the side to which they move, and when they are there in spite of round-off."""
+    n, k, m = mode.n, mode.n_q, mode.m
+    slope, ahead, found = floats(run.yp, n), np.empty(n), np.empty(m)
+    if not zero.any():
+        return True
+    for part_of_step in _LOOK:
+        s = part_of_step * step
+        copy(ahead, y)
+        for j in range(k):
+            v, a = y[k + j], slope[k + j]
+            ahead[j] = y[j] + s * v + 0.5 * s * s * a
+            ahead[k + j] = v + s * a
+        if not guard_values(mode, roots, t + s, ahead, found):
+            return False
+        settled = True
+        for i in range(m):
+            change = found[i] - values[i]
+            if sides[i] == 0 and abs(change) > noise[i]:
+                sides[i] = int(np.sign(change))
+            if waits[i] == 0.0 and sides[i] != 0 and found[i] * sides[i] > noise[i]:
+                waits[i] = part_of_step * abs(step)
+            settled = settled and (not zero[i] or waits[i] != 0.0)
+        if settled:
+            break
+    return True

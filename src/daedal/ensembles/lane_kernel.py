@@ -1,0 +1,367 @@
+"""Four members at once in one compiled loop, each with the bits that it has alone.
+
+Members stand side by side in the lanes of registers (:mod:`daedal.kernels.lanes`), each with its own time and step
+size; where one is done the next takes its lane. Starts, the first step size, results inside of steps and the end are
+those of single members, by the same code. A member that meets anything but plain sailing (what cannot be evaluated, a
+bad pivot, a position that may be singular, many steps that look stiff) is left to the loop over single members, which
+runs it from its start.
+"""
+
+import numpy as np
+
+from daedal.ensembles.batch_kernel import BATCH, begin_member, finish_member, states_of, write_numbers
+from daedal.ensembles.first_order_kernel import FIRST_ORDER, begin_watch, is_troubled, watch_sign
+from daedal.ensembles.lane_constraints import CONSTRAINTS, is_near, keep_basis, project, watch
+from daedal.ensembles.lane_rosenbrock import LINEAR_STEPS, attempt_linear, take_over_linear
+from daedal.ensembles.lane_steps import STEPS, attempt, take_over
+from daedal.events.switching import ROOTS
+from daedal.formulations.monitor import CORNER, MONITOR, NEAR, SHARP, have_turned_away
+from daedal.kernels.compilation import announce, inlined, kernel, part
+from daedal.kernels.endings import Ending
+from daedal.kernels.interpolation import newton_polynomial
+from daedal.kernels.lanes import LANES
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.system import SYSTEM
+from daedal.methods.advance import open_run
+from daedal.methods.one_step import STIFF_STEPS, close_polynomial, count_stiff, next_step_size, polynomial, reject
+from daedal.methods.rosenbrock_step import ROSENBROCK, keep_polynomial
+from daedal.methods.run_record import RUN, differences
+from daedal.methods.runge_kutta_step import HARMLESS, TABLEAU, dense_stages
+from daedal.methods.step_size import shortest_step, step_to_try
+
+_FINISHED = int(Ending.FINISHED)
+_MOST_STEPS = 100_000  # after which the loop over single members looks whether a run still advances
+IDLE = -1
+
+LANE = np.dtype(
+    [
+        ("member", INTEGER),  # or IDLE
+        ("t", FLOAT),
+        ("h", FLOAT),
+        ("error_before", FLOAT),
+        ("rejected", INTEGER),
+        ("steps", INTEGER),
+        ("failures", INTEGER),
+        ("stiff_count", INTEGER),
+        ("nonstiff_count", INTEGER),
+        ("next_time", INTEGER),
+        ("place", INTEGER),
+        ("largest_independence", FLOAT),
+        ("usual_rate", FLOAT),
+        ("corner", FLOAT),
+    ]
+)
+"""A member that is under way: what single runs keep in their records."""
+_LANE_SIZE, _WATCH_SIZE = LANE.itemsize, FIRST_ORDER.itemsize
+
+LANE_BATCH = np.dtype(
+    [
+        ("batch", ADDRESS),
+        ("lanes", ADDRESS),
+        ("steps", ADDRESS),
+        ("constraints", ADDRESS),  # or 0
+        ("linear", ADDRESS),  # what Rosenbrock methods have of their own, or 0
+        ("monitor", ADDRESS),  # that of single members, or 0
+        ("watches", ADDRESS),  # FIRST_ORDER records, one for each lane, or 0
+        ("parameters", ADDRESS),  # where they stand in the blocks of machine code
+        ("n_parameters", INTEGER),
+        ("turns", INTEGER),  # of the loop before it returns
+    ]
+)
+
+
+@inlined
+def _lane(own, l):
+    return record_at(own.lanes + _LANE_SIZE * l, LANE)
+
+
+@kernel
+def run_lanes(address):
+    """Go on with the members from ``batch.next`` on; returns how many are under way."""
+    own = record_at(address, LANE_BATCH)
+    batch, steps = record_at(own.batch, BATCH), record_at(own.steps, STEPS)
+    run, count = record_at(batch.run, RUN), 0
+    for _ in range(own.turns):
+        count = 0
+        for l in range(LANES):
+            if _lane(own, l).member == IDLE:
+                _take_next(own, batch, run, steps, l)
+            count += 0 if _lane(own, l).member == IDLE else 1
+        if count == 0:
+            return 0
+        _turn(own, batch, run, steps)
+    return count
+
+
+@inlined
+def _row(address):
+    """One number for each lane."""
+    return floats(address, LANES)
+
+
+@part
+def _scatter(address, l, vector):
+    """A vector into a lane."""
+    rows = float_rows(address, vector.size, LANES)
+    for i in range(vector.size):
+        rows[i, l] = vector[i]
+
+
+@part
+def _gather(vector, address, l):
+    """A vector out of a lane."""
+    rows = float_rows(address, vector.size, LANES)
+    for i in range(vector.size):
+        vector[i] = rows[i, l]
+
+
+@part
+def _take_next(own, batch, run, steps, l):
+    """The next member that can begin, in this lane."""
+    system, roots = record_at(run.system, SYSTEM), record_at(run.roots, ROOTS)
+    reasons = integers(batch.reasons, batch.count)
+    while batch.next < batch.count:
+        k = batch.next
+        batch.next += 1
+        if reasons[k] != 0:
+            continue
+        reasons[k] = begin_member(batch, own.batch, k)
+        if reasons[k] == 0 and open_run(system, run, roots, batch.run) == 0:
+            _load(own, batch, run, steps, l, k)
+            return
+
+
+@part
+def _load(own, batch, run, steps, l, k):
+    """All that a member has before its first step."""
+    lane, n = _lane(own, l), batch.n_numbers
+    lane.member, lane.t, lane.h, lane.place = k, run.t, run.h, batch.place
+    lane.error_before, lane.rejected, lane.next_time = run.error_before, run.rejected, run.next_time
+    lane.steps, lane.failures = 0, 0
+    lane.stiff_count, lane.nonstiff_count = run.stiff_count, run.nonstiff_count
+    _scatter(steps.start, l, floats(run.y, run.n))
+    _row(steps.known)[l] = 0.0
+    if own.linear != 0:
+        linear = record_at(own.linear, LINEAR_STEPS)
+        _scatter(linear.yp, l, floats(run.yp, run.n))
+        _row(linear.failures)[l] = 0.0
+    places = integers(own.parameters, own.n_parameters)
+    for i in range(own.n_parameters):
+        _scatter(places[i], l, floats(batch.numbers + 8 * k * n, n))
+    if own.watches != 0:
+        begin_watch(record_at(own.watches + _WATCH_SIZE * l, FIRST_ORDER), run.n)
+    if own.constraints != 0:
+        _load_watch(own, record_at(own.constraints, CONSTRAINTS), record_at(own.monitor, MONITOR), lane, l)
+
+
+@part
+def _load_watch(own, constraints, monitor, lane, l):
+    nx, n_c = constraints.nx, constraints.n_c
+    _scatter(constraints.basis, l, floats(monitor.basis, n_c * nx))
+    _scatter(constraints.norms, l, floats(monitor.norms, n_c))
+    _scatter(constraints.v_before, l, floats(monitor.velocity, nx))
+    _scatter(constraints.speeds, l, floats(monitor.speeds, nx))
+    lane.largest_independence, lane.usual_rate, lane.corner = 0.0, 0.0, 0.0
+    if not monitor.started:
+        lane.member = IDLE
+
+
+@part
+def _turn(own, batch, run, steps):
+    """One attempt of all lanes; those that are accepted go on."""
+    accepted, size, bad, h = _row(steps.accepted), _row(steps.size), _row(steps.bad), _row(steps.h)
+    for l in range(LANES):
+        _try_step(run, steps, _lane(own, l), l)
+    if own.linear != 0:
+        attempt_linear(record_at(own.linear, LINEAR_STEPS), steps)
+    else:
+        attempt(steps)
+    some = False
+    for l in range(LANES):
+        lane, accepted[l] = _lane(own, l), 0.0
+        if lane.member == IDLE:
+            continue
+        if bad[l] != 0.0 or not size[l] < np.inf:
+            lane.member = IDLE
+        elif size[l] <= 1.0:
+            accepted[l], some = 1.0, True
+        else:
+            run.error_of_step = size[l]
+            reject(run, h[l], 0)
+            lane.h, lane.rejected = run.h, 1
+            lane.failures += 1
+            if own.linear != 0:
+                _count_failure(own, run, lane, l)
+    if not some:
+        return
+    if own.constraints != 0:
+        constraints = record_at(own.constraints, CONSTRAINTS)
+        project(constraints, steps)
+        watch(constraints, steps)
+        _look_back(own, constraints, steps)
+    for l in range(LANES):
+        if accepted[l] != 0.0 and _lane(own, l).member != IDLE:
+            _accept(own, batch, run, steps, l)
+    if own.linear != 0:
+        take_over_linear(record_at(own.linear, LINEAR_STEPS), steps)
+    else:
+        take_over(steps)
+
+
+@part
+def _count_failure(own, run, lane, l):
+    """Of a Rosenbrock step, which gives up after so many."""
+    failures = _row(record_at(own.linear, LINEAR_STEPS).failures)
+    failures[l] += 1.0
+    if failures[l] >= 2 * run.most_failures:
+        lane.member = IDLE
+
+
+@part
+def _try_step(run, steps, lane, l):
+    """The step size of a lane within its limits."""
+    if lane.member == IDLE:
+        return
+    run.t, run.h = lane.t, lane.h
+    run.h_min = shortest_step(run)
+    h, t = step_to_try(run)
+    tired = lane.steps >= _MOST_STEPS or (run.max_steps > 0 and lane.steps >= run.max_steps)
+    if h == 0.0 or tired or (run.stop_when_stiff and lane.stiff_count >= STIFF_STEPS):
+        lane.member = IDLE
+        return
+    _row(steps.t)[l], _row(steps.h)[l], _row(steps.t_end)[l] = lane.t, h, t
+
+
+@part
+def _look_back(own, constraints, steps):
+    """Lanes whose constraints have turned far are looked at one by one; those with corners are left."""
+    nx, n_c, accepted = constraints.nx, constraints.n_c, _row(steps.accepted)
+    if not is_near(constraints, steps):
+        monitor = record_at(own.monitor, MONITOR)
+        rows, basis = floats(monitor.rows, n_c * nx), floats(monitor.basis, n_c * nx)
+        for l in range(LANES):
+            if accepted[l] != 0.0:
+                _gather(rows, constraints.rows, l)
+                _gather(basis, constraints.basis, l)
+                if have_turned_away(monitor, rows.reshape(n_c, nx), basis.reshape(n_c, nx)):
+                    _lane(own, l).member = IDLE
+    keep_basis(constraints, steps)
+    independence, turn, h = _row(constraints.independence), _row(constraints.turn), _row(steps.h)
+    for l in range(LANES):
+        if accepted[l] != 0.0 and _has_corner(_lane(own, l), independence[l], turn[l], abs(h[l])):
+            _lane(own, l).member = IDLE
+
+
+@part
+def _has_corner(lane, independence, turn, h):
+    """As :func:`daedal.formulations.monitor.monitor_hook` adds up sharp turns."""
+    lane.largest_independence = max(lane.largest_independence, independence)
+    if independence > NEAR * lane.largest_independence:
+        lane.usual_rate = max(lane.usual_rate, turn / h)
+        lane.corner = 0.0
+    elif lane.usual_rate > 0.0 and turn > SHARP * lane.usual_rate * h:
+        lane.corner += turn
+    return lane.corner > CORNER
+
+
+@part
+def _accept(own, batch, run, steps, l):
+    """What a step gives: output, the next step size, perhaps the end."""
+    lane, h, t = _lane(own, l), _row(steps.h)[l], _row(steps.t_end)[l]
+    if _row(steps.bad)[l] != 0.0:
+        lane.member = IDLE
+        return
+    if steps.watches_stiffness:
+        run.stiff_count, run.nonstiff_count = lane.stiff_count, lane.nonstiff_count
+        limit = record_at(run.method, TABLEAU).stiff_limit
+        count_stiff(run, h, _row(steps.stiffness)[l], limit)
+        lane.stiff_count, lane.nonstiff_count = run.stiff_count, run.nonstiff_count
+    changed = 0.0 if own.constraints == 0 else _row(record_at(own.constraints, CONSTRAINTS).changed)[l]
+    _row(steps.known)[l] = 0.0 if changed > HARMLESS else 1.0
+    if own.linear != 0:
+        _row(record_at(own.linear, LINEAR_STEPS).failures)[l] = 0.0
+    _store_output(own, batch, run, steps, lane, l, h, t)
+    run.error_of_step, run.error_before, run.rejected = _row(steps.size)[l], lane.error_before, lane.rejected
+    next_step_size(run, h)
+    lane.h, lane.error_before, lane.rejected = run.h, run.error_before, run.rejected
+    lane.t = t
+    lane.steps += 1
+    is_done = run.sign * (t - run.t_end) >= 0.0
+    if lane.member != IDLE and own.watches != 0 and _is_suspicious(own, run, steps, lane, l, is_done):
+        lane.member = IDLE
+    elif lane.member != IDLE and is_done:
+        k = lane.member
+        batch.place = lane.place
+        write_numbers(batch, k)
+        integers(batch.reasons, batch.count)[k] = finish_member(batch, own.batch, run, k, _FINISHED)
+        lane.member = IDLE
+
+
+@part
+def _is_suspicious(own, run, steps, lane, l, is_done):
+    """What the loop over single members asks of problems of first order, at the end of a step."""
+    watch = record_at(own.watches + _WATCH_SIZE * l, FIRST_ORDER)
+    y = floats(run.scratch, run.n)
+    _gather(y, steps.y, l)
+    watch_sign(watch, y)
+    if is_done:
+        return watch.suspicious != 0
+    run.steps, run.error_test_failures, run.newton_failures = lane.steps, lane.failures, 0
+    return is_troubled(run, watch)
+
+
+@part
+def _store_output(own, batch, run, steps, lane, l, h, t):
+    """The states at output times up to the end of the step."""
+    times, states, is_ready = floats(batch.times, batch.n_times), states_of(batch, lane.member), False
+    limit = run.t_end if run.sign * (t - run.t_end) > 0.0 else t
+    n, place = run.n, lane.place
+    while lane.next_time < batch.n_times and not run.sign * (times[lane.next_time] - limit) > 0.0:
+        at = times[lane.next_time]
+        if at == t:
+            _gather(states[place, :n], steps.y, l)
+        else:
+            if not is_ready and own.linear != 0:
+                _linear_polynomial_of(run, steps, l, t, h)
+            elif not is_ready and not _polynomial_of(batch, run, steps, lane, l, h):
+                lane.member = IDLE
+                return
+            is_ready = True
+            newton_polynomial(at, t, run.psi, differences(run), run.degree, states[place], floats(run.slope, n))
+        place += 1
+        lane.next_time += 1
+    lane.place = place
+
+
+@part
+def _polynomial_of(batch, run, steps, lane, l, h):
+    """The polynomial of the step of a lane, in the record of single members; False where that is impossible."""
+    tableau, system = record_at(run.method, TABLEAU), record_at(run.system, SYSTEM)
+    n, s = run.n, tableau.stages
+    k = float_rows(tableau.k, s + tableau.dense_stages, n)
+    y = floats(run.y, n)
+    write_numbers(batch, lane.member)
+    _gather(differences(run)[0], steps.start, l)
+    _gather(y, steps.y, l)
+    _gather(floats(tableau.k, s * n), steps.k, l)
+    run.t = lane.t
+    if tableau.dense_stages > 0 and dense_stages(system, tableau, run, h, k) != 0:
+        return False
+    nodes = tableau.degree
+    polynomial(run, h, y, k, float_rows(tableau.inner, nodes - 1, k.shape[0]), n, nodes)
+    close_polynomial(run, h, nodes)
+    return True
+
+
+@part
+def _linear_polynomial_of(run, steps, l, t, h):
+    """The polynomial of a Rosenbrock step."""
+    method = record_at(run.method, ROSENBROCK)
+    _gather(differences(run)[0], steps.start, l)
+    _gather(floats(run.y, run.n), steps.y, l)
+    _gather(floats(method.own, (method.stages + 2) * run.n), steps.slopes.result, l)
+    method.result = method.own
+    keep_polynomial(run, method, t, h)
+
+
+announce(run_lanes, "the loop over four runs at a time")

@@ -1,0 +1,72 @@
+"""Rosenbrock steps of four members at once, with the bits of :mod:`daedal.methods.rosenbrock_step`.
+
+Machine code takes the whole step: (y, y', h) -> y, increments, defect [, z].
+"""
+
+from math import inf
+
+import numpy as np
+
+from daedal.ensembles.lane_steps import copy_rows, larger, run_code, size_of_error
+from daedal.kernels.compilation import part
+from daedal.kernels.lanes import BYTES, absolute, at, put, spread, where_less
+from daedal.kernels.records import ADDRESS, INTEGER, floats
+from daedal.methods.rosenbrock_step import STUBBORN
+
+LINEAR_STEPS = np.dtype(
+    [
+        ("stages", INTEGER),
+        ("quasilinear", INTEGER),  # whether z is among the results
+        ("slope", ADDRESS),  # weights of increments in h y' at the end
+        # rows of lanes
+        ("yp", ADDRESS),
+        ("failures", ADDRESS),  # of this step so far
+        ("error", ADDRESS),
+    ]
+)
+"""What Rosenbrock methods have beside STEPS."""
+
+
+@part
+def attempt_linear(linear, steps):
+    """y at the end of the step and the size of its error."""
+    n, block, one = steps.n, steps.slopes.block, spread(1.0)
+    copy_rows(block, steps.start, n)
+    copy_rows(block + BYTES * n, linear.yp, n)
+    put(block + BYTES * 2 * n, at(steps.h))
+    run_code(steps.slopes, steps.t)
+    bad = where_less(spread(0.0), at(steps.slopes.status), one, spread(0.0))
+    copy_rows(steps.y, steps.slopes.result, n)
+    last = steps.slopes.result + BYTES * n * linear.stages
+    stubborn = spread(STUBBORN - 0.5)
+    for j in range(n):
+        y, u, defect = (
+            at(steps.y + BYTES * j),
+            absolute(at(last + BYTES * j)),
+            absolute(at(last + BYTES * (n + j))),
+        )
+        bad = where_less(larger(larger(absolute(y), u), defect), spread(inf), bad, one)
+        bad = where_less(u, spread(inf), bad, one)
+        bad = where_less(absolute(y), spread(inf), bad, one)
+        with_defect = larger(u, defect)
+        error = where_less(at(linear.failures), stubborn, with_defect, at(last + BYTES * j))
+        put(linear.error + BYTES * j, error)
+    put(steps.size, size_of_error(steps, linear.error))
+    put(steps.bad, bad)
+
+
+@part
+def take_over_linear(linear, steps):
+    """In lanes that were accepted, the end of the step is the start of the next one."""
+    n, half, accepted, h = steps.n, spread(0.5), at(steps.accepted), at(steps.h)
+    slope, u = floats(linear.slope, linear.stages), steps.slopes.result + BYTES * n
+    for j in range(n):
+        start, yp = steps.start + BYTES * j, linear.yp + BYTES * j
+        put(start, where_less(half, accepted, at(steps.y + BYTES * j), at(start)))
+        new = spread(0.0)
+        if linear.quasilinear:
+            new = at(steps.slopes.result + BYTES * (n * (linear.stages + 2) + j))
+        else:
+            for i in range(linear.stages):
+                new = new + slope[i] / h * at(u + BYTES * (n * i + j))
+        put(yp, where_less(half, accepted, new, at(yp)))

@@ -1,0 +1,236 @@
+"""Explicit Runge-Kutta steps of four members at once, with the bits of :mod:`daedal.methods.runge_kutta_step`.
+
+Addresses are those of rows with one number for each lane. Sums have the same terms in the same order as those of single
+members; what one lane needs is computed in all of them, and taken over where it is needed.
+"""
+
+from math import inf
+
+import numpy as np
+from numba import types
+
+from daedal.kernels.compilation import caller, part
+from daedal.kernels.lanes import BYTES, absolute, all_less, at, put, root, spread, where_less
+from daedal.kernels.records import ADDRESS, INTEGER, floats, integers
+from daedal.methods.runge_kutta_step import SHARE
+
+CODE = np.dtype([("address", ADDRESS), ("block", ADDRESS), ("result", ADDRESS), ("n", INTEGER), ("status", ADDRESS)])
+"""Machine code in lanes: the function, its block, and where its n results and its statuses stand there."""
+
+SUMS = np.dtype([("weights", ADDRESS), ("places", ADDRESS), ("first", ADDRESS)])
+"""Coefficients that are not zero, row by row: weights, the places of their slopes in bytes, and where rows begin."""
+
+STEPS = np.dtype(
+    [
+        ("n", INTEGER),
+        ("nx", INTEGER),  # of a mechanism, whose slopes are (v, a); or 0
+        ("stages", INTEGER),
+        ("maximum_norm", INTEGER),
+        ("two_errors", INTEGER),
+        ("dense_stages", INTEGER),  # that must be evaluated, since runs with dense output have them
+        ("watches_stiffness", INTEGER),
+        ("slopes", CODE),
+        ("a", SUMS),
+        ("e", SUMS),  # the estimate, and the second one
+        ("a_dense", SUMS),
+        ("c", ADDRESS),
+        ("rtol", ADDRESS),
+        ("atol", ADDRESS),
+        ("included", ADDRESS),
+        # rows of lanes
+        ("t", ADDRESS),
+        ("h", ADDRESS),
+        ("t_end", ADDRESS),  # of the step
+        ("t_stage", ADDRESS),
+        ("known", ADDRESS),  # 1 where the slope at the start of the step is known, else 0
+        ("accepted", ADDRESS),  # 1 or 0
+        ("bad", ADDRESS),  # not 0 where something could not be evaluated
+        ("size", ADDRESS),  # of the error
+        ("stiffness", ADDRESS),  # |lambda|, or -1
+        ("start", ADDRESS),
+        ("y", ADDRESS),
+        ("k", ADDRESS),
+        ("weights", ADDRESS),
+        ("work", ADDRESS),
+    ]
+)
+
+_call = caller(types.int32(types.int64, types.int64))
+
+
+@part
+def copy_rows(target, source, n):
+    """n rows."""
+    for i in range(n):
+        put(target + BYTES * i, at(source + BYTES * i))
+
+
+@part
+def larger(a, b):
+    """The larger number of each lane."""
+    return where_less(a, b, b, a)
+
+
+@part
+def run_code(code, t):
+    """Run code on its block, at the times that stand at an address."""
+    _call(code.address, t, code.block)
+
+
+@part
+def evaluate(code, t, bad):
+    """Run code on its block; returns `bad`, with 1 where it did not succeed or a result is not finite."""
+    run_code(code, t)
+    one = spread(1.0)
+    bad = where_less(spread(0.0), at(code.status), one, bad)
+    for i in range(code.n):
+        bad = where_less(absolute(at(code.result + BYTES * i)), spread(inf), bad, one)
+    return bad
+
+
+@part
+def _combine(sums, row, k, n, start, h, target):
+    """target = start + h sum_j w_j k_j, or the sum alone where start is 0; four components at a time."""
+    first = integers(sums.first, row + 2)
+    count = first[row + 1] - first[row]
+    weights, places = floats(sums.weights + 8 * first[row], count), integers(sums.places + 8 * first[row], count)
+    i = 0
+    while i + 4 <= n:
+        a, b, c, d = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
+        for j in range(count):
+            weight, place = spread(weights[j]), k + places[j] + BYTES * i
+            a = a + weight * at(place)
+            b = b + weight * at(place + BYTES)
+            c = c + weight * at(place + 2 * BYTES)
+            d = d + weight * at(place + 3 * BYTES)
+        if start != 0:
+            origin = start + BYTES * i
+            a, b = at(origin) + h * a, at(origin + BYTES) + h * b
+            c, d = at(origin + 2 * BYTES) + h * c, at(origin + 3 * BYTES) + h * d
+        result = target + BYTES * i
+        put(result, a)
+        put(result + BYTES, b)
+        put(result + 2 * BYTES, c)
+        put(result + 3 * BYTES, d)
+        i += 4
+    while i < n:
+        a = spread(0.0)
+        for j in range(count):
+            a = a + weights[j] * at(k + places[j] + BYTES * i)
+        put(target + BYTES * i, a if start == 0 else at(start + BYTES * i) + h * a)
+        i += 1
+
+
+@part
+def _slopes_to(steps, k):
+    """The slopes of the stage in the block of the code."""
+    n, nx = steps.n, steps.nx
+    copy_rows(k, steps.slopes.block + BYTES * nx, nx)
+    copy_rows(k + BYTES * nx, steps.slopes.result, n - nx)
+
+
+@part
+def attempt(steps):
+    """Stages, y at the end of the step and the size of its error, from `start`."""
+    n, s, h, t = steps.n, steps.stages, at(steps.h), at(steps.t)
+    bad, nodes, block, k = spread(0.0), floats(steps.c, s + steps.dense_stages), steps.slopes.block, steps.k
+    _set_weights(steps)
+    known = at(steps.known)
+    if not all_less(spread(0.5), known):
+        copy_rows(block, steps.start, n)
+        bad = evaluate(steps.slopes, steps.t, bad)
+        _slopes_to(steps, steps.work)
+        for i in range(n):
+            old, new = at(k + BYTES * i), at(steps.work + BYTES * i)
+            put(k + BYTES * i, where_less(spread(0.5), known, old, new))
+    for i in range(1, s):
+        _combine(steps.a, i, k, n, steps.start, h, block)
+        put(steps.t_stage, t + nodes[i] * h)
+        bad = evaluate(steps.slopes, steps.t_stage, bad)
+        _slopes_to(steps, k + BYTES * n * i)
+    copy_rows(steps.y, block, n)
+    size = _size_of_estimate(steps, 0, h)
+    if steps.two_errors:
+        other = _size_of_estimate(steps, 1, h)
+        smaller = size * (size / root(size * size + SHARE * other * other))
+        size = where_less(spread(0.0), size, smaller, size)
+    put(steps.size, size)
+    for i in range(steps.dense_stages):
+        _combine(steps.a_dense, i, k, n, steps.start, h, block)
+        put(steps.t_stage, t + nodes[s + i] * h)
+        found = evaluate(steps.slopes, steps.t_stage, bad)
+        bad = where_less(spread(1.0), size, bad, found)
+        _slopes_to(steps, k + BYTES * n * (s + i))
+    put(steps.bad, bad)
+    if steps.watches_stiffness:
+        _look_for_stiffness(steps, h)
+
+
+@part
+def _set_weights(steps):
+    """1 / (rtol |y| + atol) at the start of the step."""
+    rtol, atol = floats(steps.rtol, steps.n), floats(steps.atol, steps.n)
+    for i in range(steps.n):
+        weight = rtol[i] * absolute(at(steps.start + BYTES * i)) + atol[i]
+        put(steps.weights + BYTES * i, 1.0 / weight)
+
+
+@part
+def _size_of_estimate(steps, row, h):
+    """The size of h sum_i e_i k_i."""
+    n, error = steps.n, steps.work
+    _combine(steps.e, row, steps.k, n, 0, h, error)
+    for i in range(n):
+        put(error + BYTES * i, at(error + BYTES * i) * h)
+    return size_of_error(steps, error)
+
+
+@part
+def size_of_error(steps, error):
+    """The norm of an error in units of the tolerance, with the larger of |y| at both ends of the step."""
+    n, total = steps.n, spread(0.0)
+    rtol, atol, included = floats(steps.rtol, n), floats(steps.atol, n), floats(steps.included, n)
+    for i in range(n):
+        y, start = at(steps.y + BYTES * i), at(steps.start + BYTES * i)
+        scale = included[i] / (rtol[i] * larger(absolute(y), absolute(start)) + atol[i])
+        value = at(error + BYTES * i) * scale
+        total = larger(total, absolute(value)) if steps.maximum_norm else total + value * value
+    return total if steps.maximum_norm else root(total / float(n))
+
+
+@part
+def take_over(steps):
+    """In lanes that were accepted, the end of the step is the start of the next one."""
+    n, half, accepted = steps.n, spread(0.5), at(steps.accepted)
+    last = steps.k + BYTES * n * (steps.stages - 1)
+    for i in range(n):
+        start, k = steps.start + BYTES * i, steps.k + BYTES * i
+        put(start, where_less(half, accepted, at(steps.y + BYTES * i), at(start)))
+        put(k, where_less(half, accepted, at(last + BYTES * i), at(k)))
+
+
+@part
+def size_of_change(steps, change):
+    """The norm of a change in the weights at the start of the step."""
+    total = spread(0.0)
+    for i in range(steps.n):
+        value = absolute(at(change + BYTES * i) * at(steps.weights + BYTES * i))
+        total = larger(total, value) if steps.maximum_norm else total + value * value
+    return total if steps.maximum_norm else root(total / float(steps.n))
+
+
+@part
+def _look_for_stiffness(steps, h):
+    """|lambda| from the last two stages, both at the end of the step; -1 where it is not known."""
+    n, s, nx, zero = steps.n, steps.stages, steps.nx, spread(0.0)
+    _combine(steps.a, s - 2, steps.k, n, steps.start, h, steps.work)
+    top, bottom = zero, zero
+    last = steps.k + BYTES * n * (s - 1)
+    for i in range(n - nx):  # of a mechanism, changes of accelerations and of positions
+        difference = at(last + BYTES * (nx + i)) - at(last + BYTES * (nx + i - n))
+        top = top + difference * difference
+        moved = at(steps.y + BYTES * i) - at(steps.work + BYTES * i)
+        bottom = bottom + moved * moved
+    growth = root(top / bottom)
+    growth = root(growth) if nx > 0 else growth
+    put(steps.stiffness, where_less(zero, bottom, growth, spread(-1.0)))

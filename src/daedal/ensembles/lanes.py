@@ -1,0 +1,252 @@
+"""Four members of a batch side by side, where machine code in lanes is to be had for them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daedal.formulations.projection import CoordinateProjection
+from daedal.methods.rosenbrock import Rosenbrock
+from daedal.methods.rosenbrock_tableaux import TABLEAUX
+from daedal.methods.runge_kutta import Tableau
+from daedal.symbolic.machine import MachineFunction
+from daedal.tracing.parameters import NAME
+
+_TURNS = 2000  # of four steps, between two looks for an interrupt
+
+
+class Lanes:
+    """A loop over four members at a time.
+
+    Parameters
+    ----------
+    batch : Record
+        The BATCH record of the loop over single members.
+    ready : Run
+        The run of a single member: an explicit Runge-Kutta method, or a Rosenbrock method.
+    code : MachineFunction
+        Accelerations, y', or a whole Rosenbrock step, in lanes.
+    nx : int
+        Positions of a mechanism, or 0.
+    constraints : ConstraintsInLanes, optional
+        What projects and watches mechanisms.
+    monitor : Record, optional
+        That of a single mechanism.
+    watches : numpy.ndarray, optional
+        What watches problems of first order, one record for each lane.
+    keep : object, optional
+        What has to live as long as these.
+    """
+
+    def __init__(
+        self,
+        batch: Any,
+        ready: Any,
+        code: MachineFunction,
+        nx: int = 0,
+        constraints: ConstraintsInLanes | None = None,
+        monitor: Any = None,
+        watches: np.ndarray | None = None,
+        keep: Any = None,
+    ):
+        from daedal.ensembles.lane_kernel import IDLE, LANE, LANE_BATCH
+        from daedal.kernels.lanes import LANES
+        from daedal.kernels.records import Record
+
+        made = code_record(code)
+        steps, linear = _steps(ready, made, nx), None
+        if not isinstance(getattr(ready.method, "tableau", None), Tableau):
+            linear = _linear_steps(ready)
+        codes = [made] if constraints is None else [made, *constraints.codes]
+        places = np.array([one.parameters for one in codes if one.parameters], dtype=np.int64)
+        self._lanes, self._batch = np.zeros(LANES, dtype=LANE), batch
+        self._lanes["member"], self._idle = IDLE, IDLE
+        self._record = Record(
+            LANE_BATCH,
+            batch=batch.address,
+            lanes=self._lanes.ctypes.data,
+            steps=steps.address,
+            linear=0 if linear is None else linear.address,
+            constraints=0 if constraints is None else constraints.record.address,
+            monitor=0 if monitor is None else monitor.address,
+            watches=0 if watches is None else watches.ctypes.data,
+            parameters=places,
+            n_parameters=places.size,
+            turns=_TURNS,
+        )
+        self._alive = steps, linear, codes, constraints, monitor, watches, keep, ready
+
+    def run(self, stopped: Callable[[], bool]) -> None:
+        """Run the members of the batch; what is left for the loop over single members has no reason yet."""
+        from daedal.ensembles.lane_kernel import run_lanes
+
+        self._lanes["member"] = self._idle
+        while not stopped() and run_lanes(self._record.address):
+            pass
+        self._batch["next"], self._batch["resumed"] = 0, 0
+
+    def reasons(self) -> np.ndarray:
+        """How the members of the batch have ended so far; 0 for those that are left."""
+        count = int(self._batch["count"])
+        return np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(int(self._batch["reasons"]))).copy()
+
+
+class ConstraintsInLanes:
+    """Projection and watch of four mechanisms: their code and their record."""
+
+    def __init__(self, nx: int, n_g: int, n_c: int, monitor: Any, code: dict[str, MachineFunction]):
+        from daedal.ensembles.lane_constraints import CONSTRAINTS
+        from daedal.kernels.lanes import LANES
+        from daedal.kernels.records import Arena, Record
+
+        made = {name.split("_")[0]: code_record(function) for name, function in code.items()}
+        single = dict.fromkeys(("changed", "independence", "distance", "turn"), LANES)
+        vectors = dict.fromkeys(("again", "v_before", "speeds"), nx * LANES)
+        matrices = {"change": 2 * nx * LANES, "norms": n_c * LANES, "gram": n_c * n_c * LANES} | dict.fromkeys(
+            ("basis", "rows"), n_c * nx * LANES
+        )
+        self.codes = list(made.values())
+        self.record = Record(
+            CONSTRAINTS,
+            Arena(single | vectors | matrices),
+            nx=nx,
+            n_g=n_g,
+            n_c=n_c,
+            smallest=monitor["smallest"],
+            **made,
+        )
+
+
+def _steps(ready: Any, code: Any, nx: int) -> Any:
+    """The STEPS record of a run."""
+    from daedal.ensembles.lane_steps import STEPS
+    from daedal.kernels.lanes import LANES
+    from daedal.kernels.records import Arena, Record
+
+    run, own, tableau = ready.record, ready.own, getattr(ready.method, "tableau", None)
+    n, explicit, rows = int(run["n"]), {}, {}
+    if isinstance(tableau, Tableau):
+        arrays, stages = tableau.arrays, len(tableau.b)
+        more = len(tableau.a) - stages if run["dense"] else 0
+        rows = {"k": (stages + more) * n * LANES}
+        explicit = {
+            "stages": stages,
+            "maximum_norm": own["maximum_norm"],
+            "two_errors": own["two_errors"],
+            "watches_stiffness": run["stop_when_stiff"],
+            "dense_stages": more,
+            "a": _sums(arrays["a"], n),
+            "a_dense": _sums(arrays["a_dense"], n),
+            "e": _sums(np.array([arrays["e"], arrays["e3"]]), n),
+            "c": arrays["c"],
+        }
+    single = dict.fromkeys(("t", "h", "t_end", "t_stage", "known", "accepted", "bad", "size", "stiffness"), LANES)
+    rows |= dict.fromkeys(("start", "y", "weights", "work"), n * LANES)
+    tolerances = {name: run.array(name) for name in ("rtol", "atol", "included")}
+    return Record(STEPS, Arena(single | rows), n=n, nx=nx, slopes=code, **explicit, **tolerances)
+
+
+def _linear_steps(ready: Any) -> Any:
+    """What a Rosenbrock method has of its own."""
+    from daedal.ensembles.lane_rosenbrock import LINEAR_STEPS
+    from daedal.kernels.lanes import LANES
+    from daedal.kernels.records import Arena, Record
+
+    n = int(ready.record["n"])
+    arena = Arena({"yp": n * LANES, "error": n * LANES, "failures": LANES})
+    stages, quasilinear = ready.own["stages"], ready.own["quasilinear"]
+    return Record(LINEAR_STEPS, arena, stages=stages, quasilinear=quasilinear, slope=ready.own.array("slope"))
+
+
+def code_record(code: MachineFunction) -> Any:
+    """The CODE record of a function in lanes, with a block of its own."""
+    from daedal.ensembles.lane_steps import CODE
+    from daedal.kernels.lanes import BYTES
+    from daedal.kernels.records import Record
+
+    block = np.zeros(code.size * BYTES // 8)
+    at = {name: block.ctypes.data + BYTES * place.start for name, place in code.slices.items()}
+    result = code.slices["result"]
+    record = Record(
+        CODE,
+        address=code.address,
+        block=block,
+        result=at["result"],
+        n=result.stop - result.start,
+        status=at["status"],
+    )
+    record.parameters, record.code = at.get(NAME, 0), code
+    return record
+
+
+def _sums(matrix: np.ndarray, n: int) -> Any:
+    """The coefficients that are not zero, row by row."""
+    from daedal.ensembles.lane_steps import SUMS
+    from daedal.kernels.lanes import BYTES
+    from daedal.kernels.records import Record
+
+    used = [np.flatnonzero(row) for row in matrix]
+    return Record(
+        SUMS,
+        weights=np.concatenate([np.zeros(0), *(row[places] for row, places in zip(matrix, used))]),
+        places=np.concatenate([np.zeros(0, np.int64), *used]) * n * BYTES,
+        first=np.cumsum([0, *(places.size for places in used)]),
+    )
+
+
+def lanes_of_mechanism(batch: Any, course: Any, reduction: Any, ready: Any) -> Lanes | None:
+    """Lanes for a batch of mechanisms; None where their runs need more than lanes have."""
+    assembly, form, monitor = course.assembly, reduction.formulation, reduction.monitor
+    plain = isinstance(form, CoordinateProjection) and (not assembly.n_c or form == CoordinateProjection())
+    if not plain or not _is_plain(ready) or ready.record["dense"]:
+        return None
+    if reduction.n != 2 * assembly.nx or not assembly.has_straight_line:
+        return None
+    if assembly.n_c and (monitor is None or monitor["inspector"] or monitor["amplification"]):
+        return None
+    names = ["accelerations", *(["velocity_correction"] if assembly.n_c else [])]
+    names += ["position_correction"] if assembly.n_g else []
+    code = {name: assembly.system.straight_line.in_lanes(name) for name in names}
+    if None in code.values():
+        return None
+    slopes, constraints = code.pop("accelerations"), None
+    if assembly.n_c:
+        constraints = ConstraintsInLanes(assembly.nx, assembly.n_g, assembly.n_c, monitor, code)
+    return Lanes(batch, ready, slopes, assembly.nx, constraints, monitor)
+
+
+def lanes_of_first_order(batch: Any, own: Any, plan: Any, ready: Any) -> Lanes | None:
+    """Lanes for a batch of problems of first order; None where their runs need more than lanes have."""
+    from daedal.kernels.lanes import LANES
+
+    if not _is_plain(ready):
+        return None
+    if ready.method.works_on("rate") and plan.ordinary is not None:
+        code = getattr(plan.equations.rate, "in_lanes", lambda: None)()
+    else:
+        code = _rosenbrock_code(ready)
+    if code is None:
+        return None
+    n = int(ready.record["n"])
+    watches, signs = np.repeat(own.data, LANES), np.zeros((LANES, 2 * n), dtype=np.int64)
+    watches["signs"] = signs.ctypes.data + signs.strides[0] * np.arange(LANES)
+    return Lanes(batch, ready, code, watches=watches, keep=(own, signs))
+
+
+def _rosenbrock_code(ready: Any) -> MachineFunction | None:
+    """Whole steps in lanes, where single members have such code and every step is dense."""
+    formulas, system, own = ready.equations.problem.linearly_implicit, ready.system, ready.own
+    if formulas is None or not own["step"]["kind"] or own["watched"] or system["hook"] or not ready.record["dense"]:
+        return None
+    return formulas.step_in_lanes(ready.method.variant, TABLEAUX[ready.method.variant])
+
+
+def _is_plain(ready: Any) -> bool:
+    """Whether a run is one of an explicit or a Rosenbrock method with error control, without events."""
+    run, tableau = ready.record, getattr(ready.method, "tableau", None)
+    known = isinstance(tableau, Tableau) or isinstance(ready.method, Rosenbrock)
+    own_norm = bool(ready.system["norm"]["kind"]) and not (known and tableau and ready.own["maximum_norm"])
+    return known and not (own_norm or run["fixed"] or run["has_roots"] or run["controller"])

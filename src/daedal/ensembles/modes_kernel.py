@@ -1,0 +1,339 @@
+"""Members that run through modes, in one compiled loop: what :mod:`daedal.hybrid.run` does where all is plain sailing.
+
+A stretch in a mode is a run of its batch (:mod:`daedal.ensembles.batch_kernel`) whose terminal events are the guards.
+Then the transition, its reset and the state on the constraints of the next mode. Whatever else may happen (guards that
+fire at once, several at the same time, accumulation, a mode without a loop) is handed back by a code, and the driver
+runs that member.
+"""
+
+import numpy as np
+
+from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_PLAIN, NOT_PROJECTED, NOT_READY, start_of, write_numbers
+from daedal.ensembles.guards_kernel import HYBRID, MODE, guard_values, judge, memory_of
+from daedal.ensembles.mechanism_kernel import MECHANISMS
+from daedal.events.switching import ROOTS
+from daedal.kernels.callbacks import CALLBACK, call_with, is_given, nothing
+from daedal.kernels.compilation import announce, caller, kernel, part
+from daedal.kernels.endings import Ending
+from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integer_rows, integers, record_at
+from daedal.kernels.vectors import copy, largest
+from daedal.mechanics.constrained import CONSTRAINED
+from daedal.mechanics.manifold import PROJECTOR, project_point
+from daedal.mechanics.settling import settle
+from daedal.methods.advance import advance
+from daedal.methods.run_record import RUN
+
+_FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
+_SHORT = 1e3 * float(np.finfo(float).eps)  # those of `hybrid.run`
+_IDLE = 1e-12
+INTERVALS, WINDOW = 6, 500  # those of `hybrid.accumulation`, as are the next
+_EVEN, _CLOSE, _FEW, _HOPELESS = 0.2, 100.0, 30, 10.0
+
+TRANSITION = np.dtype(
+    [
+        ("name", INTEGER),
+        ("decision", CALLBACK),  # a number
+        ("targets", ADDRESS),  # the mode for each of its numbers, -1 for one without a loop
+        ("n_targets", INTEGER),
+        ("reset", CALLBACK),  # (q, v[, r]); without one the state goes on as it is
+        ("n_reset", INTEGER),
+        ("projects", INTEGER),
+    ]
+)
+
+_call = caller(MEMBER)
+
+
+@kernel
+def run_through_modes(address):
+    """Run the members from ``h.member`` on, until all are done, the table is full, or it is time to return."""
+    h = record_at(address, HYBRID)
+    for _ in range(h.slices):
+        if h.member >= h.count or h.n_rows == h.most_rows:
+            return
+        if not h.under_way:
+            _begin_member(h)
+        reason = _stretch(h)
+        if reason != 0:
+            integers(h.reasons, h.count)[h.member] = reason
+            h.under_way = 0
+            h.member += 1
+
+
+@part
+def _begin_member(h):
+    """The member at its start, with no memory of another one."""
+    h.mode, h.t, h.typical_step = h.first_mode, h.t_begin, h.first_typical_step
+    h.under_way, h.is_first, h.running = 1, 1, 0
+    h.place, h.n_fired, h.n_events, h.n_seen = 0, 0, 0, 0
+    integers(h.named_counts, h.n_names)[:] = 0
+    for k in range(h.n_modes):
+        _mode(h, k).step = 0.0
+    n = _mode(h, h.mode).n
+    copy(floats(h.y, n), floats(h.starts + 8 * h.member * n, n))
+
+
+@part
+def _stretch(h):
+    """One slice of a stretch, and the transition at its end; 0 if the member goes on, else how it ended."""
+    mode = _mode(h, h.mode)
+    batch = record_at(mode.batch, BATCH)
+    run = record_at(batch.run, RUN)
+    if not h.running:
+        found = _begin(h, mode, batch, run)
+        if found != 0:
+            return found
+    reason = advance(batch.run)
+    found = _keep_points(h, batch, run)
+    if found != 0 or reason == _BUFFER_FULL:
+        return found
+    h.running = 0
+    return _transition(h, mode, batch, run) if reason == _EVENT_STOP else reason
+
+
+@part
+def _mode(h, index):
+    return record_at(integers(h.modes, h.n_modes)[index], MODE)
+
+
+@part
+def _restore(h, batch):
+    """All memory of a mode as a run has it at its start, and the parameters of the member."""
+    image = integer_rows(batch.image, batch.n_image, 3)
+    for i in range(batch.n_image):
+        copy(integers(image[i, 0], image[i, 2]), integers(image[i, 1], image[i, 2]))
+    write_numbers(batch, h.member)
+
+
+# --- a stretch --------------------------------------------------------------------------------------------------------
+
+
+@part
+def _begin(h, mode, batch, run):
+    """Make the next stretch ready; 0, or why the member is handed back."""
+    t, left = h.t, abs(h.t_end - h.t)
+    if left < h.shortest:
+        return NOT_PLAIN
+    y = floats(h.y, mode.n)
+    _restore(h, batch)
+    batch.t0 = t
+    copy(start_of(batch, 0), y)
+    found = _call(batch.begin, mode.batch, 0)
+    if found != 0:
+        return found
+    if h.is_first and not _may_begin(mode, t, y):
+        return NOT_READY
+    run.t, run.t0, run.h = t, t, _first_step(h, mode, left)
+    _begin_output(h, run, y)
+    found = judge(h, mode, run, t, y, min(h.typical_step, left))
+    h.is_first, h.running = 0, 1
+    return found
+
+
+@part
+def _may_begin(mode, t, y):
+    """Whether the model lets a run begin here."""
+    if not is_given(mode.start):
+        return True
+    status = call_with(mode.start, t, y, nothing(), nothing())
+    return status == 0 and floats(mode.start.block + 8 * mode.n, 1)[0] >= 0.0
+
+
+@part
+def _first_step(h, mode, left):
+    """What the user says, or what the mode took last; 0 if it is to be chosen."""
+    if h.is_first:
+        return min(h.first_step, left)
+    if mode.step == 0.0:
+        return 0.0
+    return min(max(mode.step, _SHORT * abs(h.t)), 0.5 * left)
+
+
+@part
+def _begin_output(h, run, y):
+    """The times that are left; one at a transition gets the state after it."""
+    times = floats(h.times, h.n_times)
+    if h.place > 0 and times[h.place - 1] == h.t:
+        h.place -= 1
+    run.times, run.n_times, run.next_time = h.times + 8 * h.place, h.n_times - h.place, 0
+    if times[h.place] == h.t:
+        run.next_time = 1
+        copy(_state(h, h.place), y[: h.n])
+        h.place += 1
+
+
+@part
+def _state(h, i):
+    """The member's state at an output time."""
+    return floats(h.states + 8 * (h.member * h.n_times + i) * h.n, h.n)
+
+
+@part
+def _keep_points(h, batch, run):
+    """Copy the points that a slice has stored, on the constraints."""
+    rows = float_rows(run.out_y, run.slots, run.n)
+    for m in range(run.stored):
+        if not _project(batch, floats(h.times, h.n_times)[h.place], rows[m]):
+            return NOT_PROJECTED
+        copy(_state(h, h.place), rows[m, : h.n])
+        h.place += 1
+    return 0
+
+
+@part
+def _project(batch, t, y):
+    """Project as output is."""
+    own = record_at(batch.own, MECHANISMS)
+    c = record_at(own.system, CONSTRAINED)
+    return c.n_c == 0 or project_point(record_at(own.projector, PROJECTOR), c, t, y) == 0
+
+
+# --- a transition -----------------------------------------------------------------------------------------------------
+
+
+@part
+def _transition(h, mode, batch, run):
+    """Go over to the next mode; 0, or why the member is handed back."""
+    fired = integer_rows(run.event_fired, run.event_slots, mode.m)[0]
+    entry = _only_one(mode, fired)
+    if run.events_stored != 1 or entry < 0:
+        return NOT_PLAIN
+    t, n = floats(run.event_t, run.event_slots)[0], mode.n
+    y = float_rows(run.event_y, run.event_slots, run.n)[0, :n].copy()
+    if not _project(batch, t, y):
+        return NOT_PROJECTED
+    if run.steps > 0 and abs(t - h.t) > 0.0:
+        h.typical_step = mode.step = abs(t - h.t) / run.steps
+    h.t = t
+    roots, values = record_at(run.roots, ROOTS), np.empty(mode.m)
+    if not guard_values(mode, roots, t, y, values):
+        return NOT_PLAIN
+    memory_of(h, mode, fired, values)
+    transition = record_at(
+        integers(mode.transitions, mode.n_transitions)[integers(mode.owner, mode.m)[entry]], TRANSITION
+    )
+    index = _target(transition, t, y)
+    if index < 0:
+        return NOT_PLAIN
+    target, before = _mode(h, index), h.mode
+    if not _carried_over(h, transition, mode, target, t, y):
+        return NOT_PLAIN
+    after = floats(h.y, target.n)
+    idle = index == before and _difference(after, y) <= _IDLE * largest(y)
+    h.n_events += 1
+    if idle:
+        target.step = 0.0
+    if not idle or h.records_idle:
+        integers(h.event_member, h.most_rows)[h.n_rows] = h.member
+        floats(h.event_t, h.most_rows)[h.n_rows] = t
+        integers(h.event_name, h.most_rows)[h.n_rows] = transition.name
+        integers(h.event_direction, h.most_rows)[h.n_rows] = np.sign(fired[entry])
+        h.n_rows += 1
+    h.mode = index
+    return NOT_PLAIN if h.n_events >= h.max_events or _accumulates(h, transition.name, t) else 0
+
+
+@part
+def _only_one(mode, fired):
+    """The first entry that fired, if all that did belong to one transition; else -1."""
+    owner, first = integers(mode.owner, mode.m), -1
+    for i in range(mode.m):
+        if fired[i] != 0:
+            if first < 0:
+                first = i
+            elif owner[i] != owner[first]:
+                return -1
+    return first
+
+
+@part
+def _target(transition, t, y):
+    """The mode that follows; -1 if it has no loop."""
+    choice = 0
+    if is_given(transition.decision):
+        if call_with(transition.decision, t, y, nothing(), nothing()) != 0:
+            return -1
+        number = floats(transition.decision.block + 8 * y.size, 1)[0]
+        if not (number >= 0.0 and number < transition.n_targets):
+            return -1
+        choice = int(number)
+    return integers(transition.targets, transition.n_targets)[choice]
+
+
+@part
+def _carried_over(h, transition, mode, target, t, y):
+    """The state of the next mode, on its constraints if the transition projects; False where that is not plain."""
+    after = floats(h.y, target.n)
+    after[:] = 0.0
+    if is_given(transition.reset):
+        if call_with(transition.reset, t, y, nothing(), nothing()) != 0:
+            return False
+        n = transition.n_reset
+        copy(after, floats(transition.reset.block + 8 * mode.n, n))
+        if target.n == mode.n:
+            copy(after[n:], y[n:])  # r, if the reset leaves it out
+    else:
+        copy(after, y)
+    for value in after:
+        if not np.isfinite(value):
+            return False
+    if not transition.projects:
+        return True
+    batch = record_at(target.batch, BATCH)
+    _restore(h, batch)
+    return settle(record_at(batch.own, MECHANISMS).system, target.projector, t, after)
+
+
+@part
+def _difference(a, b):
+    found = 0.0
+    for i in range(a.size):
+        found = max(found, abs(a[i] - b[i]))
+    return found
+
+
+@part
+def _accumulates(h, name, t):
+    """Whether transitions accumulate or chatter, as :class:`daedal.hybrid.accumulation.AccumulationWatch` sees it."""
+    recent, seen = floats(h.recent, WINDOW), h.n_seen
+    recent[seen % WINDOW] = t
+    h.n_seen += 1
+    times = floats(h.named_times + 8 * name * (INTERVALS + 1), INTERVALS + 1)
+    counts = integers(h.named_counts, h.n_names)
+    if counts[name] > INTERVALS:
+        for i in range(INTERVALS):
+            times[i] = times[i + 1]
+    times[min(counts[name], INTERVALS)] = t
+    counts[name] += 1
+    if counts[name] > INTERVALS and _shrink(h, times, t):
+        return True
+    if h.n_seen >= _FEW and abs(t - recent[(h.n_seen - _FEW) % WINDOW]) < _FEW * _SHORT * abs(t):
+        return True
+    if h.n_seen < WINDOW:
+        return False
+    speed = abs(t - recent[h.n_seen % WINDOW]) / (WINDOW - 1)
+    return abs(h.t_end - t) > _HOPELESS * h.hopeless * speed
+
+
+@part
+def _shrink(h, times, t):
+    """Whether the last intervals shrink evenly, and their sum is all but reached."""
+    first, last = abs(times[1] - times[0]), abs(times[INTERVALS] - times[INTERVALS - 1])
+    if last >= first:
+        return False
+    if last == 0.0:
+        return True
+    factor = (last / first) ** (1.0 / (INTERVALS - 1))
+    if factor == 1.0:
+        return False
+    for i in range(INTERVALS - 1):
+        before, after = abs(times[i + 1] - times[i]), abs(times[i + 2] - times[i + 1])
+        if before == 0.0 or after == 0.0:
+            return False
+        if abs(after / before - factor) > max(_EVEN * (1.0 - factor), _EVEN * factor):
+            return False
+    rest = last * factor / (1.0 - factor)
+    return rest <= max(h.rtol * abs(t - h.t_begin), _CLOSE * _SHORT * abs(t))
+
+
+announce(run_through_modes, "the loop over runs through modes")

@@ -1,0 +1,38 @@
+"""A state brought onto the constraints of the mode that it enters, in one compiled look.
+
+Most transitions lead to where positions are right and velocities nearly so, or leave a constraint behind. Then the
+nearest velocity in the norm of M is that of the projection of output, and the search for consistent values, for
+redundant constraints and for singular configurations can be spared.
+"""
+
+from daedal.kernels.compilation import announce, kernel
+from daedal.kernels.records import record_at
+from daedal.kernels.vectors import copy, largest
+from daedal.mechanics.constrained import CONSTRAINED
+from daedal.mechanics.manifold import PROJECTOR, project_point
+from daedal.mechanics.readiness import is_ready
+
+_ATTEMPTS = 4  # what is left of a velocity that vanishes has no size by which round-off could be judged
+_STAYS = 1e-9  # part of the size of q by which a projection may move it
+
+
+@kernel
+def settle(system, projector, t, y):
+    """Move y = (q, v, r) onto the constraints; False if it is not near them, or they are not clearly regular."""
+    c, p = record_at(system, CONSTRAINED), record_at(projector, PROJECTOR)
+    nx = c.nx
+    given = y[:nx].copy()
+    for _ in range(_ATTEMPTS):
+        if is_ready(system, t, y[: 2 * nx], y[2 * nx :]) != 0:
+            return True
+        if project_point(p, c, t, y) != 0:
+            break
+        size = _STAYS * largest(given)
+        for i in range(nx):
+            if not abs(y[i] - given[i]) <= size:
+                copy(y, given)
+                return False
+    return is_ready(system, t, y[: 2 * nx], y[2 * nx :]) != 0
+
+
+announce(settle, "the look at a state behind a transition")

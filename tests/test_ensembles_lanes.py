@@ -1,0 +1,173 @@
+"""Four members at once: the bits of single members, whatever stands in the lanes beside them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import daedal
+from daedal.ensembles.lanes import Lanes
+
+MECHANISMS = ("planar_pendulum", "double_pendulum", "crank_slider", "seven_body", "car_axis", "heavy_top", "four_bars")
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How many members went through lanes, and how many of them were left to the loop over single ones."""
+    counts = {"members": 0, "left": 0}
+    run = Lanes.run
+
+    def watched(self, stopped):
+        run(self, stopped)
+        reasons = self.reasons()
+        counts["members"] += reasons.size
+        counts["left"] += int(np.count_nonzero(reasons == 0))
+
+    monkeypatch.setattr(Lanes, "run", watched)
+    return counts
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """`solve_many` with one member after the other."""
+
+    def run(*arguments, **options):
+        with monkeypatch.context() as without:
+            without.setattr("daedal.ensembles.batch.Batch.lanes", property(lambda self: None, lambda self, _: None))
+            return daedal.solve_many(*arguments, **options)
+
+    return run
+
+
+def pendulums(count, rng=None):
+    """The pendulum, and other lengths of time, weights and starts."""
+    model = daedal.library.get("planar_pendulum")
+    angles = np.linspace(-1.5, 1.5, count) if rng is None else rng.uniform(-1.5, 1.5, count)
+    length = model.problem.params[0]
+    q = length * np.column_stack([np.cos(angles), np.sin(angles)])
+    v = np.column_stack([-np.sin(angles), np.cos(angles)]) * np.linspace(0.0, 3.0, count)[:, None]
+    params = np.column_stack([np.full(count, length), np.linspace(1.0, 20.0, count)])
+    return model.problem, model.t_span, (q, v), params
+
+
+@pytest.mark.parametrize("method", ["dopri5", "dop853"])
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_members_have_the_bits_of_single_runs(name, method, counted):
+    model = daedal.library.get(name)
+    begin, end = model.t_span
+    span, settings_ = (begin, begin + 0.1 * (end - begin)), {"method": method, "rtol": 1e-6, "atol": 1e-7}
+    times = np.linspace(*span, 6)
+    starts = tuple(np.tile(np.asarray(part, dtype=float), (6, 1)) for part in model.initial[:2])
+    found = daedal.solve_many(model.problem, span, starts, t_eval=times, on="threads", workers=1, **settings_)
+    assert counted["members"] >= 5  # the first one was run by the driver
+    assert counted["left"] == 0
+    one = daedal.solve(model.problem, span, model.initial[:2], t_eval=times, **settings_)
+    for k in range(6):
+        assert found.y[k].tobytes() == one.y.tobytes()
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), count=st.integers(2, 23), size=st.integers(1, 9), sharp=st.sampled_from([1e-4, 1e-7])
+)
+def test_neighbours_do_not_matter(seed, count, size, sharp):
+    problem, span, starts, params = pendulums(count, np.random.default_rng(seed))
+    options = {"rtol": sharp, "atol": sharp, "t_eval": np.linspace(*span, 5), "on": "threads"}
+    whole = daedal.solve_many(problem, span, starts, params=params, workers=1, **options)
+    pieces = daedal.solve_many(problem, span, starts, params=params, workers=2, chunk_size=size, **options)
+    assert whole.y.tobytes() == pieces.y.tobytes()
+    k = seed % count
+    one = daedal.solve(
+        problem.with_params(params[k]), span, (starts[0][k], starts[1][k]), rtol=sharp, atol=sharp, t_eval=whole.t
+    )
+    assert whole.y[k].tobytes() == one.y.tobytes()
+
+
+def test_lanes_differ_in_time_steps_and_intervals(alone):
+    """Members whose frequencies differ by a factor of twenty are done at different times; the next ones move up."""
+    problem, span, starts, params = pendulums(41)
+    params[::3, 1] *= 100.0
+    options = {"params": params, "rtol": 1e-6, "atol": 1e-6, "on": "threads", "workers": 1}
+    lanes, single = daedal.solve_many(problem, span, starts, **options), alone(problem, span, starts, **options)
+    assert lanes.failed.size == 0
+    assert lanes.final.y.tobytes() == single.final.y.tobytes()
+
+
+def test_backwards_and_beyond_the_end_of_the_interval(alone):
+    problem, (begin, end), starts, params = pendulums(9)
+    options = {"params": params, "rtol": 1e-6, "atol": 1e-6, "on": "threads", "workers": 1}
+    for span, further in (((end, begin), {}), ((begin, end), {"t_stop": np.inf}), ((begin, end), {"max_step": 0.05})):
+        lanes, single = (f(problem, span, starts, **options, **further) for f in (daedal.solve_many, alone))
+        assert lanes.final.y.tobytes() == single.final.y.tobytes()
+
+
+def test_a_member_in_trouble_is_left_and_does_no_harm(counted, alone):
+    """A force that is not a number beyond a point: that member fails as it does alone, the others go on."""
+
+    def force(t, q, v, p):
+        return [0.0, -p[0] * np.sqrt(p[1] - t)]
+
+    problem = daedal.MechanicalSystem(
+        np.eye(2), force, lambda t, q, p: [q @ q - 1.0], n_q=2, n_constraints=1, params=[9.81, 10.0]
+    )
+    starts, params = ([1.0, 0.0], [0.0, 0.0]), np.column_stack([np.full(9, 9.81), np.full(9, 10.0)])
+    params[4, 1] = 0.6  # the root of a negative number from t = 0.6 on
+    options = {"params": params, "rtol": 1e-6, "on": "threads", "workers": 1}
+    found, single = (f(problem, (0.0, 1.0), starts, **options) for f in (daedal.solve_many, alone))
+    assert list(found.failed) == [4] == list(single.failed)
+    assert found.messages[4] == single.messages[4]
+    assert found.final.y.tobytes() == single.final.y.tobytes()
+
+
+def test_positions_that_are_singular_are_left_to_single_runs(alone, counted):
+    """A rhombus that flattens: lanes see it coming, and what is said is what single runs say."""
+    model = daedal.library.get("four_bars")
+    options = {"rtol": 1e-6, "atol": 1e-6, "on": "threads", "workers": 1}
+    starts = tuple(np.tile(np.asarray(part, dtype=float), (5, 1)) for part in model.initial[:2])
+    found, single = (f(model.problem, model.t_span, starts, **options) for f in (daedal.solve_many, alone))
+    assert found.messages == single.messages
+    assert found.final.y.tobytes() == single.final.y.tobytes()
+
+
+def test_max_steps_and_limits_of_time_are_those_of_single_runs(alone):
+    problem, span, starts, params = pendulums(9)
+    options = {"params": params, "rtol": 1e-6, "on": "threads", "workers": 1, "max_steps": 250}
+    found, single = (f(problem, span, starts, **options) for f in (daedal.solve_many, alone))
+    assert 0 < len(found.failed) < 9
+    assert found.messages == single.messages
+    timed = daedal.solve_many(
+        problem, span, starts, params=params, rtol=1e-6, on="threads", workers=1, member_timeout=60.0
+    )
+    plain = daedal.solve_many(problem, span, starts, params=params, rtol=1e-6, on="threads", workers=1)
+    assert timed.final.y.tobytes() == plain.final.y.tobytes()
+
+
+def test_a_mechanism_without_constraints(counted):
+    problem = daedal.MechanicalSystem(np.eye(1), lambda t, q, v, p: [-p[0] * q[0]], None, n_q=1, params=[4.0])
+    params = np.linspace(1.0, 9.0, 11)[:, None]
+    found = daedal.solve_many(
+        problem, (0.0, 2.0), ([1.0], [0.0]), params=params, rtol=1e-8, atol=1e-10, on="threads", workers=1
+    )
+    assert counted["left"] == 0
+    assert counted["members"] > 0
+    frequency = np.sqrt(params[:, 0])
+    np.testing.assert_allclose(found.final.y[:, 0], np.cos(2.0 * frequency), atol=1e-6)
+
+
+def test_an_interrupt_gives_back_what_is_done(monkeypatch):
+    """Lanes are stopped between two looks: members under way are not run, those that are done are kept."""
+    problem, span, starts, params = pendulums(64)
+    from daedal.ensembles import lane_kernel
+
+    real, calls = lane_kernel.run_lanes, []
+
+    def slow(address):
+        calls.append(1)
+        if len(calls) > 10:
+            raise KeyboardInterrupt
+        return real(address)
+
+    monkeypatch.setattr(lane_kernel, "run_lanes", slow)
+    monkeypatch.setattr("daedal.ensembles.lanes._TURNS", 40)
+    found = daedal.solve_many(problem, span, starts, params=params, rtol=1e-6, on="threads", workers=1, chunk_size=16)
+    assert 0 < np.count_nonzero(np.isfinite(found.final.y[:, 0])) < 64
