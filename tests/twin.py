@@ -16,9 +16,9 @@ UNSTABLE = {"higher-index.md": 1000.0, "discontinuities.md": 1000.0, "gradients.
 pendulum is swung up to where it cannot stay."""
 INDEX_3 = 20.0
 """How much more DASSL errs on a crank-slider of index 3, with and without exact derivatives."""
-LONG, SHORTEST = 200_000, 0.01
+LONG, MOST_STEPS, SHORTEST = 200_000, 10_000, 0.01
 """Steps times the square of the unknowns, as Jacobians by differences cost, beyond which only the beginning of a run is
-made twice, and the least part of it."""
+made twice; steps beyond which that is as short as it may be (chaos goes apart in many of them); the least part."""
 MANY = 4
 """Runs with the same functions of which all are made twice; of further ones the 8th, the 16th and so on."""
 
@@ -49,7 +49,8 @@ class Twin:
             raise
         compared, (t0, t1) = solution, request.span
         work = solution.stats.steps * request.problem.n**2
-        end = t0 + max(SHORTEST, LONG / work) * (t1 - t0) if work > LONG else t1
+        part = SHORTEST if solution.stats.steps > MOST_STEPS else max(SHORTEST, LONG / max(work, 1))
+        end = t0 + part * (t1 - t0) if part < 1.0 else t1
         switch = next((event.t for event in solution.events if event.kind != "event"), t1)
         end = min(end, switch, key=lambda t: abs(t - t0))
         if end != t1:
