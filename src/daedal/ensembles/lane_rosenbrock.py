@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from daedal.ensembles.lane_steps import copy_rows, larger, run_code, size_of_error
+from daedal.ensembles.lane_steps import copy_rows, larger, run_code, set_weights, size_of_error
 from daedal.kernels.compilation import part
 from daedal.kernels.lanes import BYTES, absolute, at, put, spread, where_less
 from daedal.kernels.records import ADDRESS, INTEGER, floats
@@ -35,7 +35,7 @@ def attempt_linear(linear, steps):
     copy_rows(block + BYTES * n, linear.yp, n)
     put(block + BYTES * 2 * n, at(steps.h))
     run_code(steps.slopes, steps.t)
-    bad = where_less(spread(0.0), at(steps.slopes.status), one, spread(0.0))
+    bad = where_less(spread(0.0), at(steps.slopes.status), one, set_weights(steps))
     copy_rows(steps.y, steps.slopes.result, n)
     last = steps.slopes.result + BYTES * n * linear.stages
     stubborn = spread(STUBBORN - 0.5)

@@ -133,8 +133,7 @@ def _slopes_to(steps, k):
 def attempt(steps):
     """Stages, y at the end of the step and the size of its error, from `start`."""
     n, s, h, t = steps.n, steps.stages, at(steps.h), at(steps.t)
-    bad, nodes, block, k = spread(0.0), floats(steps.c, s + steps.dense_stages), steps.slopes.block, steps.k
-    _set_weights(steps)
+    bad, nodes, block, k = set_weights(steps), floats(steps.c, s + steps.dense_stages), steps.slopes.block, steps.k
     known = at(steps.known)
     if not all_less(spread(0.5), known):
         copy_rows(block, steps.start, n)
@@ -169,12 +168,14 @@ def attempt(steps):
 
 
 @part
-def _set_weights(steps):
-    """1 / (rtol |y| + atol) at the start of the step."""
-    rtol, atol = floats(steps.rtol, steps.n), floats(steps.atol, steps.n)
+def set_weights(steps):
+    """1 / (rtol |y| + atol) at the start of the step; returns 1 in lanes where that is infinite, else 0."""
+    rtol, atol, bad = floats(steps.rtol, steps.n), floats(steps.atol, steps.n), spread(0.0)
     for i in range(steps.n):
         weight = rtol[i] * absolute(at(steps.start + BYTES * i)) + atol[i]
+        bad = where_less(spread(0.0), weight, bad, spread(1.0))
         put(steps.weights + BYTES * i, 1.0 / weight)
+    return bad
 
 
 @part
