@@ -92,14 +92,9 @@ def oscillator(model) -> Drawing:
 
 
 def block(model) -> Drawing:
-    """The inclination is that of the default data; stiffness and speed are read off the force k (V t - x) - w."""
-    force, angle, size = model.problem.system.force, 0.3, 0.25
+    """The inclination is that of the default data."""
+    speed, angle, size = model.problem.params["speed"], 0.3, 0.25
     c, s = math.cos(angle), math.sin(angle)
-
-    def pull(t, x):
-        return float(force(t, np.array([x]), np.zeros(1))[0])
-
-    speed = (pull(1.0, 0.0) - pull(0.0, 0.0)) / (pull(0.0, 0.0) - pull(0.0, 1.0))
 
     def up(x, high):
         return x * c - high * s, x * s + high * c
