@@ -4,8 +4,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from daedal.library.drawings.plane import CORNERS, string
 from daedal.viz import Drawing
 
