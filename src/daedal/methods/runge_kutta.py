@@ -31,8 +31,9 @@ class Tableau:
     stages behind the last one, which dense output needs. `stability` is the size of h lambda at which the method
     becomes unstable on the negative real axis, rounded down; `suspicious` the size from which steps on a mechanism are
     looked into. On the imaginary axis DOPRI5 is unstable from 1.0 on, by 0.0003 a step at 1.2, and takes steps of 1.3
-    to 1.8 where vibrations limit them, up to 1.1 where they are the solution. DOP853 is stable up to 5.96, but damps
-    little below; its steps end where errors of small vibrations meet the tolerance, at 3 for 1e-7. Measured.
+    to 1.8 where vibrations limit them, shorter ones than 1.2 on the car axis, which follows its own. DOP853 is stable
+    up to 5.96, but damps little below; its steps end where errors of small vibrations meet the tolerance, at 3 for
+    1e-7. Measured.
     """
 
     a: Any
