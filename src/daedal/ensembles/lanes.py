@@ -1,4 +1,4 @@
-"""Four members of a batch side by side, where machine code in lanes is to be had for them."""
+"""Four members of a batch side by side, where there is machine code in lanes for them."""
 
 from __future__ import annotations
 
