@@ -1,4 +1,4 @@
-"""Machine code in lanes: four members at once, each with the bits that it has alone."""
+"""Machine code in lanes: eight members at once, each with the bits that it has alone."""
 
 import ctypes
 
@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daedal.kernels.lanes import LANES
 from daedal.symbolic import Graph
+from daedal.symbolic.emission import WIDTH
 from daedal.symbolic.machine import compile_function
 from daedal.symbolic.operations import CONDITIONS, OPERATIONS, TABLES
-from daedal.symbolic.sines import LANES
 
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 _TABLE = (-2.0, -0.5, 0.0, 0.7, 3.0)
-_TIMES = (0.0, 1.0, 2.0, 3.0)
+_TIMES = (0.0, 1.0, 2.0, 3.0, 0.5, -1.0, 1e3, 2.5)
 
 
 def in_lanes(code, x, p):
@@ -56,7 +57,12 @@ def test_every_operation_has_the_bits_that_it_has_alone(operation):
         function = OPERATIONS[operation].evaluate
         node = graph.apply(operation, *x[: getattr(function, "nin", 1)])
     values = np.array([[0.3, -1.2, 2.0], [-0.0, 0.0, 1.0], [np.nan, 1.0, -7.5], [1e300, np.inf, 0.9]])
+    values = np.concatenate([values, values[::-1] + 0.25])
     check_bits(graph, [node], values)
+
+
+def test_kernels_and_code_have_the_same_lanes():
+    assert LANES == WIDTH
 
 
 def test_time_parameters_and_statuses_are_those_of_each_lane():
@@ -64,7 +70,12 @@ def test_time_parameters_and_statuses_are_those_of_each_lane():
     x, p, t = graph.argument("x", 0), graph.argument("p", 0), graph.argument("t", 0)
     result = graph.add(graph.multiply(t, x), p)
     statuses = [(graph.apply("less", x, graph.zero), 1), (graph.apply("less", x, graph.one), 2)]
-    check_bits(graph, [result, graph.one], np.array([[2.0], [-1.0], [0.5], [3.0]]), statuses=statuses)
+    check_bits(
+        graph,
+        [result, graph.one],
+        np.array([[2.0], [-1.0], [0.5], [3.0], [-3.0], [1.0], [0.0], [0.25]]),
+        statuses=statuses,
+    )
 
 
 @settings(max_examples=30, deadline=None)

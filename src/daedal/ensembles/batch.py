@@ -38,7 +38,7 @@ class Batch(ABC):
     """
 
     request: Any
-    lanes: Lanes | None = None  # for four members at a time
+    lanes: Lanes | None = None  # for eight members at a time
 
     @abstractmethod
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:

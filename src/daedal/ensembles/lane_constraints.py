@@ -1,4 +1,4 @@
-"""Projections of four members at once, and the watch over their constraints, with the bits of single members.
+"""Projections of eight members at once, and the watch over their constraints, with the bits of single members.
 
 See :mod:`daedal.mechanics.straight_line` and :mod:`daedal.formulations.monitor`.
 """

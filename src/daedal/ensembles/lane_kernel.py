@@ -1,4 +1,4 @@
-"""Four members at once in one compiled loop, each with the bits that it has alone.
+"""Eight members at once in one compiled loop, each with the bits that it has alone.
 
 Members stand side by side in the lanes of registers (:mod:`daedal.kernels.lanes`), each with its own time and step
 size; where one is done the next takes its lane. Starts, the first step size, results inside of steps and the end are
@@ -364,4 +364,4 @@ def _linear_polynomial_of(run, steps, l, t, h):
     keep_polynomial(run, method, t, h)
 
 
-announce(run_lanes, "the loop over four runs at a time")
+announce(run_lanes, "the loop over eight runs at a time")

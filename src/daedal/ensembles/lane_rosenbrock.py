@@ -1,4 +1,4 @@
-"""Rosenbrock steps of four members at once, with the bits of :mod:`daedal.methods.rosenbrock_step`.
+"""Rosenbrock steps of eight members at once, with the bits of :mod:`daedal.methods.rosenbrock_step`.
 
 Machine code takes the whole step: (y, y', h) -> y, increments, defect [, z].
 """

@@ -1,4 +1,4 @@
-"""Explicit Runge-Kutta steps of four members at once, with the bits of :mod:`daedal.methods.runge_kutta_step`.
+"""Explicit Runge-Kutta steps of eight members at once, with the bits of :mod:`daedal.methods.runge_kutta_step`.
 
 Addresses are those of rows with one number for each lane. Sums have the same terms in the same order as those of single
 members; what one lane needs is computed in all of them, and taken over where it is needed.

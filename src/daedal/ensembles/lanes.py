@@ -1,4 +1,4 @@
-"""Four members of a batch side by side, where there is machine code in lanes for them."""
+"""Eight members of a batch side by side, where there is machine code in lanes for them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from daedal.methods.runge_kutta import Tableau
 from daedal.symbolic.machine import MachineFunction
 from daedal.tracing.parameters import NAME
 
-_TURNS = 2000  # of four steps, between two looks for an interrupt
+_TURNS = 2000  # of a step of all lanes, between two looks for an interrupt
 
 
 class Lanes:
-    """A loop over four members at a time.
+    """A loop over eight members at a time.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Lanes:
 
 
 class ConstraintsInLanes:
-    """Projection and watch of four mechanisms: their code and their record."""
+    """Projection and watch of eight mechanisms: their code and their record."""
 
     def __init__(self, nx: int, n_g: int, n_c: int, monitor: Any, code: dict[str, MachineFunction]):
         from daedal.ensembles.lane_constraints import CONSTRAINTS

@@ -1,7 +1,8 @@
-"""Four numbers at a time: a type of kernels for the same computation with four members of an ensemble.
+"""Eight numbers at a time: a type of kernels for the same computation with eight members of an ensemble.
 
-A value is one register (or two of half the size), of which each *lane* belongs to one member. Operations act on all
-lanes, each as the same operation on single numbers would, so that a lane has the bits of a run of its own.
+A value is one register of AVX-512, or two of half the size, whose operations do not wait for each other; each *lane*
+belongs to one member. Operations act on all lanes, each as the same operation on single numbers would, so that a lane
+has the bits of a run of its own.
 """
 
 import operator
@@ -10,8 +11,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
-LANES = 4
-"""Lanes of a value."""
+LANES = 8
+"""Lanes of a value, as many as machine code has (`daedal.symbolic.emission.WIDTH`)."""
 BYTES = 8 * LANES
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)

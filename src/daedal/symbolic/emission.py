@@ -8,9 +8,9 @@ results are those of the same operations in Python, with the functions of the C 
 *Quick* code is for what no user's function says digit by digit, such as the solution of a linear system: sines and
 cosines are computed four at a time (`sines.py`), and may differ from those of the C library in the last digit.
 
-In *lanes*, each number is a vector of `LANES`, which are computed each as it would be by itself, to the same bits: four
-members of an ensemble at once. The function is ``int32 f(double* times, double* block)``, with the entries of the block
-one vector each, and the statuses of the lanes, as floats, at its end; it returns whether one of them is not 0.
+In *lanes*, each number is a vector of `WIDTH`, which are computed each as it would be by itself, to the same bits:
+eight members of an ensemble at once. The function is ``int32 f(double* times, double* block)``, with the entries of the
+block one vector each, and the statuses of the lanes, as floats, at its end; it returns whether one of them is not 0.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from daedal.symbolic.instructions import ENTRY, POINTER, TYPED_POINTERS, Body, D
 from daedal.symbolic.operations import ARITHMETIC, TABLES
 from daedal.symbolic.sines import LANES, PAIR, USED, definition
 
+WIDTH = 8
+"""Lanes of code for several members."""
 LONGEST, PIECE = 1000, 500
 """Instructions up to which a program is one function, and in each function of a longer one."""
 _STORED = 2  # instructions that a stored result counts for: their order is what code generation spends its time on
@@ -117,7 +119,7 @@ def _plain_angles(graph: Graph, needed: Sequence[int]) -> list[int]:
 
 class _Writer:
     def __init__(self, graph: Graph, time, places, results, statuses, end: int, quick: bool, lanes: bool):
-        self.lanes = LANES if lanes else 1
+        self.lanes = WIDTH if lanes else 1
         self.graph, self.time, self.places, self.statuses, self.end = graph, time, places, statuses, end
         self.targets: dict[int, list[int]] = {}
         for place, node in results:
@@ -252,6 +254,7 @@ class _PieceBody(Body):
         self.values: dict[int, str] = {}
         self.fours = {angle: four for four in writer.angles for angle in four}
         self.pairs: dict[int, str] = {}
+        self.waves: dict[int, tuple[str, ...]] = {}
 
     def value(self, i: int) -> str:
         """The operand that stands for a node: a constant, a loaded argument, a result of this or an earlier piece."""
@@ -301,16 +304,34 @@ class _PieceBody(Body):
             self.store(value, self.slots[i])
 
     def _sine(self, angle: int, is_cosine: bool) -> str:
-        """The sine or cosine of an angle, from those of four numbers: of four angles, or of one in all lanes."""
-        four, vector = self.fours[angle] if self.lanes == 1 else [angle], f"<{LANES} x double>"
+        """The sine or cosine of an angle, from those of four numbers: of four angles, or of one in four lanes."""
+        if self.lanes > 1:
+            return self._sine_in_lanes(angle, is_cosine)
+        four, vector = self.fours[angle], f"<{LANES} x double>"
         if four[0] not in self.pairs:
-            packed = self.value(angle) if self.lanes > 1 else "undef"
-            for k in range(LANES if self.lanes == 1 else 0):
+            packed = "undef"
+            for k in range(LANES):
                 value = self.value(four[min(k, len(four) - 1)])
                 packed = self.new(f"insertelement {vector} {packed}, double {value}, i32 {k}")
             self.pairs[four[0]] = self.new(f"call {PAIR} @sines({vector} {packed})")
         found = self.new(f"extractvalue {PAIR} {self.pairs[four[0]]}, {int(is_cosine)}")
-        return found if self.lanes > 1 else self.new(f"extractelement {vector} {found}, i32 {four.index(angle)}")
+        return self.new(f"extractelement {vector} {found}, i32 {four.index(angle)}")
+
+    def _sine_in_lanes(self, angle: int, is_cosine: bool) -> str:
+        vector = f"<{LANES} x double>"
+        if angle not in self.waves:
+            value, halves = self.value(angle), []
+            for first in range(0, self.lanes, LANES):
+                mask = ", ".join(f"i32 {first + k}" for k in range(LANES))
+                part = self.new(f"shufflevector {self.number} {value}, {self.number} undef, <{LANES} x i32> <{mask}>")
+                pair = self.new(f"call {PAIR} @sines({vector} {part})")
+                halves.append([self.new(f"extractvalue {PAIR} {pair}, {which}") for which in (0, 1)])
+            mask = ", ".join(f"i32 {k}" for k in range(self.lanes))
+            self.waves[angle] = tuple(
+                self.new(f"shufflevector {vector} {a}, {vector} {b}, <{self.lanes} x i32> <{mask}>")
+                for a, b in zip(*halves, strict=True)
+            )
+        return self.waves[angle][int(is_cosine)]
 
     def finish(self, statuses: Sequence[tuple[int, int]]):
         """Return the status; in lanes write all of them, and return whether one is not 0."""

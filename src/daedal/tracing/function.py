@@ -35,7 +35,7 @@ class TracedFunction(CodedFunction):
     """
 
     layout: Any  # of the parameters; None if there are none
-    in_lanes: Callable[[], MachineFunction | None] = staticmethod(lambda: None)  # the same code for four members
+    in_lanes: Callable[[], MachineFunction | None] = staticmethod(lambda: None)  # the same code for eight members
 
     def __init__(
         self,

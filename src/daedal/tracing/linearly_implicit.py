@@ -152,7 +152,7 @@ class LinearlyImplicit:
         return self._function(nodes, (*self._arguments, "direction"), [])
 
     def step_in_lanes(self, name: str, tableau: Any) -> MachineFunction | None:
-        """A step with four members in its lanes; None where there is no such code."""
+        """A step with eight members in its lanes; None where there is no such code."""
         with self._tracer.lock:
             if name not in self._wide:
                 try:

@@ -108,7 +108,7 @@ class StraightLine:
             return self._made[name]
 
     def in_lanes(self, name: str) -> MachineFunction | None:
-        """The same function with four members in its lanes; None where there is no such code."""
+        """The same function with eight members in its lanes; None where there is no such code."""
         with self._tracer.lock:
             if name not in self._wide:
                 try:

@@ -285,7 +285,7 @@ class Tracer:
         )
 
     def _in_lanes(self, name: str, arguments: tuple[str, ...], nodes: np.ndarray, raises: int):
-        """The code of a function with four members in its lanes, made once; None where there is no such code."""
+        """The code of a function with eight members in its lanes, made once; None where there is no such code."""
         with self.lock:
             if name not in self._wide:
                 try:
