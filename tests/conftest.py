@@ -95,3 +95,20 @@ def reproduced(shared_folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(printed_table, "computed", computed)
         yield computed
+
+
+@pytest.fixture
+def handed_back(monkeypatch):
+    """How many members each chunk has handed back to the driver; a chunk that had no loop counts as all of them."""
+    from daedal.ensembles import work
+
+    counts = []
+    original = work.Worker.__call__
+
+    def call(self, chunk, *stopped):
+        part = original(self, chunk, *stopped)
+        counts.append(chunk.count if self._first is None else part.fell_back)
+        return part
+
+    monkeypatch.setattr(work.Worker, "__call__", call)
+    return counts

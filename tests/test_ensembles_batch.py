@@ -5,27 +5,11 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import daedal
-from daedal.ensembles import work
 from ensemble_models import pendulum
 
 COUNT = 12
 G = np.linspace(2.0, 20.0, COUNT)
 START = [1.0, 0.0], [0.0, 0.0]
-
-
-@pytest.fixture
-def handed_back(monkeypatch):
-    """How many members each chunk has handed back to the driver; a chunk that had no loop counts as all of them."""
-    counts = []
-    original = work.Worker.__call__
-
-    def call(self, chunk, *stopped):
-        part = original(self, chunk, *stopped)
-        counts.append(chunk.count if self._first is None else part.fell_back)
-        return part
-
-    monkeypatch.setattr(work.Worker, "__call__", call)
-    return counts
 
 
 def of_driver(problem, span, start, params, **options):

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import daedal
-from test_ensembles_batch import handed_back, in_rows, of_driver, rows_of  # noqa: F401  (a fixture)
+from test_ensembles_batch import in_rows, of_driver, rows_of
 
 COUNT = 9
 K1 = np.linspace(0.03, 0.05, COUNT)
@@ -24,7 +24,7 @@ def robertson():
     return daedal.SemiExplicitDAE(f, lambda t, y, z, p: [y[0] + y[1] + z[0] - 1.0], 2, 1, params=params)
 
 
-def test_semi_explicit_problems_run_in_the_loop_with_the_bits_of_the_driver(handed_back):  # noqa: F811
+def test_semi_explicit_problems_run_in_the_loop_with_the_bits_of_the_driver(handed_back):
     times = np.array([1.0, 1e3, 1e5])
     options = {"t_eval": times, "events": daedal.Event(lambda t, y, z, p: z[0] - 10.0 * p["k1"], name="much"), **SHARP}
     ensemble = daedal.solve_many(robertson(), SPAN, START, params={"k1": K1}, workers=1, chunk_size=4, **options)
@@ -35,7 +35,7 @@ def test_semi_explicit_problems_run_in_the_loop_with_the_bits_of_the_driver(hand
         assert rows_of(ensemble, k) == in_rows(alone) and len(rows_of(ensemble, k)) == 1
 
 
-def test_starts_of_semi_explicit_problems_vary_and_refuse_as_with_the_driver(handed_back):  # noqa: F811
+def test_starts_of_semi_explicit_problems_vary_and_refuse_as_with_the_driver(handed_back):
     first = np.linspace(0.5, 1.0, COUNT)
     y, z = np.column_stack([first, np.zeros(COUNT)]), (1.0 - first)[:, None]
     z[3] += 0.1
@@ -67,7 +67,7 @@ def same_as_alone(ensemble, k, problem, span, start, **options):
 
 
 @pytest.mark.parametrize("times", [None, np.linspace(0.0, 10.0, 7)])
-def test_stick_and_slip_run_in_the_loop_with_the_bits_of_the_driver(handed_back, times):  # noqa: F811
+def test_stick_and_slip_run_in_the_loop_with_the_bits_of_the_driver(handed_back, times):
     model, mu = daedal.library.stick_slip_block(), np.linspace(0.2, 0.4, COUNT)
     options = {"rtol": 1e-5, "atol": 1e-5}
     ensemble = daedal.solve_many(
@@ -93,7 +93,7 @@ def test_the_block_is_where_the_closed_solution_is():
     np.testing.assert_allclose(ensemble.final.y, exact, atol=1e-7)
 
 
-def test_coefficients_that_are_not_allowed_are_refused_in_the_loop_too(handed_back):  # noqa: F811
+def test_coefficients_that_are_not_allowed_are_refused_in_the_loop_too(handed_back):
     model, mu = daedal.library.stick_slip_block(), np.array([0.3, 0.31, 0.32, 0.6, 0.33])  # mu_static is 0.5
     ensemble = daedal.solve_many(model.problem, (0.0, 0.1), model.initial, params={"mu": mu}, workers=1)
     assert sum(handed_back) == 1
@@ -116,7 +116,7 @@ def ball(extra=()):
     return daedal.HybridProblem({"flight": system}, [impact, *extra])
 
 
-def test_resets_and_starts_of_a_ball_run_in_the_loop(handed_back):  # noqa: F811
+def test_resets_and_starts_of_a_ball_run_in_the_loop(handed_back):
     e, height = np.linspace(0.7, 0.9, COUNT), np.linspace(0.5, 2.0, COUNT)
     q = np.column_stack([np.zeros(COUNT), height])
     times = np.linspace(0.0, 1.0, 5)
@@ -128,7 +128,7 @@ def test_resets_and_starts_of_a_ball_run_in_the_loop(handed_back):  # noqa: F811
         same_as_alone(ensemble, k, ball(), (0.0, 1.0), alone, params={"e": e[k]}, t_eval=times)
 
 
-def test_transitions_that_accumulate_are_left_to_the_driver(handed_back):  # noqa: F811
+def test_transitions_that_accumulate_are_left_to_the_driver(handed_back):
     e = np.array([0.9, 0.8, 0.3])
     ensemble = daedal.solve_many(ball(), (0.0, 2.0), ("flight", ([0.0, 1.0], [0.0, 0.0])), params={"e": e}, workers=1)
     assert sum(handed_back) == 1
@@ -162,7 +162,7 @@ def pendulum_on_a_line():
     )
 
 
-def test_states_are_projected_onto_the_constraints_of_the_next_mode(handed_back):  # noqa: F811
+def test_states_are_projected_onto_the_constraints_of_the_next_mode(handed_back):
     speed = np.linspace(5.3, 6.3, COUNT)  # enough to rise above the centre, too little for a whole turn
     v = np.column_stack([speed, np.zeros(COUNT)])
     ensemble = daedal.solve_many(
@@ -203,7 +203,7 @@ def test_the_number_of_workers_does_not_change_runs_through_modes():
     assert_array_equal(one.events["t"], two.events["t"])
 
 
-def test_modes_that_are_left_at_once_and_transitions_that_end_runs_are_part_of_the_loop(handed_back):  # noqa: F811
+def test_modes_that_are_left_at_once_and_transitions_that_end_runs_are_part_of_the_loop(handed_back):
     model = daedal.library.stick_slip_block()
     stiff = np.linspace(100.0, 200.0, COUNT)  # at the start the spring draws more than adhesion holds
     start, options = ("stick", ([-1.0], [0.0])), {"rtol": 1e-6, "atol": 1e-6}
@@ -217,7 +217,7 @@ def test_modes_that_are_left_at_once_and_transitions_that_end_runs_are_part_of_t
         same_as_alone(ensemble, k, model.problem, (0.0, 4.0), start, params=params, t_eval=times, **options)
 
 
-def test_a_transition_that_ends_the_run_is_an_event_of_its_member(handed_back):  # noqa: F811
+def test_a_transition_that_ends_the_run_is_an_event_of_its_member(handed_back):
     gone = daedal.Transition("flight", None, lambda t, q, v: 1.0 - q[0], direction=-1, name="gone")
     speed, problem = np.linspace(0.5, 3.0, COUNT), ball([gone])
     v, times = np.column_stack([speed, np.zeros(COUNT)]), np.linspace(0.0, 1.0, 5)
@@ -234,7 +234,7 @@ def test_a_transition_that_ends_the_run_is_an_event_of_its_member(handed_back): 
             assert_array_equal(ensemble.final.y[k], alone.events[-1].y)
 
 
-def test_a_first_member_that_fails_does_not_keep_the_others_out_of_the_loop(handed_back):  # noqa: F811
+def test_a_first_member_that_fails_does_not_keep_the_others_out_of_the_loop(handed_back):
     model, mu = daedal.library.stick_slip_block(), np.append(0.6, np.linspace(0.2, 0.4, COUNT))  # mu_static is 0.5
     ensemble = daedal.solve_many(model.problem, (0.0, 2.0), model.initial, params={"mu": mu}, workers=1, chunk_size=4)
     assert sum(handed_back) == 0 and ensemble.failed.tolist() == [0]
