@@ -6,7 +6,7 @@ from _figures import show_or_save
 
 import daedal
 
-model = daedal.library.crank_slider(compiled=True)
+model = daedal.library.crank_slider()
 span, tolerances = (0.0, 10.0), [1e-4, 1e-6, 1e-8]
 pairs = {
     "projection, DOPRI5": ("projection", "dopri5"),

@@ -1,4 +1,4 @@
-"""A transistor amplifier: a stiff DAE with a singular mass matrix, at compiled speed."""
+"""A transistor amplifier: a stiff DAE with a singular mass matrix, as plain functions that become machine code."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -7,8 +7,7 @@ from _figures import show_or_save
 import daedal
 
 model = daedal.library.transistor_amplifier()
-problem = model.problem.compiled()  # the same equations at compiled speed
-sol = daedal.solve(problem, model.t_span, model.initial, **model.options)
+sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
 print(sol)
 print("relative errors at the end:", model.reference.error(sol.y[:, -1]))
 

@@ -10,7 +10,7 @@ from _figures import show_or_save
 
 import daedal
 
-model = daedal.library.truck(compiled=True)
+model = daedal.library.truck()
 times = np.linspace(0.0, 20.0, 2001)
 reference = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-10, atol=1e-10, t_eval=times)
 
