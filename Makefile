@@ -22,17 +22,19 @@ export MPLBACKEND ?= Agg
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(VENV)/.installed ## create .venv and install Daedal into it
+install: $(VENV)/.installed kernels ## create .venv and install Daedal into it
 	@echo "Daedal is installed in $(VENV); to use it: . $(BIN)/activate"
 
-demo: $(VENV)/.installed ## solve a tour of problems, build the gallery; plots and pages go to out/
+demo: install ## solve a tour of problems, build the gallery; plots and pages go to out/
 	$(BIN)/daedal demo $(DEMO_ARGS)
 	$(BIN)/daedal gallery
 
 test: lint ## all checks and all tests; names the ten slowest
+	$(BIN)/python -m daedal.build --all
 	$(PYTEST) --durations=10 $(PYTEST_ARGS)
 
 quick: $(VENV)/.installed-dev ## the tests without the slow ones
+	$(BIN)/python -m daedal.build --all
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-dev ## ruff (rules and format) and mypy
@@ -57,8 +59,8 @@ clean: ## remove environments, caches and build products
 	find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/.created:
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
-	  echo "Daedal needs Python 3.11, 3.12 or 3.13, but '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)" >&2; \
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2])' 2>/dev/null || { \
+	  echo "Daedal needs Python 3.11 or later, but '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)" >&2; \
 	  echo "Name a suitable interpreter, for example: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -m venv $(@D) || { \
 	  echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu the package python3-venv provides it." >&2; exit 1; }
@@ -66,15 +68,21 @@ $(VENV)/.created:
 
 $(VENV)/.installed: pyproject.toml $(VENV)/.created
 	@echo "installing Daedal and its dependencies into $(VENV)"
-	@$(BIN)/python -m pip install $(PIP_FLAGS) -e .
+	@$(BIN)/python -m pip install $(PIP_FLAGS) "setuptools>=77"
+	@DAEDAL_BUILD=none $(BIN)/python -m pip install $(PIP_FLAGS) --no-build-isolation -e ".[numba]"
 	@touch $@
+
+# The kernels are compiled when their sources have changed; what is in the user's cache is not compiled again.
+.PHONY: kernels
+kernels: $(VENV)/.installed
+	@$(BIN)/python -m daedal.build
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "installing the development tools into $(VENV)"
-	@$(BIN)/python -m pip install $(PIP_FLAGS) -e ".[dev]"
+	@DAEDAL_BUILD=none $(BIN)/python -m pip install $(PIP_FLAGS) --no-build-isolation -e ".[dev]"
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed
 	@echo "installing the documentation tools into $(VENV)"
-	@$(BIN)/python -m pip install $(PIP_FLAGS) -e ".[docs]"
+	@DAEDAL_BUILD=none $(BIN)/python -m pip install $(PIP_FLAGS) --no-build-isolation -e ".[docs]"
 	@touch $@

@@ -1,7 +1,7 @@
 """Shared by all tests: reproducible Hypothesis runs, and what is computed once for all processes of a test run.
 
-The processes of pytest-xdist share compiled kernels (in Numba's cache) and the tables of the reproduction book (in a
-folder of the run). Whoever needs one first makes it; the others wait for it.
+The processes of pytest-xdist share the tables of the reproduction book, in a folder of the run. Whoever needs one first
+makes it; the others wait for it. Kernels are built before the tests start (``make test``).
 """
 
 import fcntl
@@ -13,8 +13,6 @@ from functools import cache
 
 import pytest
 from hypothesis import settings
-from numba.core.ccallback import CFunc
-from numba.core.dispatcher import Dispatcher
 
 # The same examples in every run, and no deadline: the first example may have to wait for a compilation.
 settings.register_profile("daedal", deadline=None, derandomize=True, max_examples=40)
@@ -39,34 +37,6 @@ def one_at_a_time(file, patience=300.0):
                 break
             except BlockingIOError:
                 time.sleep(0.02)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def kernels_compiled_once(shared_folder):
-    """A kernel that is not in Numba's cache yet is compiled by the process that needs it first; others load it."""
-    folder = shared_folder / "kernels"
-    folder.mkdir(exist_ok=True)
-    held = set()
-
-    def alone(compile, function_of):
-        def compile_alone(self, *signature):
-            function = function_of(self)
-            name = f"{function.__module__}.{function.__qualname__}"
-            if name in held or not name.startswith("daedal.") or type(self._cache).__name__ == "NullCache":
-                return compile(self, *signature)
-            held.add(name)
-            try:
-                with one_at_a_time(folder / name):
-                    return compile(self, *signature)
-            finally:
-                held.discard(name)
-
-        return compile_alone
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Dispatcher, "compile", alone(Dispatcher.compile, lambda dispatcher: dispatcher.py_func))
-        patch.setattr(CFunc, "compile", alone(CFunc.compile, lambda function: function.__wrapped__))
         yield
 
 

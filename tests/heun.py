@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from daedal.kernels.compilation import pointer
+from daedal.kernels.compilation import entry
 from daedal.kernels.records import floats, record_at
 from daedal.kernels.system import SYSTEM, rate
 from daedal.methods.base import Method
@@ -11,7 +11,7 @@ from daedal.methods.run import OneStepRun
 from daedal.methods.run_record import RUN, differences
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def heun_attempt(address, t, h):
     """y_1 = y_0 + h/2 (f(t_0, y_0) + f(t_1, y_0 + h f(t_0, y_0))); the explicit Euler method estimates its error."""
     run = record_at(address, RUN)

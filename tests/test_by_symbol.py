@@ -179,6 +179,6 @@ def test_what_numba_cannot_compile_is_said():
         pendulum(params={m: 1.0, g: 1.0}).compiled(backend="numba")
     equations = daedal.from_sympy([x.diff(t) + x], [x])
     with pytest.raises(daedal.InvalidProblemError, match="<residual, 1 operations> is none"):
-        equations.compiled()
+        equations.compiled("numba")
     sol = daedal.solve(equations.compiled(backend="trace"), (0.0, 1.0), {x: 1.0}, rtol=1e-9)
     assert sol.y[0, -1] == pytest.approx(np.exp(-1.0), rel=1e-7)

@@ -290,7 +290,8 @@ def test_doctor_reports_versions_cache_and_a_right_self_test():
     assert int(row(ended.out, "cores")) >= 1
     files, size = re.match(r"(\d+) files, (\S+) MB, ", row(ended.out, "cache")).groups()
     assert int(files) > 0 and float(size) > 0.1
-    assert row(ended.out, "self-test").endswith(": right") and row(ended.out, "compiled").endswith(": right")
+    assert re.match(r"(\d+) of \1 units built, for ", row(ended.out, "kernels"))
+    assert row(ended.out, "called").endswith(": right") and row(ended.out, "traced").endswith(": right")
 
 
 def test_doctor_notices_a_wrong_result(monkeypatch):

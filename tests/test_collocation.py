@@ -114,7 +114,7 @@ def decay(t, x, xp, xpp):
     return np.array([xpp[0] - 2 * x[0] ** 3])
 
 
-DECAY = SecondOrderDAE(decay, 1, order=[2]).compiled()
+DECAY = SecondOrderDAE(decay, 1, order=[2]).compiled("numba")
 VIBRATION = SecondOrderDAE(lambda t, x, xp, xpp: xpp + 0.5 * xp + 4.0 * x, 1, order=[2])
 
 
@@ -193,8 +193,8 @@ def body_exact(t):
 
 
 # lambda is treated like a variable of second order, as in the thesis: (q, q', lambda, lambda')
-CIRCLE = SecondOrderDAE(circle, 3, order=[2, 2, 2]).compiled()
-BODY = SecondOrderDAE(body, 3, order=[2, 2, 2]).compiled()
+CIRCLE = SecondOrderDAE(circle, 3, order=[2, 2, 2]).compiled("numba")
+BODY = SecondOrderDAE(body, 3, order=[2, 2, 2]).compiled("numba")
 PROBLEMS = {"circle": (CIRCLE, circle_exact, 1.0), "body": (BODY, body_exact, 0.0)}
 
 
@@ -250,7 +250,7 @@ def test_errors_of_radau_2_on_example_1(n, expected):
     np.testing.assert_allclose(errors("body", n, Collocation("radau", 2)), expected, rtol=0.02)
 
 
-PARABOLOID = SecondOrderDAE(paraboloid, 4, order=[2, 2, 2, 0]).compiled()
+PARABOLOID = SecondOrderDAE(paraboloid, 4, order=[2, 2, 2, 0]).compiled("numba")
 BOWL_START = ([1.0, 0.0, 1.0, -(1 + 2 * 0.3**2 + 2 * 0.7**2) / 5.0], [0.3, 0.7, 0.6, 0.0])
 
 
@@ -376,7 +376,9 @@ def test_radau_is_not_held_up_by_stiffness(stiffness):
     def pulled(t, x, xp, xpp, k):
         return np.array([xpp[0] + k[0] * (x[0] - np.cos(t)) + k[1] * (xp[0] + np.sin(t)) + np.cos(t)])
 
-    problem = SecondOrderDAE(pulled, 1, order=[2], params=np.array([stiffness, 2.0 * np.sqrt(stiffness)])).compiled()
+    problem = SecondOrderDAE(pulled, 1, order=[2], params=np.array([stiffness, 2.0 * np.sqrt(stiffness)])).compiled(
+        "numba"
+    )
     # along stiff forces velocities are derivatives of a parabola with 2 stages, of a cubic with 3
     for method, steps in ((Collocation("radau", 2), 2500), (Collocation("radau", 3), 400), (daedal.ModifiedBDF(), 400)):
         sol = solve(problem, (0.0, 10.0), ([1.0], [0.0]), method=method, rtol=1e-6, atol=1e-6)

@@ -77,7 +77,7 @@ def test_the_gradient_accounts_for_the_contact_coordinate(x, y, t):
 
 @pytest.mark.slow
 def test_compiled_and_plain_functions_agree():
-    plain, compiled = on_curve(), on_curve().compiled()
+    plain, compiled = on_curve(), on_curve().compiled("numba")
     t, q, v = 0.3, [0.4, 0.7], [1.0, -0.5]
     a, b = (system.at(t, q, v, r=[0.2]) for system in (plain, compiled))
     for name in ("constraint", "jacobian", "velocity", "bias", "force", "acceleration", "multipliers", "rate"):

@@ -15,7 +15,7 @@ TOLERANCES = (1e-4, 1e-6, 1e-8)
 
 def relative_errors(model, atol):
     """Relative errors at the end for each tolerance; `atol` is that of rtol = 1."""
-    problem = model.problem.compiled()
+    problem = model.problem.compiled("numba")
     errors = []
     for rtol in TOLERANCES:
         sol = daedal.solve(problem, model.t_span, model.initial, rtol=rtol, atol=rtol * atol, method="dassl")

@@ -228,7 +228,7 @@ def test_compiled_functions_give_the_bits_of_python_functions(jacobian):
     problem = daedal.ImplicitDAE(oscillator, 2, jacobian=jacobian, params=np.array([2.0, 0.3, 1.0]))
     initial = ([1.0, 0.0], [0.0, -1.0])
     python = daedal.solve(problem, (0.0, 10.0), initial, method="dassl")
-    assert_same_run(python, daedal.solve(problem.compiled(), (0.0, 10.0), initial, method="dassl"))
+    assert_same_run(python, daedal.solve(problem.compiled("numba"), (0.0, 10.0), initial, method="dassl"))
 
 
 @pytest.mark.parametrize("name", ["robertson", "transistor_amplifier", "pendulum"])
@@ -237,7 +237,7 @@ def test_compiled_library_models_give_the_bits_of_python_functions(name):
     t1 = {"robertson": 1e4, "transistor_amplifier": 0.02, "pendulum": 1.0}[name]
     runs = [
         daedal.solve(problem, (0.0, t1), model.initial, **model.options, method="dassl")
-        for problem in (model.problem, model.problem.compiled())
+        for problem in (model.problem, model.problem.compiled("numba"))
     ]
     exactly = name != "transistor_amplifier"  # the exponential functions of Python and of Numba may differ in a bit
     assert_same_run(*runs, exactly=exactly)
@@ -253,7 +253,7 @@ def test_parameters_reach_the_functions(compiled):
         return r
 
     problem = daedal.ImplicitDAE(residual, 1, params=np.array([1.0, 0.0]))
-    problem = problem.compiled() if compiled else problem
+    problem = problem.compiled("numba") if compiled else problem
     for p in ([1.0, 0.0], [2.0, 3.0], [-0.5, 1.0]):
         p = np.array(p)
         sol = daedal.solve(
@@ -396,14 +396,16 @@ import daedal
 sys.path.insert(0, {folder!r})
 import test_dassl_invariance as tests
 model = daedal.library.pendulum(form="ggl")
-compiled = daedal.solve(model.problem.compiled(), model.t_span, model.initial, **model.options)
+compiled = daedal.solve(model.problem.compiled("numba"), model.t_span, model.initial, **model.options)
 print(tests.fingerprint(tests.solve_robertson()), tests.fingerprint(compiled))
 """
 
 
 def test_another_process_gives_the_same_bits():
     model = library.pendulum(form="ggl")
-    compiled = daedal.solve(model.problem.compiled(), model.t_span, model.initial, **model.options, method="dassl")
+    compiled = daedal.solve(
+        model.problem.compiled("numba"), model.t_span, model.initial, **model.options, method="dassl"
+    )
     here = [fingerprint(solve_robertson()), fingerprint(compiled)]
     script = SCRIPT.format(folder=str(Path(__file__).parent))
     there = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300)
@@ -412,7 +414,7 @@ def test_another_process_gives_the_same_bits():
 
 def test_two_threads_do_not_disturb_each_other():
     model = library.pendulum(form="index1")
-    problem = model.problem.compiled()
+    problem = model.problem.compiled("numba")
 
     def run(rtol):
         return fingerprint(daedal.solve(problem, (0.0, 20.0), model.initial, rtol=rtol, atol=rtol, method="dassl"))

@@ -5,7 +5,6 @@ Sources: Brenan, Campbell and Petzold, theorems 3.1.1, 3.2.1 to 3.2.3; Gear, Hsu
 
 import math
 
-import numba
 import numpy as np
 import pytest
 
@@ -21,6 +20,7 @@ from daedal.kernels.differences import (
     update_coefficients,
     update_differences,
 )
+from daedal.kernels.records import record_at
 
 ORDERS = range(1, 7)
 # Steps on [0, 1] of the two runs that are compared: in the asymptotic range, and above rounding.
@@ -156,16 +156,14 @@ def test_algebraic_part_forgets_its_starting_values_after_some_steps(k):
 PATTERN = np.array([1.0, 0.7, 1.1, 0.9, 1.25, 0.8, 1.15])
 
 
-@numba.njit
 def _predict(coefficients, psi, phi, h, k, y, yp):
-    c = coefficients[0]
+    c = record_at(coefficients.ctypes.data, COEFFICIENTS)
     update_coefficients(c, psi, h, k)
     scale_differences(phi, c.beta, 1, k)
     predict(phi, c.gamma, k, y, yp)
     return leading_coefficient(k) / h
 
 
-@numba.njit
 def _accept(phi, k, correction):
     update_differences(phi, k, True, correction)
 

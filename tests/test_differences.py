@@ -259,7 +259,7 @@ def test_an_evaluation_takes_two_calls_for_a_coordinate_and_few_more(n_q):
     none = np.zeros(0)
     calls[0] = 0
     evaluate_point(
-        assembly.record.data,
+        assembly.record.address,
         0.0,
         np.concatenate([q, q]),
         none,

@@ -93,7 +93,7 @@ def chain():
         return np.concatenate([along[0], along[0] + along[1]]), np.concatenate(v), np.array([lam1, lam2])
 
     system = daedal.MechanicalSystem([1.0, 1.0, 2.0, 2.0], chain_force, chain_rods, n_q=4, n_constraints=2)
-    return Case(system.compiled(), 0.5, exact)
+    return Case(system.compiled("numba"), 0.5, exact)
 
 
 def driven_force(t, q, v):
@@ -130,7 +130,9 @@ def driven():
         free = np.array([-0.4 * v[0], -2.0 * 9.81 - 0.4 * v[1]]) - 2.0 * acceleration
         return np.array([x0 + s, -c]), v, np.array([0.5 * (free @ np.array([s, -c]))])
 
-    return Case(daedal.MechanicalSystem(2.0, driven_force, driven_rod, n_q=2, n_constraints=1).compiled(), 0.5, exact)
+    return Case(
+        daedal.MechanicalSystem(2.0, driven_force, driven_rod, n_q=2, n_constraints=1).compiled("numba"), 0.5, exact
+    )
 
 
 @cache

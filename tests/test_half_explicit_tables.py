@@ -176,7 +176,7 @@ def test_the_automatic_choice_on_the_squeezer(tol):
 
 @cache
 def compiled_massless():
-    return massless().compiled()
+    return massless().compiled("numba")
 
 
 @pytest.mark.parametrize("kind", [HEM3, HEM4, HEM5, PHEM56, HEDOP5])

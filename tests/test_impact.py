@@ -337,7 +337,7 @@ def test_the_other_joints_hold():
 
 
 def test_compiled_systems_break_too():
-    model = daedal.library.planar_pendulum().problem.compiled()
+    model = daedal.library.planar_pendulum().problem.compiled("numba")
     assert daedal.breaking(model, 0, 1.0).modes["broken"].problem.n_constraints == 0
     import numba
 

@@ -6,7 +6,6 @@ The kernels are driven with arbitrary values in place of a corrector's result, s
 from fractions import Fraction
 from itertools import pairwise
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,14 +25,14 @@ from daedal.kernels.differences import (
     update_differences,
 )
 from daedal.kernels.interpolation import newton_polynomial
+from daedal.kernels.records import record_at
 
 ORDERS = range(1, 7)
 FIRST_STEP = 0.25
 
 
-@numba.njit
 def _advance(coefficients, psi, phi, h, k, y, predicted, slope):
-    c = coefficients[0]
+    c = record_at(coefficients.ctypes.data, COEFFICIENTS)
     update_coefficients(c, psi, h, k)
     scale_differences(phi, c.beta, 1, k)
     predict(phi, c.gamma, k, predicted, slope)
@@ -41,15 +40,13 @@ def _advance(coefficients, psi, phi, h, k, y, predicted, slope):
     return leading_coefficient(k) / h, error_constant(c, k)
 
 
-@numba.njit
 def _scale_and_unscale(coefficients, psi, phi, h, k):
-    c = coefficients[0]
+    c = record_at(coefficients.ctypes.data, COEFFICIENTS)
     update_coefficients(c, psi, h, k)
     scale_differences(phi, c.beta, 1, k)
     unscale_differences(phi, c.beta, 1, k)
 
 
-@numba.njit
 def _interpolate(t, t_end, psi, phi, k, y, slope):
     newton_polynomial(t, t_end, psi, phi, k, y, slope)
 

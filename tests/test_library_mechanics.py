@@ -177,7 +177,7 @@ FIRST = {model.name: model for model in reversed(MODELS.values())}
 @every_model(lambda model: FIRST[model.name] is model)  # parameters do not change the functions
 def test_functions_compile_unchanged(model):
     t, q, v = state_of(model)
-    plain, compiled = model.problem.at(t, q, v), model.problem.compiled().at(t, q, v)
+    plain, compiled = model.problem.at(t, q, v), model.problem.compiled("numba").at(t, q, v)
     for name in ("mass", "force", "constraint", "velocity", "jacobian", "bias"):
         expected = getattr(plain, name)
         # derivatives that Daedal computes are differences in one case and complex steps in the other

@@ -82,7 +82,7 @@ def test_given_jacobian_is_that_of_the_residual():
 @every_model
 @pytest.mark.parametrize("compiled", [False, True], ids=["python", "compiled"])
 def test_is_solved_as_it_stands(model, compiled):
-    problem = model.problem.compiled() if compiled else model.problem
+    problem = model.problem.compiled("numba") if compiled else model.problem
     sol = daedal.solve(problem, model.t_span, model.initial, **model.options)
     exact = np.array([model.extra["exact"](t) for t in sol.t]).T
     differentiated = problem.order == 2

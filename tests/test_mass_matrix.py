@@ -170,7 +170,7 @@ def test_parameters_copies_and_pickles():
     numbers = MassMatrixDAE(
         lambda t, y, p: np.array([-p[0] * y[0]]), 1, mass=lambda t, y, p: np.array([[p[1]]]), params=[3.0, 2.0]
     )
-    sol = daedal.solve(numbers.compiled(), (0.0, 1.0), [1.0], rtol=1e-9, compile="never")
+    sol = daedal.solve(numbers.compiled("numba"), (0.0, 1.0), [1.0], rtol=1e-9, compile="never")
     assert abs(sol.y[0, -1] - np.exp(-1.5)) < 1e-7 and sol.functions["f"] == "Numba"
 
 

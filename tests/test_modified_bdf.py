@@ -4,7 +4,6 @@ Sources: J. Sand, Appl. Numer. Math. 42 (2002) 411-424; L. Wunderlich, Numerical
 differential-algebraic equations, diploma thesis, TU Berlin, 2005 (tables and equations are numbered as there).
 """
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -46,8 +45,8 @@ def body_exact(t):
 
 
 PROBLEMS = {
-    "circle": (SecondOrderDAE(circle, 3).compiled(), circle_exact, 1.0),
-    "body": (SecondOrderDAE(body, 3).compiled(), body_exact, 0.0),
+    "circle": (SecondOrderDAE(circle, 3).compiled("numba"), circle_exact, 1.0),
+    "body": (SecondOrderDAE(body, 3).compiled("numba"), body_exact, 0.0),
 }
 
 
@@ -107,7 +106,6 @@ def measured_orders(name, kind, counts, **options):
 # --- coefficients -------------------------------------------------------------------------------------------------
 
 
-@numba.njit
 def weights(t, nodes, k, orders):
     return acceleration_weights(SAND, t, nodes, k, orders)
 
@@ -210,7 +208,7 @@ def derivatives_of_polynomial(t, x, xp, xpp, p):
     return np.array([x[0] - value, x[1] - xpp[0], x[2] - xp[0]])
 
 
-DERIVATIVES = SecondOrderDAE(derivatives_of_polynomial, 3, params=np.zeros(7), order=[2, 0, 0]).compiled()
+DERIVATIVES = SecondOrderDAE(derivatives_of_polynomial, 3, params=np.zeros(7), order=[2, 0, 0]).compiled("numba")
 
 
 def differentiate(coefficients, grid, **options):

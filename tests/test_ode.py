@@ -168,7 +168,7 @@ def test_compiled_functions():
         return np.array([y[1], -p[0] * y[0]])
 
     problem = ODE(f, 2, params=[4.0])
-    for compiled in (problem.compiled(), problem.compiled(backend="trace")):
+    for compiled in (problem.compiled("numba"), problem.compiled(backend="trace")):
         for method in ("dopri5", "dassl"):
             sol = daedal.solve(compiled, (0.0, 1.0), [1.0, 0.0], method=method, rtol=1e-8, compile="never")
             assert abs(sol.y[0, -1] - np.cos(2.0)) < 1e-5

@@ -96,14 +96,12 @@ def test_threads_do_not_disturb_each_other(layout):
 
 
 def test_where_memory_is_short_it_is_said(layout):
-    """The room of a call is that of so many bodies; with 2^45 of them no machine has it."""
-    record = layout._prepared.alive[0]
-    bodies = int(record["n"])
-    record["n"] = 2**45
+    prepared = layout.prepared
+    vars(layout)["prepared"] = prepared._replace(room=2**45)
     try:
         for call in (lambda: rnea(layout, Q, U, A), lambda: crba(layout, Q), lambda: aba(layout, Q, U, A)):
             with pytest.raises(MemoryError):
                 call()
     finally:
-        record["n"] = bodies
+        vars(layout)["prepared"] = prepared
     assert np.all(np.isfinite(rnea(layout, Q, U, A)))

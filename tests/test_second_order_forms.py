@@ -178,7 +178,7 @@ def test_first_order_states(method):
     def rate(t, q, v, r):
         return np.array([k / d * (q[0] - r[0])])
 
-    system = MechanicalSystem(1.0, force, n_q=1, state_rate=rate, n_r=1).compiled()
+    system = MechanicalSystem(1.0, force, n_q=1, state_rate=rate, n_r=1).compiled("numba")
     a = np.array([[0, 1, 0], [-k, 0, k], [k / d, 0, -k / d]], dtype=float)
     values, vectors = np.linalg.eig(a)
 

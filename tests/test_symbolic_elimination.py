@@ -172,27 +172,15 @@ def test_seven_bodies_from_plain_functions_to_accelerations(capsys):
 
 def per_call(code, state, params, n=20_000):
     """Microseconds for a call from compiled code."""
-    import numba
-
-    from daedal.kernels.callbacks import NATIVE
-    from daedal.kernels.compilation import caller
-
-    call = caller(NATIVE)
-
-    @numba.njit
-    def repeat(n, address, block):
-        status = 0
-        for _ in range(n):
-            status += call(address, 0.0, block)
-        return status
+    from daedal.adjoint.batch import evaluate_many
 
     block = np.zeros(code.size)
     for name, values in {**state, "p": params}.items():
         block[code.slices[name]] = values
-    repeat(1, code.address, block.ctypes.data)
+    times, nothing = np.zeros(n), np.zeros((n, 0))
     seconds = []
     for _ in range(5):
         started = time.perf_counter()
-        repeat(n, code.address, block.ctypes.data)
+        evaluate_many(code.address, times, nothing, block, 0, nothing)
         seconds.append(time.perf_counter() - started)
     return 1e6 * min(seconds) / n

@@ -8,7 +8,8 @@ import threading
 import numpy as np
 import pytest
 
-from daedal.symbolic import Graph, cache, emission, scalar_argument, trace, vector_argument
+from daedal import object_store
+from daedal.symbolic import Graph, emission, scalar_argument, trace, vector_argument
 from daedal.symbolic import machine as code_generation
 from daedal.symbolic.machine import compile_function
 from symbolic_tools import assert_same, machine, points, traced
@@ -80,7 +81,7 @@ def test_without_a_folder_code_is_generated_all_the_same(tmp_path, monkeypatch, 
         place.mkdir(mode=0o500)
     else:
         place = tmp_path / "\0"
-    monkeypatch.setattr(cache, "folder", lambda: place)
+    monkeypatch.setattr(object_store, "folder", lambda: place)
     forget()
     assert_same(function, points(2))
 
@@ -91,11 +92,19 @@ def test_a_file_appears_whole_or_not_at_all(folder, monkeypatch):
     assert list(folder.iterdir()) == []
 
 
-def test_old_files_go(folder, monkeypatch):
-    monkeypatch.setattr(cache, "MOST_FILES", 3)
+def test_files_that_were_not_used_for_longest_go(folder, monkeypatch):
+    monkeypatch.setattr(object_store, "_EVERY", 1)
     for k in range(6):
         assert_same(lambda t, q, k=k: [q[0] * (k + 2.0)], points(1))
-    assert len(list(folder.glob("*.o"))) == 3
+        newest = max(folder.glob("*.o"), key=lambda file: file.stat().st_mtime_ns)
+        os.utime(newest, (k, k))
+    files = sorted(folder.glob("*.o"), key=lambda file: file.stat().st_mtime)
+    assert len(files) == 6
+    monkeypatch.setenv("DAEDAL_CACHE_SIZE", str(3.9e-6 * files[0].stat().st_size))
+    assert_same(lambda t, q: [q[0] * 99.0], points(1))
+    left = set(folder.glob("*.o"))
+    assert 1 <= len(left) <= 3
+    assert left.isdisjoint(files[:4])
 
 
 WRITER = """

@@ -165,7 +165,7 @@ def test_derivatives_of_the_joint(model, shift, v):
 def test_compiled_functions_give_the_same(model):
     rng = np.random.default_rng(4)
     t, q, v = 5.0, model.initial[0] + rng.uniform(-0.05, 0.05, 9), rng.normal(size=9)
-    plain, compiled = model.problem.at(t, q, v), model.problem.compiled().at(t, q, v)
+    plain, compiled = model.problem.at(t, q, v), model.problem.compiled("numba").at(t, q, v)
     for name in ("mass", "force", "constraint", "jacobian", "bias"):
         np.testing.assert_allclose(getattr(compiled, name), getattr(plain, name), rtol=1e-12, atol=1e-9, err_msg=name)
 

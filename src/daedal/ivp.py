@@ -17,7 +17,7 @@ from daedal.methods.base import Method
 from daedal.problems import ODE, MassMatrixDAE
 from daedal.problems.checks import check_callable, check_real
 from daedal.solution import DenseOutput, Solution, Statistics
-from daedal.solve import solve
+from daedal.solving import solve
 from daedal.tabular import Tabular
 
 METHODS = {"RK45": "dopri5", "RK23": "dopri5", "DOP853": "dop853", "Radau": "radau", "BDF": "dassl", "LSODA": "auto"}

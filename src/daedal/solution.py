@@ -18,7 +18,8 @@ class Statistics:
     """Counters of a run; also reachable as ``stats["steps"]``.
 
     ``residual_evaluations`` counts every call, those for difference Jacobians (``jacobian_residual_evaluations``)
-    included.
+    included. ``first_use`` are those of the ``seconds`` that a process spends once: imports, tracing, machine code that
+    is generated or loaded; a second run does not spend them.
     """
 
     steps: int = 0
@@ -35,6 +36,7 @@ class Statistics:
     preconditioner_solves: int = 0
     event_evaluations: int = 0
     seconds: float = 0.0
+    first_use: float = 0.0
 
     def __getitem__(self, key: str):
         if key not in {f.name for f in fields(self)}:
@@ -239,7 +241,7 @@ class Solution(Tabulated):
             ("evaluations", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for Jacobians)"),
             *([("drift", drift)] if drift else []),
             ("Jacobians", f"{stats.jacobian_evaluations}"),
-            ("seconds", f"{stats.seconds:.4g}"),
+            ("seconds", self.cost_in_words),
             *self.functions.summary(),
         ]
 

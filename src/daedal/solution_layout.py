@@ -32,7 +32,7 @@ from daedal.solution import DenseOutput, History, Solution, Statistics
 from daedal.tabular import FunctionTable
 
 STATISTICS = Record(
-    {f.name: Number() if f.name == "seconds" else Integer() for f in fields(Statistics)},
+    {f.name: Number() if f.name in ("seconds", "first_use") else Integer() for f in fields(Statistics)},
     Statistics,
 )
 FUNCTIONS = MappingOf(Text(), FunctionTable)

@@ -147,3 +147,19 @@ def times(count: int) -> str:
 def derivative_name(name: str, order: int) -> str:
     """``x``, ``x'``, ``x''``, ``x'''``, ``x^(4)``."""
     return name + ("'" * order if order <= 3 else f"^({order})")
+
+
+def duration(seconds: float) -> str:
+    """A time with two digits and the unit that suits it.
+
+    >>> duration(0.00153), duration(0.4), duration(75.0)
+    ('1.5 ms', '0.4 s', '75 s')
+    """
+    for limit, factor, unit in ((1e-3, 1e6, "us"), (0.1, 1e3, "ms")):
+        if seconds < limit:
+            return _two_digits(seconds * factor) + f" {unit}"
+    return _two_digits(seconds) + " s"
+
+
+def _two_digits(value: float) -> str:
+    return f"{float(f'{value:.2g}'):g}"

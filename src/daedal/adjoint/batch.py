@@ -1,14 +1,15 @@
 """Compiled loops of the backward integration: machine code at many points, and the steps of small problems."""
 
 from daedal.kernels.callbacks import NATIVE
-from daedal.kernels.compilation import announce, caller, kernel
+from daedal.kernels.compilation import caller, entry
 from daedal.kernels.dense import LU, factor_dense, solve_dense
 from daedal.kernels.records import data_of, float_rows, record_at
+from daedal.kernels.signatures import f64, i64
 
 _call = caller(NATIVE)
 
 
-@kernel
+@entry(i64(i64, f64[:], f64[:, :], f64[:], i64, f64[:, :]))
 def evaluate_many(address, times, inputs, block, first, results):
     """Rows of `results` from rows of `inputs`, by the machine code at an address; parameters stand in its block."""
     for i in range(times.size):
@@ -22,7 +23,7 @@ def evaluate_many(address, times, inputs, block, first, results):
     return 0
 
 
-@kernel
+@entry(i64(i64, f64[:], f64[:], f64[:, :], f64[:], i64, f64[:]))
 def add_many(address, times, weights, inputs, block, first, total):
     """Add the weighted results at all points to `total`."""
     for i in range(times.size):
@@ -36,7 +37,7 @@ def add_many(address, times, weights, inputs, block, first, total):
     return 0
 
 
-@kernel
+@entry(i64(i64, f64[:, :], i64[:, :], i64[:, :], f64[:, :], f64[:], f64[:, :, :], f64[:], f64[:, :]))
 def small_steps(lu_address, tableau, e_places, a_places, values, sizes, known, w, mu):
     """Steps backwards, E_i mu_i + h sum_j a_ij A_j mu_j = w - known_i with E^T and A^T in the place of E and A.
 
@@ -53,9 +54,9 @@ def small_steps(lu_address, tableau, e_places, a_places, values, sizes, known, w
                 columns[j, i] = 0.0
         for j in range(3):
             for m in range(n_a):
-                row, column, entry = a_places[0, m], j * n + a_places[1, m], sizes[k] * values[3 * k + j, n_e + m]
+                row, column, value = a_places[0, m], j * n + a_places[1, m], sizes[k] * values[3 * k + j, n_e + m]
                 for i in range(3):
-                    columns[column, i * n + row] += tableau[i, j] * entry
+                    columns[column, i * n + row] += tableau[i, j] * value
             for m in range(n_e):
                 columns[j * n + e_places[1, m], j * n + e_places[0, m]] += values[3 * k + j, m]
         if factor_dense(lu) != 0:
@@ -70,7 +71,3 @@ def small_steps(lu_address, tableau, e_places, a_places, values, sizes, known, w
         for m in range(n_e):
             w[e_places[0, m]] += values[3 * k + 2, m] * right[2 * n + e_places[1, m]]
     return 0
-
-
-for _loop in (evaluate_many, add_many, small_steps):
-    announce(_loop, "adjoint equations")

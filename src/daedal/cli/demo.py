@@ -75,7 +75,7 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for the plots.")] = Path
 
 def _cost(solution: daedal.Solution) -> list[tuple[str, str]]:
     stats = solution.stats
-    rows = [("cost", f"{stats.steps} steps, {stats.residual_evaluations} residuals, {stats.seconds:.2g} s")]
+    rows = [("cost", f"{stats.steps} steps, {stats.residual_evaluations} residuals, {solution.cost_in_words}")]
     if solution.history is not None:
         h = np.abs(solution.history.h)
         rows.append(("step size", f"{h.min():.1e} to {h.max():.1e}, order up to {solution.history.order.max()}"))

@@ -2,8 +2,6 @@
 
 import os
 import platform
-import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -20,7 +18,7 @@ def doctor() -> None:
     print_rows(
         [
             ("python", f"{platform.python_version()} ({platform.system()} {platform.machine()})"),
-            *((package, _version_of(package)) for package in ("numpy", "scipy", "numba", "matplotlib")),
+            *((package, _version_of(package)) for package in ("numpy", "scipy", "llvmlite", "numba", "matplotlib")),
             ("cores", str(cores())),
         ]
     )
@@ -28,7 +26,7 @@ def doctor() -> None:
         rows, healthy = _self_test()
     except Exception as error:  # whatever is broken, the report has to be finished
         rows, healthy = [("self-test", f"failed with {type(error).__name__}: {error}")], False
-    print_rows([*_cache_report(), *rows])
+    print_rows([*_kernel_report(), *rows])
     if not healthy:
         refuse("the self-test failed; reinstall Daedal and what it needs, or report this output")
     print("All is well.")
@@ -40,7 +38,7 @@ def _version_of(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return "missing"
+        return "not installed, and needed only for functions of your own" if package == "numba" else "missing"
 
 
 def cores() -> int:
@@ -49,13 +47,13 @@ def cores() -> int:
 
 
 def _self_test() -> tuple[list[tuple[str, str]], bool]:
-    """Solve Robertson's reaction with interpreted and with compiled equations, and compare with the reference."""
+    """Solve Robertson's reaction with equations that are called and with traced ones; compare with the reference."""
     model = daedal.library.robertson()
     assert model.reference is not None
     rows, healthy = [], True
-    for kind, problem in (("self-test", model.problem), ("compiled", model.problem.compiled())):
-        first = daedal.solve(problem, model.t_span, model.initial, **model.options)
-        again = daedal.solve(problem, model.t_span, model.initial, **model.options)
+    for kind, compile in (("called", "never"), ("traced", "always")):
+        first = daedal.solve(model.problem, model.t_span, model.initial, compile=compile, **model.options)
+        again = daedal.solve(model.problem, model.t_span, model.initial, compile=compile, **model.options)
         error = largest_error(model.reference, again)
         right = error is not None and error.size < _SELF_TEST_ERROR and np.array_equal(first.y, again.y)
         seconds = f"first {first.stats.seconds:.2f} s, again {again.stats.seconds:.4f} s"
@@ -64,23 +62,23 @@ def _self_test() -> tuple[list[tuple[str, str]], bool]:
     return rows, healthy
 
 
-def _cache_report() -> list[tuple[str, str]]:
-    """Where Numba keeps the compiled kernels, according to the kernels loaded so far."""
-    folders = sorted(
-        {
-            Path(value.stats.cache_path)
-            for name, module in list(sys.modules.items())
-            if name.startswith("daedal.")
-            for value in vars(module).values()
-            if getattr(getattr(value, "stats", None), "cache_path", None) and hasattr(value, "py_func")
-        }
-    )
-    if not folders:
-        return [("cache", "none found: every process compiles anew")]
-    files = [
-        path for folder in folders if folder.is_dir() for path in folder.iterdir() if path.suffix in (".nbi", ".nbc")
+def _kernel_report() -> list[tuple[str, str]]:
+    """Where the machine code of kernels and of traced functions is."""
+    from daedal import object_store
+    from daedal.kernels.levels import host_levels
+    from daedal.kernels.units import SHIPPED, all_units, find
+
+    units = all_units()
+    there = sum(find(unit) is not None for unit in units)
+    source = "installed" if SHIPPED.is_dir() else "built"
+    remedy = "" if there == len(units) else "; `python -m daedal.build --all` builds the others, as first use does"
+    folder = object_store.folder()
+    files = list(folder.glob("*.o")) if folder.is_dir() else []
+    size = sum(file.stat().st_size for file in files) / 1e6
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    writable = "writable" if os.access(nearest, os.W_OK) else "NOT writable: set DAEDAL_CACHE_DIR to a folder that is"
+    return [
+        ("kernels", f"{there} of {len(units)} units {source}, for {host_levels()[0]}{remedy}"),
+        ("cache", f"{len(files)} files, {size:.1f} MB, {writable}"),
+        ("", str(folder)),
     ]
-    size = sum(path.stat().st_size for path in files)
-    writable = all(os.access(folder, os.W_OK) for folder in folders if folder.is_dir())
-    remedy = "writable" if writable else "NOT writable: set NUMBA_CACHE_DIR to a folder that is"
-    return [("cache", f"{len(files)} files, {size / 1e6:.1f} MB, {remedy}"), *(("", str(folder)) for folder in folders)]

@@ -24,14 +24,6 @@ def parameters_of(name: str) -> dict[str, inspect.Parameter]:
     return dict(inspect.signature(getattr(daedal.library, name)).parameters)
 
 
-def unknowns(problem: Any) -> str:
-    """How many there are; the range of them if a problem with modes has different numbers."""
-    if not isinstance(problem, daedal.HybridProblem):
-        return str(problem.n)
-    sizes = {mode.problem.n for mode in problem.modes.values()}
-    return str(min(sizes)) if len(sizes) == 1 else f"{min(sizes)} to {max(sizes)}"
-
-
 def span_of(model: daedal.library.Model, t_end: float | None) -> tuple[float, float]:
     """The interval of the source, or up to another end."""
     return model.t_span if t_end is None else (model.t_span[0], t_end)

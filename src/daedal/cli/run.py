@@ -9,9 +9,10 @@ import typer
 import daedal
 from daedal.cli.accuracy import quality
 from daedal.cli.arguments import End, Parameters, Plot, RunName, assignments, check_ending, check_figure, literal
-from daedal.cli.model import find_model, short, span_of, unknowns
+from daedal.cli.model import find_model, short, span_of
 from daedal.cli.output import print_rows, refuse
 from daedal.cli.own_model import is_own, own_model
+from daedal.library.contents import unknowns
 
 
 def run(

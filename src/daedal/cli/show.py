@@ -1,8 +1,9 @@
 """``daedal show``."""
 
 from daedal.cli.arguments import Name
-from daedal.cli.model import find_model, parameters_of, short, unknowns
+from daedal.cli.model import find_model, parameters_of, short
 from daedal.cli.output import print_rows
+from daedal.library.contents import unknowns
 
 
 def show(name: Name) -> None:

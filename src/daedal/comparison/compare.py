@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.advise import call
+from daedal.advice import call
 from daedal.comparison.result import ComparedRun, Comparison
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.formulations import ProjectedInvariants, named_formulation
@@ -137,7 +137,7 @@ def _listing(name: str, values: Sequence[float]) -> str:
 def _run(system, span, initial, options, times, exact, row: ComparedRun) -> ComparedRun:
     """The row of one run."""
     from daedal.drive.run import LARGEST_WITH_DENSE_OUTPUT
-    from daedal.solve import solve
+    from daedal.solving import solve
 
     dense = system.n <= LARGEST_WITH_DENSE_OUTPUT
     options = options | ({"dense_output": True} if dense else {"t_eval": times, "dense_output": False})
@@ -203,7 +203,7 @@ def _drift(system, sol) -> tuple[float, float]:
 
 def _warm_up(system, span, initial, choice, level):
     """Compile or load what the run needs, so that its time is that of the integration."""
-    from daedal.solve import solve
+    from daedal.solving import solve
 
     end = span[0] + 1e-3 * (span[1] - span[0])
     if "fixed_step" in level:
@@ -262,7 +262,7 @@ def _refined(system, span, initial, times, rtol, atol):
 
 def _tried(system, span, initial, times, options):
     """q, v and lam at the times, or why there are none."""
-    from daedal.solve import solve
+    from daedal.solving import solve
 
     try:
         return _values(solve(system, span, initial, t_eval=times, dense_output=False, **options), times, system)

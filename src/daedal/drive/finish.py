@@ -16,7 +16,7 @@ from daedal.kernels.endings import Ending
 from daedal.methods.task import Outcome
 from daedal.solution import DenseOutput, History, Statistics
 
-_COUNTERS = tuple(f.name for f in fields(Statistics) if f.name != "seconds")
+_COUNTERS = tuple(f.name for f in fields(Statistics) if f.name not in ("seconds", "first_use"))
 
 
 def ending(request: Request, segments: list[Segment], explain) -> tuple[bool, str, str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import replace
+from importlib import import_module
 from threading import Lock
 from typing import Any
 
+from daedal import first_use
 from daedal.drive.request import Request, Settings, checked_request, checked_settings
 from daedal.drive.run import LARGEST_KEPT
 from daedal.errors import InvalidProblemError
@@ -192,13 +194,24 @@ def _always() -> bool:
     return True
 
 
+_LATER: dict[Any, tuple[str, ...]] = {
+    ImplicitDAE: ("daedal.methods.run", "daedal.kernels.builders", "daedal.methods.workspace"),
+    MechanicalSystem: ("daedal.mechanics.readiness", "daedal.formulations.dense_forms", "daedal.formulations.monitor")
+    + ("daedal.mechanics.inspection", "daedal.methods.run", "daedal.methods.runge_kutta", "daedal.kernels.builders"),
+}
+"""Modules that runs import late, and which first use is to include."""
 _plans: OrderedDict[tuple, tuple[Any, Any]] = OrderedDict()
 _guard = Lock()
 
 
 def solve_request(request: Request):
     """The solution of a request, by a plan that may have been made for an earlier one."""
-    return described(plan_for(request.problem, request.settings).solve, request)
+    before = first_use.seconds()
+    solution = described(plan_for(request.problem, request.settings).solve, request)
+    once = first_use.seconds() - before
+    if once > 0.0 and isinstance(solution, Tabulated):
+        solution.stats = replace(solution.stats, first_use=once)
+    return solution
 
 
 def described(run, request: Request):
@@ -227,7 +240,10 @@ def plan_for(problem, settings: Settings):
         if kept is not None and getattr(kept[1], "is_current", _always)():
             _plans.move_to_end(key)
             return kept[1]
-    plan = make_plan(problem, settings)
+    with first_use.counted():
+        plan = make_plan(problem, settings)
+        for module in _LATER.get(type(problem), _LATER[ImplicitDAE]):
+            import_module(module)
     if getattr(problem, "n", LARGEST_KEPT + 1) <= LARGEST_KEPT:
         with _guard:
             _plans[key] = problem, plan  # the problem lives on with its plan, so that its id is not given away

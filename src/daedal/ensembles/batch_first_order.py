@@ -84,7 +84,7 @@ class FirstOrderBatch(Batch):
             jacobian["jacobian"] = bridges[1].function(problem.jacobian, shape, shape, store, problem.params, scalars=1)
         own = Record(
             FIRST_ORDER,
-            Arena({"signs": 2 * n}, integers=("signs",)),
+            Arena({"signs": 2 * n, "memory": 4 * n}, integers=("signs",)),
             system=ready.system.address,
             atol=np.ascontiguousarray(plan.atol),
             first_look=0 if task.watch is None else task.watch.due,

@@ -14,11 +14,11 @@ and before the table of events is full.
 """
 
 import numpy as np
-from numba import types
 
-from daedal.kernels.compilation import announce, caller, kernel, part
+from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.endings import Ending
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integer_rows, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integer_rows, integers, record_at, words
+from daedal.kernels.signatures import i64, void
 from daedal.kernels.vectors import copy
 from daedal.methods.advance import advance
 from daedal.methods.run_record import RUN
@@ -65,12 +65,12 @@ BATCH = np.dtype(
     ]
 )
 
-MEMBER = types.int64(types.int64, types.int64)
+MEMBER = i64(i64, i64)
 """The C signature of `begin` and `finish`, with the member, and of `look`, with the reason."""
 _call = caller(MEMBER)
 
 
-@kernel
+@entry(void(i64))
 def run_members(address):
     """Run the members from ``batch.next`` on, until all are done, or it is time to return."""
     batch = record_at(address, BATCH)
@@ -104,7 +104,7 @@ def begin_member(batch, address, k):
     """Memory, parameters and start of a member; 0, or why it is handed back."""
     image = integer_rows(batch.image, batch.n_image, 3)
     for i in range(batch.n_image):
-        copy(integers(image[i, 0], image[i, 2]), integers(image[i, 1], image[i, 2]))
+        copy(words(image[i, 0], image[i, 2]), words(image[i, 1], image[i, 2]))
     write_numbers(batch, k)
     found = _call(batch.begin, address, k)
     if found != 0:
@@ -184,6 +184,3 @@ def _keep_end(run, batch, k, reason):
     if batch.place > 0 and times[batch.place - 1] == end:
         copy(final_of(batch, k), states[batch.place - 1])
     floats(batch.ends, batch.count)[k] = end
-
-
-announce(run_members, "the loop over many runs")

@@ -306,7 +306,7 @@ class _ModeBatch(MechanismBatch):
 
     def connect(self, numbers: Mapping[str, int], names: _Numbered) -> None:
         """Put the record of the mode together, once the numbers of all modes are known."""
-        from daedal.ensembles.guards_kernel import MODE
+        from daedal.ensembles.guards_kernel import MODE, STATES, VECTORS
         from daedal.kernels.records import Record
 
         run, guards = self._run, self._run.guards[self._name]
@@ -331,6 +331,7 @@ class _ModeBatch(MechanismBatch):
             rtol=rtol,
             atol=atol,
             projector=self._projector.address,
+            memory=np.zeros(VECTORS * self.m + STATES * self.n),
             **({} if self._start is None else {"start": self._start}),
         )
 

@@ -8,9 +8,10 @@ import numpy as np
 from daedal.analysis.thresholds import MOST_REJECTED
 from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_READY, SIGN_LOST, TROUBLED, start_of, write_numbers
 from daedal.kernels.callbacks import CALLBACK, call
-from daedal.kernels.compilation import kernel, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.signatures import boolean, f64, i64
 from daedal.kernels.system import SYSTEM, rate, residual
 from daedal.kernels.vectors import copy
 from daedal.methods.evaluation import residual_is_roundoff
@@ -31,11 +32,12 @@ FIRST_ORDER = np.dtype(
         ("failures_seen", INTEGER),
         ("points", INTEGER),  # steps of this member so far
         ("suspicious", INTEGER),
+        ("memory", ADDRESS),  # four vectors
     ]
 )
 
 
-@kernel
+@entry(boolean(i64, f64[:], f64[:, :], f64[:, :, :, :]))
 def values_at_starts(address, factors, residuals, matrices):
     """F at all starts, and dF/dy + cj dF/dy' for each of the factors cj; False where that cannot be evaluated."""
     batch = record_at(address, BATCH)
@@ -58,13 +60,13 @@ def values_at_starts(address, factors, residuals, matrices):
     return True
 
 
-@pointer(MEMBER)
+@entry(MEMBER)
 def begin_implicit(address, k):
     """y and y' of F(t, y, y') = 0; handed back if they are not consistent to round-off."""
     batch = record_at(address, BATCH)
     own, run = record_at(batch.own, FIRST_ORDER), record_at(batch.run, RUN)
     y, slope = start_of(batch, k), floats(batch.slopes + 8 * k * batch.n, batch.n)
-    if not residual_is_roundoff(own.system, batch.t0, y, slope):
+    if not residual_is_roundoff(own.system, batch.t0, y, slope, float_rows(own.memory, 4, batch.n)):
         return NOT_READY
     copy(floats(run.y, run.n), y)
     copy(floats(run.yp, run.n), slope)
@@ -72,7 +74,7 @@ def begin_implicit(address, k):
     return 0
 
 
-@pointer(MEMBER)
+@entry(MEMBER)
 def begin_ordinary(address, k):
     """y and f(t, y)."""
     batch = record_at(address, BATCH)
@@ -93,7 +95,7 @@ def begin_watch(own, n):
     integers(own.signs, 2 * n)[:] = 0
 
 
-@pointer(MEMBER)
+@entry(MEMBER)
 def look_at_slice(address, reason):
     """What the driver asks of a run in between and at its end."""
     batch = record_at(address, BATCH)

@@ -11,7 +11,7 @@ from daedal.kernels.vectors import copy
 
 _BAND = 10.0  # those of `hybrid.guards`, as are the next
 _NOISE = 100.0 * float(np.finfo(float).eps)
-_LOOK = (1e-6, 1e-3, 1e-1)
+_LOOK = np.array([1e-6, 1e-3, 1e-1])
 _TINY = 1e-300
 IMMEDIATE = 111
 """A guard fires at once: the mode is left before it has begun."""
@@ -35,8 +35,10 @@ MODE = np.dtype(
         ("projector", ADDRESS),  # in the norm of M
         ("start", CALLBACK),  # not negative where a run may begin
         ("step", FLOAT),  # typical of the last stretch, or 0
+        ("memory", ADDRESS),  # VECTORS vectors of m numbers, and STATES of n
     ]
 )
+VECTORS, STATES = 9, 3
 
 HYBRID = np.dtype(
     [
@@ -109,6 +111,24 @@ def guard_values(mode, roots, t, y, values):
 
 
 @part
+def vector(mode, k):
+    """Working memory: a vector of m numbers."""
+    return floats(mode.memory + 8 * k * mode.m, mode.m)
+
+
+@part
+def _flags(mode, k):
+    """The same for integers."""
+    return integers(mode.memory + 8 * k * mode.m, mode.m)
+
+
+@part
+def state_vector(mode, k):
+    """Working memory: a vector of n numbers."""
+    return floats(mode.memory + 8 * (VECTORS * mode.m + k * mode.n), mode.n)
+
+
+@part
 def memory_of(h, mode, fired, values):
     """Keep the values of the guards that have fired."""
     names, kept = integers(h.fired, mode.m), floats(h.fired_values, mode.m)
@@ -123,7 +143,7 @@ def memory_of(h, mode, fired, values):
 def judge(h, mode, run, t, y, step):
     """Directions of the guards, and signs that are held at first; 0, or IMMEDIATE where one fires at once."""
     m, roots = mode.m, record_at(run.roots, ROOTS)
-    values, direction = np.empty(m), integers(roots.direction, m)
+    values, direction = vector(mode, 0), integers(roots.direction, m)
     copy(direction, integers(mode.direction, m))
     if not guard_values(mode, roots, t, y, values):
         return NOT_PLAIN
@@ -138,16 +158,20 @@ def judge(h, mode, run, t, y, step):
 @part
 def _look_closer(h, mode, run, roots, t, y, step, values):
     m, direction = mode.m, integers(roots.direction, mode.m)
-    band, noise, zero = np.empty(m), np.empty(m), np.zeros(m, np.int64)
+    band, noise, zero = vector(mode, 1), vector(mode, 2), _flags(mode, 3)
     if not _bands(mode, roots, t, y, values, band, noise):
         return NOT_PLAIN
     for i in range(m):
         doubtful = direction[i] * values[i] > 0.0 or values[i] == 0.0 or direction[i] == 0
         zero[i] = doubtful and abs(values[i]) <= max(band[i], 4.0 * abs(_fired_before(h, mode, i)))
-    sides, waits = np.zeros(m, np.int64), np.zeros(m)
+    sides, waits = _flags(mode, 4), vector(mode, 5)
+    sides[:] = 0
+    waits[:] = 0.0
     if not _leave(mode, run, roots, t, y, step, values, noise, zero, sides, waits):
         return NOT_PLAIN
-    signs, lasting = np.zeros(m), np.zeros(m)
+    signs, lasting = vector(mode, 6), vector(mode, 7)
+    signs[:] = 0.0
+    lasting[:] = 0.0
     for i in range(m):
         went = sides[i] if zero[i] else np.sign(values[i])
         if went != 0.0 and went == direction[i] and integers(mode.immediate, m)[i]:
@@ -189,7 +213,7 @@ def _bands(mode, roots, t, y, values, band, noise):
     """How much guards change with errors of the tolerance, and with round-off."""
     n, m = mode.n, mode.m
     rtol, atol = floats(mode.rtol, n), floats(mode.atol, n)
-    moved, rounded, found = np.empty(n), np.empty(n), np.empty(m)
+    moved, rounded, found = state_vector(mode, 0), state_vector(mode, 1), vector(mode, 8)
     for j in range(n):
         pattern, size = np.cos(0.7 + 1.3 * j), abs(y[j])
         moved[j] = y[j] + _BAND * max(rtol[j] * size + atol[j], _TINY) * pattern
@@ -209,7 +233,7 @@ def _bands(mode, roots, t, y, values, band, noise):
 def _leave(mode, run, roots, t, y, step, values, noise, zero, sides, waits):
     """Of guards that are zero: the side to which they move, and when they are there in spite of round-off."""
     n, k, m = mode.n, mode.n_q, mode.m
-    slope, ahead, found = floats(run.yp, n), np.empty(n), np.empty(m)
+    slope, ahead, found = floats(run.yp, n), state_vector(mode, 0), vector(mode, 8)
     if not zero.any():
         return True
     for part_of_step in _LOOK:

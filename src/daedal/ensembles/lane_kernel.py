@@ -16,11 +16,12 @@ from daedal.ensembles.lane_rosenbrock import LINEAR_STEPS, attempt_linear, take_
 from daedal.ensembles.lane_steps import STEPS, attempt, take_over
 from daedal.events.switching import ROOTS
 from daedal.formulations.monitor import CORNER, MONITOR, NEAR, SHARP, have_turned_away
-from daedal.kernels.compilation import announce, inlined, kernel, part
+from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.lanes import LANES
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.signatures import i64
 from daedal.kernels.system import SYSTEM
 from daedal.methods.advance import open_run
 from daedal.methods.one_step import STIFF_STEPS, close_polynomial, count_stiff, next_step_size, polynomial, reject
@@ -75,7 +76,7 @@ def _lane(own, l):
     return record_at(own.lanes + _LANE_SIZE * l, LANE)
 
 
-@kernel
+@entry(i64(i64))
 def run_lanes(address):
     """Go on with the members from ``batch.next`` on; returns how many are under way."""
     own = record_at(address, LANE_BATCH)
@@ -239,11 +240,12 @@ def _look_back(own, constraints, steps):
     if not is_near(constraints, steps):
         monitor = record_at(own.monitor, MONITOR)
         rows, basis = floats(monitor.rows, n_c * nx), floats(monitor.basis, n_c * nx)
+        row_matrix, basis_matrix = float_rows(monitor.rows, n_c, nx), float_rows(monitor.basis, n_c, nx)
         for l in range(LANES):
             if accepted[l] != 0.0:
                 _gather(rows, constraints.rows, l)
                 _gather(basis, constraints.basis, l)
-                if have_turned_away(monitor, rows.reshape(n_c, nx), basis.reshape(n_c, nx)):
+                if have_turned_away(monitor, row_matrix, basis_matrix):
                     _lane(own, l).member = IDLE
     keep_basis(constraints, steps)
     independence, turn, h = _row(constraints.independence), _row(constraints.turn), _row(steps.h)
@@ -362,6 +364,3 @@ def _linear_polynomial_of(run, steps, l, t, h):
     _gather(floats(method.own, (method.stages + 2) * run.n), steps.slopes.result, l)
     method.result = method.own
     keep_polynomial(run, method, t, h)
-
-
-announce(run_lanes, "the loop over eight runs at a time")

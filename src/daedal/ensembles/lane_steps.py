@@ -7,11 +7,11 @@ members; what one lane needs is computed in all of them, and taken over where it
 from math import inf
 
 import numpy as np
-from numba import types
 
 from daedal.kernels.compilation import caller, part
 from daedal.kernels.lanes import BYTES, absolute, all_less, at, put, root, spread, where_less
 from daedal.kernels.records import ADDRESS, INTEGER, floats, integers
+from daedal.kernels.signatures import i32, i64
 from daedal.methods.runge_kutta_step import SHARE
 
 CODE = np.dtype([("address", ADDRESS), ("block", ADDRESS), ("result", ADDRESS), ("n", INTEGER), ("status", ADDRESS)])
@@ -55,7 +55,7 @@ STEPS = np.dtype(
     ]
 )
 
-_call = caller(types.int32(types.int64, types.int64))
+_call = caller(i32(i64, i64))
 
 
 @part

@@ -109,7 +109,7 @@ class ConstraintsInLanes:
             ("basis", "rows"), n_c * nx * LANES
         )
         self.codes = list(made.values())
-        self.record = Record(
+        self.record: Record = Record(
             CONSTRAINTS,
             Arena(single | vectors | matrices),
             nx=nx,

@@ -7,7 +7,8 @@ import numpy as np
 
 from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_PROJECTED, NOT_READY, final_of, start_of, states_of
 from daedal.formulations.monitor import MONITOR, begin_watch_of
-from daedal.kernels.compilation import part, pointer
+from daedal.kernels.callbacks import nothing
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import ADDRESS, INTEGER, floats, record_at
 from daedal.kernels.vectors import copy
 from daedal.mechanics.constrained import CONSTRAINED, load_start
@@ -25,21 +26,22 @@ MECHANISMS = np.dtype(
 )
 
 
-@pointer(MEMBER)
+@entry(MEMBER)
 def begin_mechanism(address, k):
     """y = (q, v, r) and its derivative; a start that is not what it should be is handed back."""
     batch = record_at(address, BATCH)
     own = record_at(batch.own, MECHANISMS)
     c, y = record_at(own.system, CONSTRAINED), start_of(batch, k)
-    z, r, nothing = y[: 2 * c.nx], y[2 * c.nx :], np.zeros(0)
+    z, r, none = y[: 2 * c.nx], y[2 * c.nx :], nothing()
     if is_ready(own.system, batch.t0, z, r) != own.expected:
         return NOT_READY
     _write(record_at(batch.run, RUN), c, y)
-    multipliers = floats(c.multipliers, c.n_c).copy()
+    multipliers = floats(c.look, c.n_c)
+    copy(multipliers, floats(c.multipliers, c.n_c))
     if own.monitor != 0:
-        begin_watch_of(record_at(own.monitor, MONITOR), c, batch.t0, z, r, nothing, multipliers)
+        begin_watch_of(record_at(own.monitor, MONITOR), c, batch.t0, z, r, none, multipliers)
     else:
-        load_start(c, z, r, nothing, multipliers)
+        load_start(c, z, r, none, multipliers)
     return 0
 
 
@@ -53,7 +55,7 @@ def _write(run, c, start):
     copy(slope[2 * nx :], floats(c.rate, c.n_r))
 
 
-@pointer(MEMBER)
+@entry(MEMBER)
 def finish_mechanism(address, k):
     """Project all that is kept of a member."""
     batch = record_at(address, BATCH)

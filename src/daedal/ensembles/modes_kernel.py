@@ -9,13 +9,14 @@ runs that member.
 import numpy as np
 
 from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_PLAIN, NOT_PROJECTED, NOT_READY, start_of, write_numbers
-from daedal.ensembles.guards_kernel import HYBRID, IMMEDIATE, MODE, guard_values, judge, memory_of
+from daedal.ensembles.guards_kernel import HYBRID, IMMEDIATE, MODE, guard_values, judge, memory_of, state_vector, vector
 from daedal.ensembles.mechanism_kernel import MECHANISMS
 from daedal.events.switching import ROOTS
 from daedal.kernels.callbacks import CALLBACK, call_with, is_given, nothing
-from daedal.kernels.compilation import announce, caller, kernel, part
+from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.endings import Ending
-from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integer_rows, integers, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integer_rows, integers, record_at, words
+from daedal.kernels.signatures import i64, void
 from daedal.kernels.vectors import copy, largest
 from daedal.mechanics.constrained import CONSTRAINED
 from daedal.mechanics.manifold import PROJECTOR, project_point
@@ -47,7 +48,7 @@ TRANSITION = np.dtype(
 _call = caller(MEMBER)
 
 
-@kernel
+@entry(void(i64))
 def run_through_modes(address):
     """Run the members from ``h.member`` on, until all are done, the table is full, or it is time to return."""
     h = record_at(address, HYBRID)
@@ -108,7 +109,7 @@ def _restore(h, batch):
     """All memory of a mode as a run has it at its start, and the parameters of the member."""
     image = integer_rows(batch.image, batch.n_image, 3)
     for i in range(batch.n_image):
-        copy(integers(image[i, 0], image[i, 2]), integers(image[i, 1], image[i, 2]))
+        copy(words(image[i, 0], image[i, 2]), words(image[i, 1], image[i, 2]))
     write_numbers(batch, h.member)
 
 
@@ -217,13 +218,14 @@ def _transition(h, mode, batch, run):
     if run.events_stored != 1 or entry < 0:
         return NOT_PLAIN
     t, n = floats(run.event_t, run.event_slots)[0], mode.n
-    y = float_rows(run.event_y, run.event_slots, run.n)[0, :n].copy()
+    y = state_vector(mode, 2)
+    copy(y, float_rows(run.event_y, run.event_slots, run.n)[0, :n])
     if not _project(batch, t, y):
         return NOT_PROJECTED
     if run.steps > 0 and abs(t - h.t) > 0.0:
         h.typical_step = mode.step = abs(t - h.t) / run.steps
     h.t = t
-    roots, values = record_at(run.roots, ROOTS), np.empty(mode.m)
+    roots, values = record_at(run.roots, ROOTS), vector(mode, 0)
     if not guard_values(mode, roots, t, y, values):
         return NOT_PLAIN
     memory_of(h, mode, fired, values)
@@ -238,7 +240,8 @@ def _transition(h, mode, batch, run):
 @part
 def _immediate(h, mode):
     """Leave a mode by the guard that fires at once; 0, or how the member ended."""
-    transition, source, y = _transition_of(mode, h.immediate), h.mode, floats(h.y, mode.n).copy()
+    transition, source, y = _transition_of(mode, h.immediate), h.mode, state_vector(mode, 2)
+    copy(y, floats(h.y, mode.n))
     h.n_immediate += 1
     if h.n_immediate > _MOST_IMMEDIATE:
         return NOT_PLAIN
@@ -389,6 +392,3 @@ def _shrink(h, times, t):
             return False
     rest = last * factor / (1.0 - factor)
     return rest <= max(h.rtol * abs(t - h.t_begin), _CLOSE * _SHORT * abs(t))
-
-
-announce(run_through_modes, "the loop over runs through modes")

@@ -12,7 +12,7 @@ The check is a hook: methods call it with every step that they are about to acce
 
 from daedal.events.switching import BY_SHAPE, LAYER_WATCHED, ROOTS, evaluate_at, resolution, same_sign
 from daedal.kernels.callbacks import UNEVALUABLE
-from daedal.kernels.compilation import inlined, part, pointer
+from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.records import floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, SYSTEM, call_hook
 from daedal.kernels.vectors import copy
@@ -22,7 +22,7 @@ _STRAIGHT = 0.5  # relative change of slope from step to step
 _CUT = 0.5  # ratio of steps that says that a method has shortened its step
 
 
-@pointer(HOOK)
+@entry(HOOK)
 def layer_hook(record, t, h, y):
     """The inner hook, then the check: a step that jumps over a layer 'cannot be evaluated', and is repeated shorter."""
     roots = record_at(record, ROOTS)

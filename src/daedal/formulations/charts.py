@@ -9,9 +9,10 @@ import numpy as np
 
 from daedal.formulations.monitor import determinant_sign
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
-from daedal.kernels.compilation import announce, kernel, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.signatures import f64, i64, void
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 from daedal.kernels.vectors import add_product, copy, largest, squares, transpose
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, LEVELS, RATE, evaluate, load_state
@@ -151,7 +152,7 @@ def _rate(chart, c, t, y, rate):
     return 0
 
 
-@pointer(NATIVE)
+@entry(NATIVE)
 def chart_rate(t, block):
     """y' of the state-space form; the block is [y | y']."""
     chart = record_at(owner(block), CHART)
@@ -160,7 +161,7 @@ def chart_rate(t, block):
     )
 
 
-@pointer(NATIVE)
+@entry(NATIVE)
 def chart_residual(t, block):
     """y' - rate(t, y); the block is [y | y' | F]."""
     chart = record_at(owner(block), CHART)
@@ -194,7 +195,7 @@ def _conditioning(chart, c):
     return np.sqrt(inverse)
 
 
-@pointer(HOOK)
+@entry(HOOK)
 def chart_hook(record, t, h, y):
     """Stop when the chart has become ill-conditioned, compared with the point where it was chosen."""
     chart = record_at(record, CHART)
@@ -211,7 +212,7 @@ def chart_hook(record, t, h, y):
     return HOOK_STOP if turned > chart.limit else HOOK_DONE
 
 
-@pointer(HOOK)
+@entry(HOOK)
 def pivot_hook(record, t, h, y):
     """Stop when the dependent coordinates of a minimal extension are badly determined: K_2^{-1} K_1 has grown large."""
     chart = record_at(record, CHART)
@@ -237,18 +238,22 @@ def pivot_hook(record, t, h, y):
     return HOOK_DONE
 
 
-@kernel
-def recover_points(charts, systems, times, y, states, statuses):
-    """(z, r) at the rows of `y`; a point that is far from the last one is approached in small steps."""
-    chart, c = charts[0], systems[0]
+@entry(void(i64, i64, f64[:], f64[:, :], f64[:, :], i64[:], f64[:]))
+def recover_points(chart_at, system, times, y, states, statuses, memory):
+    """(z, r) at the rows of `y`; a point that is far from the last one is approached in small steps.
+
+    `memory` has room for two vectors of coordinates and one of z.
+    """
+    chart, c = record_at(chart_at, CHART), record_at(system, CONSTRAINED)
     n = c.m * c.nx + c.n_r
-    between = np.empty(chart.n)
+    between, first, z0 = memory[: chart.n], memory[chart.n : 2 * chart.n], memory[2 * chart.n :]
     for k in range(times.size):
         statuses[k] = recover(chart, c, times[k], y[k])
         pieces = 4
         while statuses[k] != 0 and pieces <= 256:
-            t0, first = chart.t, floats(chart.y, chart.n).copy()
-            z0 = floats(chart.z, c.m * c.nx).copy()
+            t0 = chart.t
+            copy(first, floats(chart.y, chart.n))
+            copy(z0, floats(chart.z, c.m * c.nx))
             for piece in range(1, pieces + 1):
                 s = piece / pieces
                 for i in range(chart.n):
@@ -266,6 +271,3 @@ def recover_points(charts, systems, times, y, states, statuses):
         state = floats(c.state, n)
         for i in range(n):
             states[k, i] = state[i] if statuses[k] == 0 else np.nan
-
-
-announce(recover_points, "the charts of the state-space form")

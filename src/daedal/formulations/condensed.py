@@ -28,7 +28,7 @@ from daedal.formulations.residuals import (
 )
 from daedal.formulations.shape import ACCELERATION, DYNAMICS
 from daedal.kernels.callbacks import UNEVALUABLE, owner
-from daedal.kernels.compilation import part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import SINGULAR, factor_lu, solve_lu
 from daedal.kernels.linear import PREPARE, SOLVE
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, increment
@@ -42,7 +42,7 @@ from daedal.mechanics.linearisation import LINEARISATION, acceleration_by, deriv
 _WEIGHT_SHARE = 2.0**-13  # u^(1/4), as for other difference quotients
 
 
-@pointer(PREPARE)
+@entry(PREPARE)
 def condensed_prepare(equations, linear, t, y, yp, r, cj, h, weights):
     """Form the blocks, by differences where there are no exact derivatives, and factor the two small matrices."""
     counters = record_at(equations, SYSTEM)
@@ -226,7 +226,7 @@ def _keep_geometry(form, system):
     copy(floats(form.kept_direction, size), floats(form.direction, size))
 
 
-@pointer(SOLVE)
+@entry(SOLVE)
 def condensed_solve(equations, linear, t, y, yp, r, cj, cj_matrix, weights, b):
     """b := c G^{-1} b, with the correction c = 2 / (1 + cj / cj_matrix) of BCP (5.2.12) for an old matrix."""
     form = record_at(owner(record_at(equations, SYSTEM).residual.block), FORM)

@@ -17,7 +17,7 @@ from daedal.formulations.residuals import (
 from daedal.formulations.shape import ACCELERATION, FUEHRER_LEIMKUHLER, MINIMAL_EXTENSION
 from daedal.formulations.variants import slope_of_velocity
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
-from daedal.kernels.compilation import part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.mechanics.constrained import CONSTRAINED
 from daedal.mechanics.linearisation import (
@@ -30,7 +30,7 @@ from daedal.mechanics.linearisation import (
 )
 
 
-@pointer(NATIVE)
+@entry(NATIVE)
 def form_jacobian(t, block):
     """The matrix of a formulation; the block is [y | y' | cj | matrix, column by column]."""
     form = record_at(owner(block), FORM)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from daedal.kernels.callbacks import CALLBACK, NATIVE, owner
-from daedal.kernels.compilation import part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 from daedal.kernels.vectors import add_product
@@ -30,14 +30,14 @@ def _rate(e, t, y, target):
     return status
 
 
-@pointer(NATIVE)
+@entry(NATIVE)
 def linear_rate(t, block):
     """w' of (t, w); the block is [w | w']."""
     e = record_at(owner(block), LINEAR_ODE)
     return _rate(e, t, floats(block, e.n), floats(block + 8 * e.n, e.n))
 
 
-@pointer(NATIVE)
+@entry(NATIVE)
 def linear_residual(t, block):
     """w' - K w - k; the block is [w | w' | F]."""
     e = record_at(owner(block), LINEAR_ODE)
@@ -49,7 +49,7 @@ def linear_residual(t, block):
     return status
 
 
-@pointer(HOOK)
+@entry(HOOK)
 def linear_hook(record, t, h, y):
     """Stop when a new chart is due; leaves C in the record of the system for further hooks."""
     e = record_at(record, LINEAR_ODE)

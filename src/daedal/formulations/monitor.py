@@ -16,9 +16,10 @@ constraints, and the steps behave as those of an explicit method where it grows.
 
 import numpy as np
 
-from daedal.kernels.compilation import kernel, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import LU, SMALL, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP, call_hook
 from daedal.kernels.vectors import add_product, copy, squares
 from daedal.mechanics.augmented import factor_augmented
@@ -64,13 +65,13 @@ MONITOR = np.dtype(
 )
 
 
-@kernel
-def begin_watch(monitors, systems, t, z, r, w, lam):
+@entry(i64(i64, i64, f64, f64[:], f64[:], f64[:], f64[:]))
+def begin_watch(monitor, system, t, z, r, w, lam):
     """Watch from a start on; `norms` are those that the rows of K have had before.
 
     Where K cannot be evaluated, the watch begins after the first step.
     """
-    return begin_watch_of(monitors[0], systems[0], t, z, r, w, lam)
+    return begin_watch_of(record_at(monitor, MONITOR), record_at(system, CONSTRAINED), t, z, r, w, lam)
 
 
 @part
@@ -97,7 +98,7 @@ def begin_watch_of(watch, system, t, z, r, w, lam):
     return status
 
 
-@pointer(HOOK)
+@entry(HOOK)
 def monitor_hook(record, t, h, y):
     """The inner hook, then the watch."""
     watch = record_at(record, MONITOR)

@@ -147,7 +147,7 @@ class Reduction:
 
     def _hand_over(self, usual_norms: Any) -> None:
         """Leave the variables of the start in the record of the system, where guesses are taken from."""
-        start, system = self.start, self.assembly.record.data
+        start, system = self.start, self.assembly.record.address
         if self.monitor is None:
             from daedal.mechanics.manifold import load_point
 
@@ -156,7 +156,7 @@ class Reduction:
         from daedal.formulations.monitor import begin_watch
 
         self.monitor.array("norms")[:] = usual_norms
-        begin_watch(self.monitor.data, system, start.t, start.z, start.r, start.w, start.lam)
+        begin_watch(self.monitor.address, system, start.t, start.z, start.r, start.w, start.lam)
         self.assembly.bridge.raise_pending()
 
     def restart(self, start: Start) -> Reduction:

@@ -38,7 +38,7 @@ from daedal.formulations.variants import (
     slope_of_velocity,
 )
 from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, is_given, owner
-from daedal.kernels.compilation import inlined, part, pointer
+from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
 from daedal.kernels.vectors import add_product, copy, transpose
@@ -100,7 +100,7 @@ def array_sizes(m: int, nx: int, n_c: int) -> dict[str, int]:
     }
 
 
-@pointer(NATIVE)
+@entry(NATIVE)
 def form_residual(t, block):
     """The residual of a formulation; the block is [y | y' | F]."""
     form = record_at(owner(block), FORM)
@@ -121,7 +121,7 @@ def form_residual(t, block):
     return _variant_rows(form, system, t, y, yp, residual)
 
 
-@pointer(NATIVE)
+@entry(NATIVE)
 def form_rate(t, block):
     """y' of a formulation that is an ordinary differential equation in (z, r); the block is [y | y']."""
     form = record_at(owner(block), FORM)

@@ -6,13 +6,13 @@ In the form of GGL the multipliers eta vanish for the exact solution, and the de
 from daedal.formulations.second_order_forms import EXTENDED, STABILISED
 from daedal.formulations.second_order_residuals import SECOND_ORDER_FORM, evaluate_form, extra_at
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
-from daedal.kernels.compilation import part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.mechanics.constrained import CONSTRAINED
 from daedal.mechanics.linearisation import LINEARISATION, balance_by, derivatives, level_by, linearise
 
 
-@pointer(NATIVE)
+@entry(NATIVE)
 def second_order_jacobian(t, block):
     """The matrix; the block is [x | x' | x'' | c1 | c2 | matrix, column by column]."""
     form = record_at(owner(block), SECOND_ORDER_FORM)

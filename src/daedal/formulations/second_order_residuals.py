@@ -20,7 +20,7 @@ import numpy as np
 
 from daedal.formulations.second_order_forms import EXTENDED, STABILISED
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
-from daedal.kernels.compilation import inlined, part, pointer
+from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.vectors import add_product, copy, largest
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, evaluate, load
@@ -44,7 +44,7 @@ SECOND_ORDER_FORM = np.dtype(
 )
 
 
-@pointer(NATIVE)
+@entry(NATIVE)
 def second_order_residual(t, block):
     """The residual; the block is [x | x' | x'' | F]."""
     form = record_at(owner(block), SECOND_ORDER_FORM)

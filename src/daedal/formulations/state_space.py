@@ -179,7 +179,9 @@ class ChartReduction(Reduction):
         statuses = np.zeros(times.size, dtype=np.int64)
         if times.size and abs(times[0] - self.start.t) < abs(times[0] - float(self.record["t"])):
             self._keep(self.record, self.y0)
-        recover_points(self.record.data, assembly.record.data, times, np.ascontiguousarray(y.T), states, statuses)
+        memory = np.empty(2 * int(self.record["n"]) + assembly.m * assembly.nx)
+        rows = np.ascontiguousarray(y.T)
+        recover_points(self.record.address, assembly.record.address, times, rows, states, statuses, memory)
         assembly.bridge.raise_pending()
         return states
 

@@ -323,7 +323,7 @@ class HybridProblem:
     def compiled(self) -> HybridProblem:
         """The same model with the functions of all its modes passed through ``numba.njit``."""
         modes = {
-            name: replace(mode, problem=mode.problem.compiled()) if hasattr(mode.problem, "compiled") else mode
+            name: replace(mode, problem=mode.problem.compiled("numba")) if hasattr(mode.problem, "compiled") else mode
             for name, mode in self.modes.items()
         }
         return HybridProblem(modes, self.transitions, self.start)

@@ -161,7 +161,7 @@ class HybridSolution(HybridOutput):
             ("transitions", f"{self.n_events}"),
             ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
             ("evaluations", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for Jacobians)"),
-            ("seconds", f"{stats.seconds:.4g}"),
+            ("seconds", self.cost_in_words),
             *self._functions_in_short(),
         ]
 

@@ -12,7 +12,7 @@ from daedal.hybrid.state_form import StateForm
 from daedal.solution import Solution, Statistics
 from daedal.tabular import FunctionTable
 
-_COUNTERS = tuple(f.name for f in fields(Statistics) if f.name != "seconds")
+_COUNTERS = tuple(f.name for f in fields(Statistics) if f.name not in ("seconds", "first_use"))
 
 
 class OutputStore:

@@ -94,6 +94,7 @@ class Constraints:
             matrix=dense_lu(self.n),
             work=np.zeros(self.n),
             held=np.zeros(max(self.n - self.m, 1)),
+            before=np.zeros(self.n),
         )
         self.give_numbers(record)
         return record
@@ -128,7 +129,7 @@ class Projector:
         if self._system is not None:
             from daedal.index_reduction.points import project_points
 
-            project_points(self._system.data, t, u, fixed, following, scale, slopes, found)
+            project_points(self._system.address, t, u, fixed, following, scale, slopes, found)
             return u, slopes, found
         for k in range(t.size):
             u[k], slopes[k], found[k] = self._project(float(t[k]), u[k], fixed, following, scale)

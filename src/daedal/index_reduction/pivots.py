@@ -9,7 +9,7 @@ impossible; then the run stops, and goes on with another one.
 import numpy as np
 
 from daedal.kernels.callbacks import NATIVE
-from daedal.kernels.compilation import caller, part, pointer
+from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
@@ -41,7 +41,7 @@ WATCH = np.dtype(
 _call = caller(NATIVE)
 
 
-@pointer(HOOK)
+@entry(HOOK)
 def watch_hook(record, t, h, y):
     """Stop where dependent derivatives change too much with those that are integrated."""
     watch = record_at(record, WATCH)

@@ -3,9 +3,10 @@
 import numpy as np
 
 from daedal.kernels.callbacks import NATIVE
-from daedal.kernels.compilation import announce, caller, kernel, part
+from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integers
+from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.signatures import boolean, f64, i64, void
 from daedal.kernels.vectors import add_product, copy
 
 EQUATIONS = np.dtype(
@@ -23,6 +24,7 @@ EQUATIONS = np.dtype(
         ("matrix", LU),
         ("work", ADDRESS),
         ("held", ADDRESS),
+        ("before", ADDRESS),  # the point as it was given
     ]
 )
 
@@ -79,12 +81,12 @@ def project_point(equations, t, u, fixed, scale):
     return False
 
 
-@kernel
-def project_points(systems, times, points, fixed, following, scale, slopes, found):
+@entry(void(i64, f64[:], f64[:, :], f64[:, :], f64[:, :], f64[:], f64[:, :], boolean[:]))
+def project_points(system, times, points, fixed, following, scale, slopes, found):
     """Bring points to f = 0, with `fixed` u as it is, and find u' there: f_t + f_u u' = 0, fixed u' = following u."""
-    equations = systems[0]
+    equations = record_at(system, EQUATIONS)
     n, m = equations.n, equations.m
-    before, work = np.empty(n), floats(equations.work, n)
+    before, work = floats(equations.before, n), floats(equations.work, n)
     for k in range(times.size):
         copy(before, points[k])
         good = project_point(equations, times[k], points[k], fixed, scale) and _factor(
@@ -102,6 +104,3 @@ def project_points(systems, times, points, fixed, following, scale, slopes, foun
             work[m + i] = add_product(0.0, following[i], points[k])
         solve_lu(equations.matrix, work)
         copy(slopes[k], work)
-
-
-announce(project_points, "the projection of points onto all equations")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from daedal.index_reduction.points import EQUATIONS, project_point
-from daedal.kernels.compilation import pointer
+from daedal.kernels.compilation import entry
 from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK, HOOK_CHANGED, HOOK_DONE, HOOK_STOP, call_hook
 
@@ -20,7 +20,7 @@ PROJECTING = np.dtype(
 )
 
 
-@pointer(HOOK)
+@entry(HOOK)
 def projecting_hook(record, t, h, y):
     """Project an accepted step; where the watch stops the run, it is left to the next selection."""
     projecting = record_at(record, PROJECTING)

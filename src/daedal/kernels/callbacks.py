@@ -14,18 +14,31 @@ The return value follows DASSL's IRES: 0 means done, -1 that the function cannot
 will be repeated with a smaller step size), -2 that it raised an exception, which is kept and later raised unchanged.
 """
 
+import ctypes
 from collections.abc import Callable
 from math import prod
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import numpy as np
-from numba import carray, cfunc, njit, types
-from numba.core.errors import NumbaError
 
 from daedal.errors import InvalidProblemError, Unevaluable
-from daedal.kernels.compilation import caller, inlined, part
+from daedal.kernels.compilation import MODE, caller, inlined, part
 from daedal.kernels.functions import CodedFunction, is_compiled, parameter_vector
-from daedal.kernels.records import ADDRESS, INTEGER, Record, data_of, floats, integers
+from daedal.kernels.python_api import (
+    PYTHON,
+    call_one_arg,
+    change_count,
+    clear_error,
+    fetch_error,
+    float_from_double,
+    gil_ensure,
+    gil_release,
+    long_as_long_long,
+    python_api,
+    set_traceback,
+)
+from daedal.kernels.records import ADDRESS, INTEGER, Record, data_of, floats, integers, local_words, record_at
+from daedal.kernels.signatures import f64, i32, i64
 
 EVALUATED, UNEVALUABLE, RAISED = 0, -1, -2
 
@@ -33,62 +46,69 @@ _ABSENT, _COMPILED, _PYTHON = 0, 1, 2
 COMPILED_CODE_RAISED = 1
 
 CALLBACK = np.dtype(
-    [("kind", INTEGER), ("address", ADDRESS), ("python", ADDRESS), ("recorder", ADDRESS), ("block", ADDRESS)]
+    [
+        ("kind", INTEGER),
+        ("address", ADDRESS),
+        ("python", ADDRESS),
+        ("recorder", ADDRESS),
+        ("api", ADDRESS),
+        ("block", ADDRESS),
+    ]
 )
-"""What a kernel sees of a function: its kind, C address, Python object, keeper of exceptions and argument block."""
+"""What a kernel sees of a function: its kind, C address, Python object, keeper of exceptions, the functions of Python
+by which it is called, and argument block."""
 
-_call_one_arg = types.ExternalFunction("PyObject_CallOneArg", types.intp(types.intp, types.intp))
-_float_from_double = types.ExternalFunction("PyFloat_FromDouble", types.intp(types.float64))
-_long_as_long = types.ExternalFunction("PyLong_AsLong", types.intp(types.intp))
-_decref = types.ExternalFunction("Py_DecRef", types.void(types.intp))
-_gil_ensure = types.ExternalFunction("PyGILState_Ensure", types.int32())
-_gil_release = types.ExternalFunction("PyGILState_Release", types.void(types.int32))
-
-_err_fetch = types.ExternalFunction("PyErr_Fetch", types.void(types.intp, types.intp, types.intp))
-_err_normalise = types.ExternalFunction("PyErr_NormalizeException", types.void(types.intp, types.intp, types.intp))
-_err_clear = types.ExternalFunction("PyErr_Clear", types.void())
-_set_traceback = types.ExternalFunction("PyException_SetTraceback", types.int32(types.intp, types.intp))
-
-_C_SIGNATURE = types.int32(types.float64, types.CPointer(types.float64))
-NATIVE = types.int32(types.float64, types.int64)
+NATIVE = i32(f64, i64)
 """The C signature of a native callback ``status = f(t, block)``, with the address of its block."""
 
 _call_address = caller(NATIVE)
 
 
+_room_for_exception = local_words(3)
+
+
 @part
 def _call_python(callback, t):
-    gil = _gil_ensure()
-    argument = _float_from_double(t)
-    result = _call_one_arg(callback.python, argument)
-    _decref(argument)
+    api = record_at(callback.api, PYTHON)
+    gil = gil_ensure(api.PyGILState_Ensure)
+    argument = float_from_double(api.PyFloat_FromDouble, t)
+    result = call_one_arg(api.PyObject_CallOneArg, callback.python, argument)
+    change_count(api.Py_DecRef, argument)
     status = RAISED
     if result != 0:
-        status = _long_as_long(result)
-        _decref(result)
+        status = long_as_long_long(api.PyLong_AsLongLong, result)
+        change_count(api.Py_DecRef, result)
     else:
-        _hand_over_exception(callback.recorder)
-    _gil_release(gil)
+        _hand_over_exception(api, callback.recorder)
+    gil_release(api.PyGILState_Release, gil)
     return status
 
 
 @part
-def _hand_over_exception(recorder):
+def _hand_over_exception(api, recorder):
     """Give an exception that was raised outside the guard of a function (by a signal handler) to the bridge."""
-    slots = np.zeros(3, dtype=np.int64)
-    kind, value, traceback = slots[0:1].ctypes.data, slots[1:2].ctypes.data, slots[2:3].ctypes.data
-    _err_fetch(kind, value, traceback)
-    _err_normalise(kind, value, traceback)
+    room = _room_for_exception()
+    slots = integers(room, 3)
+    for i in range(3):
+        slots[i] = 0
+    fetch_error(api.PyErr_Fetch, room, room + 8, room + 16)
+    fetch_error(api.PyErr_NormalizeException, room, room + 8, room + 16)
     if slots[2] != 0:
-        _set_traceback(slots[1], slots[2])
-    result = _call_one_arg(recorder, slots[1])
+        set_traceback(api.PyException_SetTraceback, slots[1], slots[2])
+    result = call_one_arg(api.PyObject_CallOneArg, recorder, slots[1])
     if result != 0:
-        _decref(result)
+        change_count(api.Py_DecRef, result)
     else:
-        _err_clear()
+        clear_error(api.PyErr_Clear)
     for i in range(3):
         if slots[i] != 0:
-            _decref(slots[i])
+            change_count(api.Py_DecRef, slots[i])
+
+
+if MODE != "build":  # in interpreted kernels, where the lock is held
+
+    def _call_python(callback, t):
+        return ctypes.cast(int(callback.python), ctypes.py_object).value(float(t))
 
 
 @part
@@ -262,7 +282,7 @@ class Bridge:
         """A callback that runs ``body(t)`` in Python; `body` works on views of `block`."""
         entry = self._guard(body)
         self._alive += [entry, block]
-        return Record(CALLBACK, kind=_PYTHON, python=id(entry), recorder=id(self._recorder), block=block)
+        return Record(CALLBACK, kind=_PYTHON, block=block, **self._by_python(entry))
 
     def native(self, kernel, record: Record, size: int) -> Record:
         """A callback that Daedal itself provides: `kernel` finds the address of `record` in front of its block."""
@@ -298,6 +318,11 @@ class Bridge:
         numbers = read(params) if (coded or compiled) and params is not None else np.zeros(0)
         workspace = np.zeros(function.workspace if coded else 0)
         block = np.concatenate([np.zeros(first_result + result_size), numbers, workspace])
+        if coded and block.size != function.size:
+            raise InvalidProblemError(
+                f"the machine code of {getattr(function, '__name__', 'a function')} was made for a problem of another "
+                f"size ({function.size} numbers in place of {block.size}); state the problem with plain functions"
+            )
         arrays = [block[end - size : end] for end, size in zip(ends, shapes, strict=True)]
         target = block[first_result : first_result + result_size]
         cell = [] if params is None else self._cell(params)
@@ -324,14 +349,17 @@ class Bridge:
         entry = self._guard(body)
         self._alive += [entry, block, params]
         if not (coded or compiled):
-            return Record(CALLBACK, kind=_PYTHON, python=id(entry), recorder=id(self._recorder), block=block)
+            return Record(CALLBACK, kind=_PYTHON, block=block, **self._by_python(entry))
         layout = (tuple(ends.tolist()), scalars, result_shape, numbers.size if tail else -1)
-        pointer = function if coded else _c_pointer(function, layout)
+        pointer = function if coded else _wrapped(function, layout)
         self._alive.append(pointer)
         if tail:
             self._parameters.append((numbers_in_block, cell, read))
-        address, recorder = pointer.address, id(self._recorder)
-        return Record(CALLBACK, kind=_COMPILED, address=address, python=id(entry), recorder=recorder, block=block)
+        return Record(CALLBACK, kind=_COMPILED, address=pointer.address, block=block, **self._by_python(entry))
+
+    def _by_python(self, entry) -> dict[str, Any]:
+        """The fields of a callback by which kernels call it in Python."""
+        return {"python": id(entry), "recorder": id(self._recorder), "api": python_api().address}
 
     def raise_pending(self):
         """Raise the exception kept from a user's function, if there is one."""
@@ -355,75 +383,8 @@ class Bridge:
         return entry
 
 
-_pointers: WeakKeyDictionary = WeakKeyDictionary()
+def _wrapped(function, layout):
+    """A C function for one that Numba compiled, and which therefore is there."""
+    from daedal.kernels.numba_functions import c_pointer
 
-
-def _c_pointer(function, layout):
-    """Wrap a compiled function in a C function that reads its arguments from a block and writes its result behind them.
-
-    The wrapper is made once for a function and a layout, and lives as long as the function.
-    """
-    known = _pointers.setdefault(function, {})
-    if layout not in known:
-        known[layout] = _make_c_pointer(function, *layout)
-    return known[layout]
-
-
-def _make_c_pointer(function, ends, scalars, shape, n_params):
-    size = prod(shape)
-    first, last = ends[-1] + scalars, ends[-1] + scalars + size
-    total = last + max(n_params, 0)
-    rows, columns = (shape[0], shape[1]) if len(shape) == 2 else (size, 0)
-    apply = _apply(function, ends, scalars, last if n_params >= 0 else -1)
-
-    def vector_entry(t, pointer):
-        block = carray(pointer, total)
-        try:
-            result = apply(t, block)
-            if result.ndim != 1 or result.size != size:
-                return COMPILED_CODE_RAISED
-            for i in range(size):
-                block[first + i] = result[i]
-        except Exception:
-            return COMPILED_CODE_RAISED
-        return EVALUATED
-
-    def matrix_entry(t, pointer):
-        block = carray(pointer, total)
-        try:
-            result = apply(t, block)
-            if result.shape[0] != rows or result.shape[1] != columns:
-                return COMPILED_CODE_RAISED
-            for j in range(columns):
-                for i in range(rows):
-                    block[first + j * rows + i] = result[i, j]
-        except Exception:
-            return COMPILED_CODE_RAISED
-        return EVALUATED
-
-    entry = matrix_entry if len(shape) == 2 else vector_entry
-    try:
-        return cfunc(_C_SIGNATURE)(entry)
-    except NumbaError as error:
-        name = getattr(function, "__name__", "function")
-        raise InvalidProblemError(
-            f"the compiled function '{name}' cannot be used with float arrays; it must return a float array of shape "
-            f"{shape}. Numba says: {_first_lines(error)}"
-        ) from error
-
-
-def _first_lines(error) -> str:
-    """The beginning of Numba's message, without the lines that only say in which pass of the compiler it happened."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    telling = [line for line in lines if line and not line.startswith(("Failed in", "During"))]
-    return " ".join(telling[:2])[:400]
-
-
-def _apply(function, ends, scalars, first_parameter):
-    """``function(t, block[...], ..., [scalars], [parameters])`` of the block alone: Numba needs the arity spelt out."""
-    begins = (0, *ends[:-1])
-    arguments = ["t", *[f"block[{a}:{b}]" for a, b in zip(begins, ends, strict=True)]]
-    arguments += [f"block[{ends[-1] + i}]" for i in range(scalars)]
-    if first_parameter >= 0:
-        arguments.append(f"block[{first_parameter}:]")
-    return njit(eval(f"lambda t, block: f({', '.join(arguments)})", {"f": function}))
+    return c_pointer(function, layout)

@@ -1,188 +1,167 @@
-"""How Daedal's inner loops are compiled: lazily, once, and cached on disk.
+"""How inner loops become machine code: functions in Numba's subset of Python, compiled when Daedal is built.
 
-The entry points are ``@kernel`` functions: Numba in nopython mode, with the GIL released and the machine code cached.
-What they call are ``@part`` functions, which need no Python wrapper and no cache of their own. Numba decides whether
-a cached kernel is stale from the file that holds it alone; here the stamp covers that file and all that it imports,
-because a kernel inlines functions of other files.
+Three decorators mark them. :func:`entry` is a function that is entered from outside, by address from other kernels or
+from Python, and has a declared signature; :func:`part` is called from compiled functions only; :func:`inlined` is a
+part that is copied into its callers before compilation. The entries of a file are a *unit*: one piece of object code,
+which :mod:`daedal.kernels.units` loads when an address is first needed.
+
+In which way they run is decided when the module is imported, by the environment variable ``DAEDAL_KERNELS``:
+
+* unset: object code is loaded, and Numba is never imported. Parts are plain functions.
+* ``python``: everything is interpreted, with bounds checked by NumPy; slow, for debugging and for tests of kernels.
+* ``build``: the decorators are Numba's; only processes that compile (:mod:`daedal.kernels.compiler`) have this.
 """
 
-import ast
-import hashlib
-import inspect
-import re
+from __future__ import annotations
+
+import ctypes
+import os
 import sys
-from collections.abc import Iterator
-from functools import cache, cached_property
-from pathlib import Path
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-import numba
-from llvmlite import ir
-from numba import types
-from numba.core import event as numba_event
-from numba.core.ccallback import CFunc
-from numba.core.sigutils import normalize_signature
-from numba.extending import intrinsic
+from daedal import first_use
+from daedal.kernels.signatures import Signature
 
-_PACKAGE = Path(__file__).resolve().parent.parent
-# An import at the head of a file, whose names kernels see: not one inside of a function.
-_IMPORT = re.compile(r"^(?:from|import) [^\n(]*(?:\([^)]*\))?", re.MULTILINE)
+MODE = os.environ.get("DAEDAL_KERNELS", "objects")
+if MODE not in ("objects", "python", "build"):
+    raise ImportError(f"DAEDAL_KERNELS={MODE!r} is not known; it is 'python' or not set")
 
-
-@cache
-def source_stamp(path: Path, package: Path = _PACKAGE) -> str:
-    """A digest of a file with kernels and of all files of the package that it imports, directly or not."""
-    digest = hashlib.sha256()
-    for source in sources(path, package):
-        digest.update(_read(source).encode())
-    return digest.hexdigest()
+_CTYPES: dict[str, Any] = {
+    "f64": ctypes.c_double,
+    "i64": ctypes.c_int64,
+    "i32": ctypes.c_int32,
+    "boolean": ctypes.c_bool,
+    "void": None,
+}
 
 
-def sources(path: Path, package: Path = _PACKAGE) -> list[Path]:
-    """A file and all files of the package that it imports when it is loaded, directly or not."""
-    found, waiting = [], [path]
-    while waiting:
-        found.append(waiting.pop())
-        waiting += sorted(set(_imported(found[-1], package)) - {*found, *waiting})
-    return found
+_CONVERT = {"f64": float, "i64": int, "i32": int, "boolean": bool}
 
 
-@cache
-def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
+def c_function_type(signature: Signature) -> Any:
+    """The type by which ctypes calls a C function with this signature."""
+    return ctypes.CFUNCTYPE(_CTYPES[signature.result.name], *[_CTYPES[kind.name] for kind in signature.arguments])
 
 
-@cache
-def _imported(path: Path, package: Path) -> tuple[Path, ...]:
-    """The files of the package that a file imports: modules, and what stands behind the names of a package."""
-    names = [name for statement in _IMPORT.findall(_read(path)) for name in _names(statement, path, package)]
-    return tuple(place for name in names if (place := _place(name, package)) is not None)
+class Entry:
+    """A compiled function that is entered from outside.
 
+    Attributes
+    ----------
+    py_func : callable
+        The function as it is written, under the name that Numba gives it.
+    unit : str
+        The module that holds it.
+    """
 
-def _names(statement: str, path: Path, package: Path) -> Iterator[str]:
-    """The dotted names behind an import, of modules and of what may be a module; none for a line that is no import."""
-    try:
-        [node] = ast.parse(statement).body
-    except (SyntaxError, ValueError):
-        return
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        base = node.module or ""
-        if node.level and path.is_relative_to(package.parent):
-            above = path.relative_to(package.parent).parts[: -node.level]
-            base = ".".join([*above, *([base] if base else [])])
-        yield base
-        yield from (f"{base}.{alias.name}" for alias in node.names)
-
-
-def _place(name: str, package: Path) -> Path | None:
-    """The file of a module or package, if the name is one of ours."""
-    first, *rest = name.split(".")
-    if first != package.name or not rest:
-        return None
-    place = package.joinpath(*rest)
-    files = (place.with_suffix(".py"), place / "__init__.py")
-    return next((file for file in files if file.is_file()), None)
-
-
-def part(function):
-    """Compile `function` as a part of kernels: called from compiled code only, it lives inside their caches."""
-    return numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-
-
-def inlined(function):
-    """A part that is copied into its callers before compilation: for one-liners, which would cost more to compile."""
-    return numba.njit(inline="always")(function)
-
-
-def kernel(function):
-    """Compile `function` on first use, callable from Python, and keep the machine code for later processes."""
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
-    _enable_caching(dispatcher, function)
-    return dispatcher
-
-
-class Pointer:
-    """A function with a C signature, compiled (or loaded from the cache) when its address is first asked for."""
-
-    def __init__(self, function, signature):
-        self._function = function
-        self._signature = signature
-
-    @cached_property
-    def _compiled(self):
-        compiled = CFunc(
-            self._function, normalize_signature(self._signature), locals={}, options={"error_model": "numpy"}
-        )
-        _enable_caching(compiled, self._function)
-        compiled.compile()
-        return compiled
+    def __init__(self, function: Callable[..., Any], signature: Signature):
+        self.py_func, self.signature = function, signature
+        self.__name__ = self.__qualname__ = function.__name__
+        self.__doc__, self.__module__ = function.__doc__, function.__module__
+        self.unit: str = function.__module__
 
     @property
+    def symbol(self) -> str:
+        """The name of the function in the object code."""
+        return f"{self.unit}.{self.__name__}"
+
+    @cached_property
     def address(self) -> int:
-        """Where other kernels reach the function."""
-        return self._compiled.address
+        """Where the C function is; its code is loaded when this is first asked for."""
+        if self._is_interpreted:
+            self._callback = c_function_type(self.signature)(_recorded(self.py_func))  # lives as long as the entry
+            return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        with first_use.counted():
+            from daedal.kernels.units import address_of
+
+            return address_of(self)
+
+    @cached_property
+    def call(self) -> Callable[..., Any]:
+        """The function as Python calls it, without a look-up."""
+        if self._is_interpreted:
+            return self.py_func
+        if self.signature.is_plain:
+            return c_function_type(self.signature)(self.address)
+        with first_use.counted():
+            from daedal.kernels.calls import callable_from_python
+
+            return callable_from_python(self)
+
+    @cached_property
+    def _is_interpreted(self) -> bool:
+        """Whether all kernels are, or this one stands where a process that compiles could not import it."""
+        if MODE == "python" or self.unit.startswith("daedal."):
+            return MODE == "python"
+        if self.unit != "__main__" and _can_be_imported(self.unit):
+            return False
+        print(
+            f"daedal: {self.__name__} runs interpreted; to be compiled, it has to stand in a module, a file of its own",
+            file=sys.stderr,
+        )
+        return True
+
+    def __call__(self, *arguments):
+        result = self.call(*arguments)
+        error = getattr(_raised, "error", None)
+        if error is not None:
+            _raised.error = None
+            raise error
+        return result
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.symbol}: {self.signature}>"
 
 
-def pointer(signature):
-    """Decorator: a kernel that others call through a pointer, so that its code is compiled once for all of them."""
-    return lambda function: Pointer(function, signature)
+_raised = threading.local()  # the first exception of interpreted entries that were called by address
 
 
-def caller(signature):
-    """A function for kernels that calls the C function with this signature at an address: ``call(address, ...)``."""
-    to_ir = {types.int32: ir.IntType(32), types.int64: ir.IntType(64), types.float64: ir.DoubleType()}
-    function_type = ir.FunctionType(to_ir[signature.return_type], [to_ir[argument] for argument in signature.args])
+def _recorded(function):
+    def call(*arguments):
+        try:
+            return function(*arguments)
+        except BaseException as error:
+            _raised.error = getattr(_raised, "error", None) or error
+            return -1
 
-    def codegen(context, builder, _, args):
-        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), args[1:])
-
-    made = signature.return_type(types.int64, *signature.args), codegen
-    arguments = ", ".join(f"argument_{i}" for i in range(len(signature.args)))
-    return intrinsic(eval(f"lambda typingctx, address, {arguments}: made", {"made": made}))  # the arity spelt out
+    return call
 
 
-def _enable_caching(compiled, function):
-    """Cache on disk, with a stamp of all sources; where no place is writable, do without."""
-    from daedal.kernels.cache import CheckedCacheFile, say_once  # no code of kernels: not part of their stamps
-
+def _can_be_imported(module: str) -> bool:
     try:
-        compiled.enable_caching()
-    except RuntimeError:
-        say_once("no writable place for compiled code: it will be compiled anew in every process")
-        return
-    cached = getattr(compiled, "_cache", None)
-    if hasattr(cached, "_cache_file"):
-        stamp = source_stamp(Path(inspect.getfile(function)).resolve())
-        cached._cache_file = CheckedCacheFile(cached.cache_path, cached._impl.filename_base, stamp)
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
-class _Announcer(numba_event.Listener):
-    """Says on stderr that a kernel is being compiled, so that a first run is not mistaken for a hang."""
+if not TYPE_CHECKING and MODE == "build":
+    from daedal.kernels.compiler import caller, entry, inlined, part
+else:
 
-    def __init__(self, announced: dict[tuple[str, str], str]):
-        self._announced = announced
+    def part(function):
+        """A part of kernels: called from compiled functions only."""
+        return function
 
-    def on_start(self, event):
-        what = self._announced.pop(_full_name(event.data["dispatcher"]), None)
-        if what is not None:
-            print(
-                f"daedal: compiling {what} (once; later runs load it from the cache) ...", file=sys.stderr, flush=True
-            )
+    def inlined(function):
+        """A part that is copied into its callers before compilation: for one-liners."""
+        return function
 
-    def on_end(self, event):
-        pass
+    def entry(signature: Signature):
+        """Decorator: a compiled function with this signature, entered by address or from Python."""
+        return lambda function: Entry(function, signature)
 
+    def caller(signature: Signature):
+        """A function for kernels that calls the C function with this signature: ``call(address, ...)``."""
+        kind, convert = c_function_type(signature), [_CONVERT[kind.name] for kind in signature.arguments]
 
-def _full_name(dispatcher) -> tuple[str, str]:
-    return dispatcher.py_func.__module__, dispatcher.py_func.__qualname__
+        def call(address, *arguments):
+            return kind(int(address))(*[to(argument) for to, argument in zip(convert, arguments, strict=True)])
 
-
-_announced: dict[tuple[str, str], str] = {}
-numba_event.register("numba:compile", _Announcer(_announced))
-
-
-def announce(dispatcher, what: str):
-    """Announce on stderr when `dispatcher` has to be compiled, i.e. was not found in the cache."""
-    _announced[_full_name(dispatcher)] = what
-    return dispatcher
+        return call

@@ -4,11 +4,11 @@ The functions work on any record with the fields `n`, `data` (column by column),
 """
 
 import numpy as np
-from numba import types
 
-from daedal.kernels.compilation import caller, inlined, part, pointer
-from daedal.kernels.lapack import dgetrf, dgetrs
+from daedal.kernels.compilation import caller, entry, inlined, part
+from daedal.kernels.externals import dgetrf, dgetrs
 from daedal.kernels.records import ADDRESS, INTEGER, Arena, Record, address_of, float_rows, floats, integers, record_at
+from daedal.kernels.signatures import i64
 
 SINGULAR = 1
 
@@ -122,15 +122,15 @@ def solve_dense(matrix, b):
             b[i] -= value * a[k, i]
 
 
-_FACTOR, _SOLVE = types.int64(types.int64), types.int64(types.int64, types.int64)
+_FACTOR, _SOLVE = i64(i64), i64(i64, i64)
 
 
-@pointer(_FACTOR)
+@entry(_FACTOR)
 def _factor_pointer(matrix):
     return factor_dense(record_at(matrix, LU))
 
 
-@pointer(_SOLVE)
+@entry(_SOLVE)
 def _solve_pointer(matrix, b):
     lu = record_at(matrix, LU)
     solve_dense(lu, floats(b, lu.n))

@@ -29,10 +29,13 @@ class CodedFunction(ABC):
         Of the machine code.
     workspace : int
         How many floats it needs behind the numbers.
+    size : int
+        How many floats its block has in all; one of another size would be overrun.
     """
 
     address: int
     workspace: int
+    size: int
 
     @abstractmethod
     def numbers(self, params) -> np.ndarray:

@@ -7,7 +7,8 @@ A step leaves a polynomial of degree k about its end point t_n,
 which is the interpolant of BCP section 5.2.1 when the coefficients are the modified divided differences.
 """
 
-from daedal.kernels.compilation import kernel, part
+from daedal.kernels.compilation import entry, part
+from daedal.kernels.signatures import f64, i64, void
 
 
 @part
@@ -29,7 +30,7 @@ def newton_polynomial(t, t_end, psi, coefficients, k, y, yp):
             yp[i] += d * coefficients[j, i]
 
 
-@kernel
+@entry(void(f64[:], f64[:], i64[:], i64[:], f64[:, :], f64[:, :], i64, f64[:, :], f64[:, :]))
 def piecewise_polynomial(times, ends, starts, orders, psi, coefficients, forward, y, yp):
     """Evaluate a sequence of steps at sorted `times`; `ends` are their end points, in the direction of time."""
     step = 0
@@ -47,7 +48,7 @@ def piecewise_polynomial(times, ends, starts, orders, psi, coefficients, forward
         newton_polynomial(t, ends[step], psi[step], rows, k, y[m], yp[m])
 
 
-@kernel
+@entry(void(f64[:], i64[:], f64[:], i64[:], i64[:], f64[:, :], f64[:, :], f64[:, :], f64[:, :]))
 def polynomials_of_steps(times, steps, ends, starts, orders, psi, coefficients, y, yp):
     """Evaluate the polynomial of step ``steps[m]`` at ``times[m]``."""
     for m in range(times.size):

@@ -10,12 +10,12 @@ addresses, which stand in the LINEAR record, by every integrator.
 """
 
 import numpy as np
-from numba import types
 
 from daedal.kernels import gmres as krylov_solver
 from daedal.kernels import matrix as iteration_matrix
-from daedal.kernels.compilation import announce, caller, inlined, pointer
+from daedal.kernels.compilation import caller, entry, inlined
 from daedal.kernels.records import ADDRESS, INTEGER, floats, record_at
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import SYSTEM
 
 LINEAR = np.dtype(
@@ -31,12 +31,12 @@ LINEAR = np.dtype(
 )
 """A direct solver, or GMRES with the direct solver as its preconditioner."""
 
-_A, _F = types.int64, types.float64
-PREPARE = types.int64(_A, _A, _F, _A, _A, _A, _F, _F, _A)
-SOLVE = types.int64(_A, _A, _F, _A, _A, _A, _F, _F, _A, _A)
+_A, _F = i64, f64
+PREPARE = i64(_A, _A, _F, _A, _A, _A, _F, _F, _A)
+SOLVE = i64(_A, _A, _F, _A, _A, _A, _F, _F, _A, _A)
 
 
-@pointer(PREPARE)
+@entry(PREPARE)
 def direct_prepare(system, linear, t, y, yp, r, cj, h, weights):
     """Form and factor the iteration matrix."""
     s, n = record_at(system, SYSTEM), record_at(system, SYSTEM).n
@@ -44,7 +44,7 @@ def direct_prepare(system, linear, t, y, yp, r, cj, h, weights):
     return iteration_matrix.form(s, matrix, t, floats(y, n), floats(yp, n), floats(r, n), cj, h, floats(weights, n))
 
 
-@pointer(SOLVE)
+@entry(SOLVE)
 def direct_solve(system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
     """b := c G^{-1} b; an old matrix is corrected by c = 2 / (1 + cj / cj_matrix), BCP (5.2.12)."""
     n = record_at(system, SYSTEM).n
@@ -55,7 +55,7 @@ def direct_solve(system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
     return iteration_matrix.solve(record_at(linear, LINEAR).matrix, t, rhs)
 
 
-@pointer(PREPARE)
+@entry(PREPARE)
 def krylov_prepare(system, linear, t, y, yp, r, cj, h, weights):
     """Set up the preconditioner."""
     s, k, n = record_at(system, SYSTEM), record_at(linear, LINEAR), record_at(system, SYSTEM).n
@@ -64,7 +64,7 @@ def krylov_prepare(system, linear, t, y, yp, r, cj, h, weights):
     )
 
 
-@pointer(SOLVE)
+@entry(SOLVE)
 def krylov_solve(system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
     """b := G^{-1} b by GMRES with the current G, which needs no correction for an old preconditioner."""
     s, k, n = record_at(system, SYSTEM), record_at(linear, LINEAR), record_at(system, SYSTEM).n
@@ -115,7 +115,3 @@ def solve_linear(system, linear, t, y, yp, r, cj, cj_matrix, inverse_weights, b)
         inverse_weights.ctypes.data,
         b.ctypes.data,
     )
-
-
-announce(iteration_matrix.form, "the linear algebra")
-announce(krylov_solver.gmres, "GMRES")

@@ -32,8 +32,8 @@ from daedal.kernels.dense import (
     lapack_info,
     solve_dense,
 )
-from daedal.kernels.lapack import dgbtrf, dgbtrs
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
+from daedal.kernels.externals import dgbtrf, dgbtrs
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, data_of, float_rows, floats, integers
 from daedal.kernels.system import SYSTEM, rescale_rows, residual
 from daedal.kernels.vectors import copy, largest
 
@@ -164,14 +164,16 @@ def slope_times(matrix, v, result):
         result[i] = 0.0
     if matrix.kind == DENSE:
         columns = float_rows(matrix.slope, n, n)
-        for first in range(0, matrix.total, n):
+        for k in range(matrix.total // n):
+            first = k * n
             for j in range(n):
                 for i in range(n):
                     result[first + i] += columns[j, i] * v[first + j]
         return
     slope, column_start = floats(matrix.slope, matrix.size), integers(matrix.column_start, n + 1)
     rows, position = integers(matrix.rows, column_start[n]), integers(matrix.position, column_start[n])
-    for first in range(0, matrix.total, n):
+    for k in range(matrix.total // n):
+        first = k * n
         for j in range(n):
             for entry in range(column_start[j], column_start[j + 1]):
                 result[first + rows[entry]] += slope[position[entry]] * v[first + j]
@@ -193,12 +195,12 @@ def _form_by_user(system, matrix, t, y, yp, cj):
     scale = floats(system.row_scale, n)
     data = floats(matrix.data, matrix.size)
     if matrix.kind == DENSE:
-        columns, source = float_rows(matrix.data, n, n), given.reshape((n, n))
+        columns, source = float_rows(matrix.data, n, n), float_rows(data_of(given), n, n)
         for j in range(n):
             for i in range(n):
                 columns[j, i] = source[j, i] * scale[i]
     elif matrix.kind == BANDED:
-        columns, source = float_rows(matrix.data, n, width + ml), given.reshape((n, width))
+        columns, source = float_rows(matrix.data, n, width + ml), float_rows(data_of(given), n, width)
         for j in range(n):
             columns[j] = 0.0
             for i in range(max(0, j - mu), min(n, j + ml + 1)):
@@ -409,8 +411,8 @@ def solve(matrix, t, b):
     """b := G^{-1} b with the factors at hand, copy by copy; returns 0 or a callback status."""
     n = matrix.n
     if matrix.total > n:
-        for first in range(0, matrix.total, n):
-            status = _solve_once(matrix, t, b[first : first + n])
+        for k in range(matrix.total // n):
+            status = _solve_once(matrix, t, b[k * n : (k + 1) * n])
             if status != 0:
                 return status
         return 0

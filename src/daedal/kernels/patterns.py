@@ -2,14 +2,17 @@
 
 import numpy as np
 
-from daedal.kernels.compilation import kernel
+from daedal.kernels.compilation import entry
+from daedal.kernels.signatures import f64, i64, void
 
 
-@kernel
-def _colour(indptr, indices, row_start, row_columns, colours):
-    """Greedy colouring: columns that share a row get different colours. Returns the number of colours."""
+@entry(i64(i64[:], i64[:], i64[:], i64[:], i64[:], i64[:]))
+def _colour(indptr, indices, row_start, row_columns, colours, forbidden):
+    """Greedy colouring: columns that share a row get different colours. Returns the number of colours.
+
+    `forbidden` holds -1 for each colour that there may be.
+    """
     n = indptr.size - 1
-    forbidden = np.full(n + 1, -1, np.int64)
     count = 0
     for j in range(n):
         for e in range(indptr[j], indptr[j + 1]):
@@ -43,6 +46,7 @@ def sparse_groups(pattern) -> tuple[np.ndarray, np.ndarray]:
         by_rows.indptr.astype(np.int64),
         by_rows.indices.astype(np.int64),
         colours,
+        np.full(colours.size + 1, -1, dtype=np.int64),
     )
     return groups_from_colours(colours, count)
 
@@ -73,11 +77,18 @@ def band_position(column_start: np.ndarray, rows: np.ndarray, ml: int, mu: int) 
     return (columns * (2 * ml + mu + 1) + ml + mu + rows - columns).astype(np.int64)
 
 
-@kernel
 def equilibrate(data, indices, indptr, rows, columns):
-    """Scale a CSC matrix in place so that the largest entry of each row and column is about one (Ruiz)."""
+    """Scale a CSC matrix in place so that the largest entry of each row and column is about one (Ruiz).
+
+    The factors of `rows` and `columns` are multiplied by those that were used.
+    """
+    structure = indices.astype(np.int64, copy=False), indptr.astype(np.int64, copy=False)
+    _equilibrate(data, *structure, rows, columns, np.empty(rows.size), np.empty(rows.size))
+
+
+@entry(void(f64[:], i64[:], i64[:], f64[:], f64[:], f64[:], f64[:]))
+def _equilibrate(data, indices, indptr, rows, columns, largest_row, largest_column):
     n = rows.size
-    largest_row, largest_column = np.empty(n), np.empty(n)
     for _ in range(3):
         for i in range(n):
             largest_row[i] = 0.0

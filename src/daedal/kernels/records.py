@@ -8,90 +8,66 @@ Passing the arrays themselves, alone or in tuples, makes calls ten times slower 
 from collections.abc import Mapping
 from functools import cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import ir
-from numba import carray, types
-from numba.extending import intrinsic
 
-from daedal.kernels.compilation import inlined
+from daedal.kernels.compilation import MODE
+
+if not TYPE_CHECKING and MODE == "build":
+    from daedal.kernels.compiler_memory import (
+        address_of,
+        data_of,
+        float_blocks,
+        float_rows,
+        floats,
+        integer_rows,
+        integers,
+        letters_at,
+        local_words,
+        record_at,
+        words,
+    )
+else:
+    from daedal.kernels.memory import (
+        address_of,
+        data_of,
+        float_blocks,
+        float_rows,
+        floats,
+        integer_rows,
+        integers,
+        letters_at,
+        local_words,
+        record_at,
+        words,
+    )
+
+__all__ = [
+    "ADDRESS",
+    "FLOAT",
+    "INTEGER",
+    "Arena",
+    "Record",
+    "address_of",
+    "data_of",
+    "float_blocks",
+    "float_rows",
+    "floats",
+    "integer_rows",
+    "integers",
+    "letters_at",
+    "local_words",
+    "record_at",
+    "words",
+]
+
+if MODE == "python":
+    from daedal.kernels.memory import watch
 
 ADDRESS = np.int64
 INTEGER = np.int64
 FLOAT = np.float64
-
-
-@intrinsic
-def _float_pointer(typingctx, address):
-    def codegen(context, builder, signature, args):
-        return builder.inttoptr(args[0], ir.DoubleType().as_pointer())
-
-    return types.CPointer(types.float64)(types.int64), codegen
-
-
-@intrinsic
-def _integer_pointer(typingctx, address):
-    def codegen(context, builder, signature, args):
-        return builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-
-    return types.CPointer(types.int64)(types.int64), codegen
-
-
-@intrinsic
-def record_at(typingctx, address, dtype):
-    """The record of type `dtype` at an address."""
-    record = dtype.dtype
-
-    def codegen(context, builder, signature, args):
-        return builder.inttoptr(args[0], context.get_value_type(record))
-
-    return record(types.int64, dtype), codegen
-
-
-@intrinsic
-def address_of(typingctx, record):
-    """Where a record stands in memory."""
-
-    def codegen(context, builder, signature, args):
-        return builder.ptrtoint(args[0], ir.IntType(64))
-
-    return types.int64(record), codegen
-
-
-@intrinsic
-def data_of(typingctx, array):
-    """Where the entries of a contiguous array stand in memory."""
-
-    def codegen(context, builder, signature, args):
-        view = context.make_array(array)(context, builder, args[0])
-        return builder.ptrtoint(view.data, ir.IntType(64))
-
-    return types.int64(array), codegen
-
-
-@inlined
-def floats(address, n):
-    """The float vector of length n at an address."""
-    return carray(_float_pointer(address), n)
-
-
-@inlined
-def float_rows(address, rows, n):
-    """The float matrix with `rows` rows of length n at an address."""
-    return carray(_float_pointer(address), (rows, n))
-
-
-@inlined
-def integers(address, n):
-    """The integer vector of length n at an address."""
-    return carray(_integer_pointer(address), n)
-
-
-@inlined
-def integer_rows(address, rows, n):
-    """The integer matrix with `rows` rows of length n at an address."""
-    return carray(_integer_pointer(address), (rows, n))
 
 
 class Arena:
@@ -108,6 +84,8 @@ class Arena:
             if name in integers:
                 view = view.view(np.int64)
             self.arrays[name] = view if isinstance(shape, int) else view.reshape(shape)
+            if MODE == "python":
+                watch(self.arrays[name])
             self.addresses[name] = address + 8 * begin
             begin += size
 
@@ -144,6 +122,8 @@ class Record:
         if not array.flags.c_contiguous or array.dtype.itemsize != 8 or array.dtype.kind not in "fi":
             raise TypeError(f"{name} must be a contiguous array of 8-byte numbers")
         self._alive[name] = array
+        if MODE == "python":
+            watch(array)
         return array.ctypes.data
 
     def __setitem__(self, name: str, value):

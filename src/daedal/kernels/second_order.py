@@ -14,7 +14,7 @@ What is stored, interpolated and tested is y: components of x and of x', in the 
 import numpy as np
 
 from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, fetch, fetch_at, owner
-from daedal.kernels.compilation import part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.vectors import copy
 
@@ -51,7 +51,7 @@ def derivatives(form, e, xp, xpp):
         xpp[i] = base[2, i] + form.c2 * e[i]
 
 
-@pointer(NATIVE)
+@entry(NATIVE)
 def discretised_residual(t, block):
     """F with the derivatives that belong to e; the block is [x | e | F]."""
     form = record_at(owner(block), SECOND_ORDER)
@@ -75,7 +75,7 @@ def evaluate_matrix(form, t, x, xp, xpp, c1, c2, result):
     return UNEVALUABLE if status > 0 else status
 
 
-@pointer(NATIVE)
+@entry(NATIVE)
 def discretised_jacobian(t, block):
     """dF/dx with x' and x'' that follow x through e; the block is [x | e | 1 | matrix]."""
     form = record_at(owner(block), SECOND_ORDER)

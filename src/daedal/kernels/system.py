@@ -1,11 +1,11 @@
 """The equations F(t, y, y') = 0, or y' = f(t, y), as kernels see them, with the hook and the counters of a run."""
 
 import numpy as np
-from numba import types
 
 from daedal.kernels.callbacks import CALLBACK, fetch, nothing
 from daedal.kernels.compilation import caller, part
 from daedal.kernels.records import ADDRESS, INTEGER, floats
+from daedal.kernels.signatures import f64, i64
 
 COUNTERS = (
     "residuals",
@@ -41,7 +41,7 @@ SYSTEM = np.dtype(
 CHANGING = ("norm_failed", "hook_signal", *COUNTERS)
 """The last fields, which a run changes."""
 
-HOOK = types.int64(types.int64, types.float64, types.float64, types.int64)
+HOOK = i64(i64, f64, f64, i64)
 """signal = hook(record, t, h, y): may change y; negative for a callback status."""
 HOOK_DONE, HOOK_CHANGED, HOOK_STOP = 0, 1, 2
 

@@ -11,6 +11,15 @@ def copy(target, source):
 
 
 @part
+def copy_matrix(target, source):
+    """target = source."""
+    rows, columns = source.shape
+    for i in range(rows):
+        for j in range(columns):
+            target[i, j] = source[i, j]
+
+
+@part
 def transpose(target, source):
     """target = source^T."""
     rows, columns = source.shape
@@ -40,3 +49,24 @@ def largest(v):
     for i in range(v.size):
         value = max(value, abs(v[i]))
     return value
+
+
+@part
+def smallest(v):
+    """min v_i."""
+    value = v[0]
+    for i in range(1, v.size):
+        value = min(value, v[i])
+    return value
+
+
+@part
+def power(x, k):
+    """x to the power of a whole number, by squaring."""
+    left, factor, result = abs(k), x, 1.0
+    while left != 0:
+        if left & 1:
+            result *= factor
+        left >>= 1
+        factor *= factor
+    return 1.0 / result if k < 0 else result

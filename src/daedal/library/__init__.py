@@ -6,16 +6,15 @@
 >>> daedal.library.get("pendulum", form="index1").index
 1
 
-The modules of this package enter their problems themselves, by a decorator. They are imported when one is asked for.
+The modules of this package enter their problems themselves, by a decorator; a module is imported when one of its
+problems is asked for.
 """
 
 from __future__ import annotations
 
 import difflib
 import inspect
-import pkgutil
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -52,31 +51,35 @@ _OTHERS = {
 }
 
 
-@cache
-def _factories() -> dict[str, Callable[..., Model]]:
-    """All problems by name: what the modules of this package have entered."""
-    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
-        if not module.ispkg:  # drawings are looked for when something is drawn
-            import_module(module.name)
-    return import_module(f"{__name__}.model").FACTORIES
+def _contents() -> dict[str, dict[str, Any]]:
+    from daedal.library.contents import contents  # which is also run as a command
+
+    return contents()
+
+
+def _factory(name: str) -> Callable[..., Model] | None:
+    """The function that makes a problem, from the module that holds it; None for an unknown name."""
+    if name not in _contents():
+        return None
+    return getattr(import_module(f"{__name__}.{_contents()[name]['module']}"), name)
 
 
 def __getattr__(name: str) -> Callable[..., Model]:
     if name in _OTHERS:
         return getattr(import_module(f"{__name__}.{_OTHERS[name]}"), name)
-    value: Any = __dir__() if name == "__all__" else None if name.startswith("_") else _factories().get(name)
+    value: Any = __dir__() if name == "__all__" else None if name.startswith("_") else _factory(name)
     if value is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(["get", "names", *_OTHERS, *_factories()])
+    return sorted(["get", "names", *_OTHERS, *_contents()])
 
 
 def names() -> list[str]:
     """The names of all problems, in alphabetical order."""
-    return sorted(_factories())
+    return sorted(_contents())
 
 
 def get(name: str, **parameters: Any) -> Model:
@@ -99,14 +102,14 @@ def get(name: str, **parameters: Any) -> Model:
     >>> daedal.library.get("robertson", t1=40.0).t_span
     (0.0, 40.0)
     """
-    factories = _factories()
-    if name not in factories:
-        close = difflib.get_close_matches(str(name), factories, n=1, cutoff=0.4)
+    factory = _factory(name)
+    if factory is None:
+        close = difflib.get_close_matches(str(name), names(), n=1, cutoff=0.4)
         hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names())}"
         raise InvalidProblemError(f"the library has no problem called '{name}'; {hint}")
-    known = inspect.signature(factories[name]).parameters
+    known = inspect.signature(factory).parameters
     for parameter in parameters:
         if parameter not in known:
             offered = ", ".join(known) if known else "none"
             raise InvalidProblemError(f"'{name}' has no parameter '{parameter}'; its parameters: {offered}")
-    return factories[name](**parameters)
+    return factory(**parameters)

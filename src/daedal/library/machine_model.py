@@ -77,7 +77,7 @@ def energy_of(problem) -> Callable[[np.ndarray, np.ndarray], Any]:
     def energy(q, v):
         q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
         if q.ndim == 2:
-            return np.array([energy(*state) for state in zip(q.T, v.T)])
+            return np.array([energy(*state) for state in zip(np.ascontiguousarray(q.T), np.ascontiguousarray(v.T))])
         placed, u = placement(tree, q), joint_velocities(tree, q, v)
         motion = Motion(layout, q, u, placed, velocities(tree, placed, u))
         stored = sum(force.energy(0.0, motion) for force in machine.forces)

@@ -8,6 +8,7 @@ import functools
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ParamSpec
 
@@ -243,11 +244,19 @@ def known_reference(problem: str, **given: Any) -> Reference | None:
     return None if entry is None else Reference(entry["t"], np.array(entry["y"]), entry["source"], entry["accuracy"])
 
 
+_VERY_LARGE = 5000  # unknowns
+
+
 def compile_if_large(problem, compiled: bool | None, large: int = 200):
-    """The problem, compiled if that is wished or, without a wish, from `large` unknowns on."""
+    """The problem, compiled if that is wished or, without a wish, from `large` unknowns on.
+
+    Functions are traced; of very large problems, which make long traces, Numba compiles them if it is installed.
+    """
     if compiled is None:
         compiled = problem.n >= large
-    return problem.compiled() if compiled else problem
+    if not compiled or problem.n < _VERY_LARGE:
+        return problem.compiled() if compiled else problem
+    return problem if find_spec("numba") is None else problem.compiled("numba")
 
 
 def check_choice(parameter: str, value: Any, choices: Collection[Any]) -> None:

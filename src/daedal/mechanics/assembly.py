@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal import first_use
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_matrix, store_vector
 from daedal.mechanics.contact import contact_coordinates, without_contact
@@ -69,7 +70,8 @@ class Assembly:
         self.n_g = int(np.sum(self.rows < system.n_constraints))
         self._tuning = tuning(system, setting) if setting.complex_step else None
         self._made_with = system.params
-        self.record, self.bridge = self._build(setting)
+        with first_use.counted():
+            self.record, self.bridge = self._build(setting)
         self.prepared: dict[Any, Any] = {}  # what a driver has made ready for this assembly
         self.linearisations: dict[int, Any] = {}  # exact derivatives, by the levels of the constraints in them
         self.adopt(setting)
@@ -290,7 +292,7 @@ class Assembly:
         from daedal.mechanics.manifold import residual_points
 
         largest = np.zeros((times.size, 2))
-        residual_points(self.record.data, times, states, largest)
+        residual_points(self.record.address, times, states, largest)
         self.bridge.raise_pending()
         position, velocity = largest.T
         if self.m == 1:
@@ -336,7 +338,8 @@ class Assembly:
         from daedal.mechanics.manifold import project_points
 
         statuses = np.zeros(times.size, dtype=np.int64)
-        project_points(self.projector(weight, levels).data, self.record.data, times, states, statuses)
+        projector = self.projector(weight, levels)
+        project_points(projector.address, self.record.address, times, states, statuses)
         self.bridge.raise_pending()
         return statuses
 
@@ -352,12 +355,12 @@ class Assembly:
 
         zeros = np.zeros
         status = evaluate_point(
-            self.record.data,
+            self.record.address,
             float(t),
-            np.asarray(z, dtype=float),
-            zeros(self.n_r) if r is None else np.asarray(r, dtype=float),
-            zeros(self.n_w) if w is None else np.asarray(w, dtype=float),
-            zeros(self.n_c) if lam is None else np.asarray(lam, dtype=float),
+            np.ascontiguousarray(z, dtype=float),
+            zeros(self.n_r) if r is None else np.ascontiguousarray(r, dtype=float),
+            zeros(self.n_w) if w is None else np.ascontiguousarray(w, dtype=float),
+            zeros(self.n_c) if lam is None else np.ascontiguousarray(lam, dtype=float),
             what | ACCURATE,
         )
         self.bridge.raise_pending()
@@ -398,7 +401,7 @@ class Assembly:
         results = [np.full((count, k), np.nan) for k in (self.nx, self.n_c, self.n_r, self.n_w)]
         statuses = np.ones(count, dtype=np.int64)
         try:
-            accelerate_points(self.record.data, times, states, guesses, *results, statuses)
+            accelerate_points(self.record.address, times, states, guesses, *results, statuses)
             self.bridge.raise_pending()
         except ArithmeticError:
             if not searches:

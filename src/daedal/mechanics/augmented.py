@@ -1,7 +1,7 @@
 r"""The augmented system [[M, B], [K, 0]] (z_m', lam) = (f, -bias): accelerations and multipliers at a point."""
 
 from daedal.kernels.callbacks import UNEVALUABLE
-from daedal.kernels.compilation import part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import factor_lu, solve_lu
 from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.kernels.vectors import copy, transpose
@@ -52,7 +52,7 @@ def solve_augmented(c, damping=0):
     copy(floats(c.multipliers, n_c), solution[nx:])
 
 
-@pointer(EVALUATION)
+@entry(EVALUATION)
 def accelerator(system, t, damping):
     """Accelerations and multipliers.
 

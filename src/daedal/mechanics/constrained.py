@@ -14,12 +14,12 @@ What the user did not supply is formed by differences that keep about ten digits
 from math import comb
 
 import numpy as np
-from numba import types
 
 from daedal.kernels.callbacks import CALLBACK, fetch_at
 from daedal.kernels.compilation import caller, inlined, part
 from daedal.kernels.dense import LU
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, address_of, data_of, floats, integers
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import copy
 
 MECHANICAL, LINEAR = 0, 1
@@ -81,6 +81,8 @@ def array_sizes(m: int, nx: int, n_c: int, all_g: int, all_v: int, n_r: int, n_w
         "solution": nx + n_c,
         "inner": 4 * inner,
         "binomials": (m + 1) * (m + 1),
+        "given": nx,  # working memory of the look at a start: positions as they are given,
+        "look": max(2 * nx * nx + n_c * (nx + 2 * n_c + 1), 2 * rows) + n_w + n_c,  # and matrices
     }
 
 
@@ -148,7 +150,7 @@ def load_start(c, z, r, w, lam):
     copy(floats(c.multipliers, c.n_c), lam[: c.n_c])
 
 
-EVALUATION = types.int64(types.int64, types.float64, types.int64)
+EVALUATION = i64(i64, f64, i64)
 """The C signature of evaluator and accelerator: status = f(system, t, what), f(system, t, damping)."""
 
 _call_evaluator = caller(EVALUATION)

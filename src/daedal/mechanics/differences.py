@@ -14,10 +14,11 @@ the first that disagrees: from above, an increment of whole periods would look a
 
 import numpy as np
 
-from daedal.kernels.compilation import announce, kernel, part
-from daedal.kernels.records import floats
+from daedal.kernels.compilation import entry, part
+from daedal.kernels.records import floats, record_at
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import add_product, copy
-from daedal.mechanics.constrained import PROBES, fetch
+from daedal.mechanics.constrained import CONSTRAINED, PROBES, fetch
 
 _EPS = float(np.finfo(float).eps)
 _RATIO = 10.0  # between increments that are compared
@@ -292,10 +293,10 @@ def did_not_help(c):
     c.patience = c.evaluations + _WAIT * c.searches
 
 
-@kernel
-def find_increments(systems, t, z):
+@entry(i64(i64, f64, f64[:]))
+def find_increments(system, t, z):
     """Increments for a run from (t, z), into the record; 0, or a status if there are no values."""
-    c = systems[0]
+    c = record_at(system, CONSTRAINED)
     copy(floats(c.state, c.m * c.nx), z)
     return search(c, t, True)
 
@@ -454,6 +455,3 @@ def contradicts(c, state, rate):
         if abs(value - rate[i]) > _DISAGREE_JACOBIAN * terms + 20.0 * _EPS * size * rounding:
             return True
     return False
-
-
-announce(find_increments, "the search for increments of differences")

@@ -6,7 +6,7 @@ Compiled once: all other kernels reach it through its address, which stands in t
 """
 
 from daedal.kernels.callbacks import is_given
-from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.kernels.vectors import add_product, copy, transpose
 from daedal.mechanics.constrained import (
@@ -36,7 +36,7 @@ from daedal.mechanics.differences import (
 )
 
 
-@pointer(EVALUATION)
+@entry(EVALUATION)
 def evaluator(system, t, what):
     """What :func:`evaluate` calls: compiled once, it is reached through its address by every kernel."""
     return _evaluate(record_at(system, CONSTRAINED), t, what)
@@ -245,7 +245,7 @@ def _evaluate_linear(c, t, what):
     copy(floats(c.jacobian, ny * nx), floats(block + 8 * first_c, ny * nx))
     level, bias, binomial = float_rows(c.level, m, ny), floats(c.bias, ny), float_rows(c.binomials, m + 1, m + 1)
     for order in range(m + 1):
-        if m == 2 and not what & (POSITION, VELOCITY, BIAS)[order]:
+        if m == 2 and not what & (POSITION if order == 0 else VELOCITY if order == 1 else BIAS):
             continue  # who does not ask for a level must find it unchanged
         for i in range(ny):
             value = r_rows[order, i]
@@ -257,6 +257,3 @@ def _evaluate_linear(c, t, what):
             else:
                 bias[i] = value
     return 0
-
-
-announce(_evaluate, "the evaluation of mechanical systems")

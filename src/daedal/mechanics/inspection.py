@@ -14,7 +14,7 @@ A few calls of the constraints for a step; none where all derivatives are given,
 import numpy as np
 
 from daedal.kernels.callbacks import RAISED, UNEVALUABLE, is_given
-from daedal.kernels.compilation import part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 from daedal.kernels.vectors import add_product, copy
@@ -55,7 +55,7 @@ INSPECTION = np.dtype(
 )
 
 
-@pointer(HOOK)
+@entry(HOOK)
 def inspect(record, t, h, y):
     """Look at the point in ``c.state``, to which a step h has led; h = 0 at the start."""
     p = record_at(record, INSPECTION)

@@ -10,9 +10,10 @@ nearest velocity with G v + g_t = 0 (and the velocity constraints),
 import numpy as np
 
 from daedal.kernels.callbacks import UNEVALUABLE, is_given
-from daedal.kernels.compilation import announce, kernel, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import N_AT, SINGULAR, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.signatures import f64, i64, void
 from daedal.kernels.system import HOOK, HOOK_CHANGED, HOOK_DONE
 from daedal.kernels.vectors import copy, largest, squares, transpose
 from daedal.mechanics.constrained import (
@@ -182,7 +183,7 @@ def _drift_is_small(p, c):
     return True
 
 
-@pointer(HOOK)
+@entry(HOOK)
 def projection_hook(record, t, h, y):
     """Project the state at the beginning of y after an accepted step."""
     p = record_at(record, PROJECTOR)
@@ -210,11 +211,12 @@ def projection_hook(record, t, h, y):
     return changed
 
 
-@kernel
-def project_points(projectors, systems, times, states, statuses):
+@entry(void(i64, i64, f64[:], f64[:, :], i64[:]))
+def project_points(projector, system, times, states, statuses):
     """Project the rows of `states` (z, r), one for each time, in place."""
+    p, c = record_at(projector, PROJECTOR), record_at(system, CONSTRAINED)
     for k in range(times.size):
-        statuses[k] = project_point(projectors[0], systems[0], times[k], states[k])
+        statuses[k] = project_point(p, c, times[k], states[k])
 
 
 @part
@@ -228,10 +230,10 @@ def project_point(p, c, t, y):
     return status
 
 
-@kernel
-def accelerate_points(systems, times, states, guesses, accelerations, multipliers, rates, algebraic, statuses):
+@entry(void(i64, f64[:], f64[:, :], f64[:, :], f64[:, :], f64[:, :], f64[:, :], f64[:, :], i64[:]))
+def accelerate_points(system, times, states, guesses, accelerations, multipliers, rates, algebraic, statuses):
     """Accelerations, multipliers, r' and w at the rows of `states` (z, r); `guesses` holds (w, lam)."""
-    c = systems[0]
+    c = record_at(system, CONSTRAINED)
     n, n_w = c.m * c.nx, c.n_w
     for k in range(times.size):
         y = states[k]
@@ -247,10 +249,10 @@ def accelerate_points(systems, times, states, guesses, accelerations, multiplier
         copy(algebraic[k], floats(c.state + 8 * (n + c.n_r), n_w))
 
 
-@kernel
-def residual_points(systems, times, states, sizes):
+@entry(void(i64, f64[:], f64[:, :], f64[:, :]))
+def residual_points(system, times, states, sizes):
     """The largest residuals below and on the highest level of the constraints, at the rows of `states` (z, r)."""
-    c = systems[0]
+    c = record_at(system, CONSTRAINED)
     n, n_c = c.m * c.nx, c.n_c
     for k in range(times.size):
         y = states[k]
@@ -264,18 +266,15 @@ def residual_points(systems, times, states, sizes):
         sizes[k, 1] = largest(level[top])
 
 
-@kernel
-def load_point(systems, z, r, w, lam):
+@entry(void(i64, f64[:], f64[:], f64[:], f64[:]))
+def load_point(system, z, r, w, lam):
     """Leave the variables of a start in the record of the system, where guesses are taken from."""
-    load_start(systems[0], z, r, w, lam)
+    load_start(record_at(system, CONSTRAINED), z, r, w, lam)
 
 
-@kernel
-def evaluate_point(systems, t, z, r, w, lam, what):
+@entry(i64(i64, f64, f64[:], f64[:], f64[:], f64[:], i64))
+def evaluate_point(system, t, z, r, w, lam, what):
     """Evaluate `what` at one point, into the arrays of the system."""
-    c = systems[0]
+    c = record_at(system, CONSTRAINED)
     load(c, z, r, w, lam)
     return evaluate(c, t, what)
-
-
-announce(project_points, "the projection onto the constraints")

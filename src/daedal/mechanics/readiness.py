@@ -11,9 +11,10 @@ shortest one, K^+ g.
 
 import numpy as np
 
-from daedal.kernels.compilation import kernel, part
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import float_rows, floats, record_at
-from daedal.kernels.vectors import add_product, copy, largest, squares
+from daedal.kernels.signatures import boolean, f64, i64
+from daedal.kernels.vectors import add_product, copy, copy_matrix, largest, squares
 from daedal.mechanics.constrained import CONSTRAINED, RATE, evaluate, fetch, load
 from daedal.mechanics.straight_line import accelerate_only
 
@@ -26,17 +27,20 @@ _DEFINITE = 1e-6  # pivots of Cholesky's factorisation beside the diagonal
 _LONGEST_MOVE = 10.0
 
 
-@kernel
+@entry(i64(i64, f64, f64[:], f64[:]))
 def is_ready(system, t, z, r):
     """Look at the start (z, r); accelerations, multipliers and r' are left in the arrays of the system."""
     c = record_at(system, CONSTRAINED)
-    load(c, z, r, np.zeros(c.n_w), np.zeros(c.n_c))
+    guesses = floats(c.look, c.n_w + c.n_c)
+    guesses[:] = 0.0
+    load(c, z, r, guesses[: c.n_w], guesses[c.n_w :])
     if evaluate(c, t, _EVERYTHING) != 0:
         return NOT_READY
     nx, n_c = c.nx, c.n_c
-    if n_c > 0 and not (_is_consistent(c, z) and _is_independent(float_rows(c.jacobian, n_c, nx))):
+    if n_c > 0 and not (_is_consistent(c, z) and _is_independent(c)):
         return NOT_READY
-    mass = float_rows(c.mass, nx, nx).copy()
+    mass = float_rows(c.look, nx, nx)
+    copy_matrix(mass, float_rows(c.mass, nx, nx))
     if not _is_symmetric(mass):
         return NOT_READY
     answer = READY
@@ -71,10 +75,11 @@ def _is_consistent(c, z):
 
 
 @part
-def _is_independent(rows):
-    """Whether every row, scaled to norm 1, has a part of its own: modified Gram-Schmidt."""
-    rows = rows.copy()
-    count, n = rows.shape
+def _is_independent(c):
+    """Whether every row of K, scaled to norm 1, has a part of its own: modified Gram-Schmidt."""
+    count, n = c.n_c, c.nx
+    rows = float_rows(c.look, count, n)
+    copy_matrix(rows, float_rows(c.jacobian, count, n))
     for i in range(count):
         norm = np.sqrt(squares(rows[i]))
         for j in range(n):
@@ -130,7 +135,8 @@ def _is_definite_on_kernel(c):
     heaviest = 0.0
     for j in range(nx):
         heaviest = max(heaviest, mass[j, j])
-    total = mass.copy()
+    total = float_rows(c.look + 8 * nx * nx, nx, nx)
+    copy_matrix(total, mass)
     for i in range(n_c):
         weight = heaviest / squares(jacobian[i])
         for j in range(nx):
@@ -158,11 +164,13 @@ def _mass_norm_is_short(c, mass):
     """Whether ||F||^2 <= 100 ||K^+||^2 in the Frobenius norm; `mass` holds the factor of M."""
     nx, n_c = c.nx, c.n_c
     jacobian = float_rows(c.jacobian, n_c, nx)
-    b = np.empty((n_c, nx))
+    room = c.look + 16 * nx * nx  # behind the factor of M
+    b = float_rows(room, n_c, nx)
     for i in range(n_c):
         copy(b[i], jacobian[i])
         _solve_cholesky(mass, b[i])
-    schur, gram = np.empty((n_c, n_c)), np.empty((n_c, n_c))
+    room += 8 * n_c * nx
+    schur, gram = float_rows(room, n_c, n_c), float_rows(room + 8 * n_c * n_c, n_c, n_c)
     for i in range(n_c):
         for k in range(n_c):
             schur[i, k] = add_product(0.0, jacobian[i], b[k])
@@ -170,7 +178,7 @@ def _mass_norm_is_short(c, mass):
     if not (_cholesky(schur, 0.0) and _cholesky(gram, 0.0)):
         return False
     shortest, move = 0.0, 0.0
-    unit = np.empty(n_c)
+    unit = floats(room + 16 * n_c * n_c, n_c)
     for i in range(n_c):
         unit[:] = 0.0
         unit[i] = 1.0
@@ -184,7 +192,7 @@ def _mass_norm_is_short(c, mass):
     return move <= _LONGEST_MOVE * _LONGEST_MOVE * shortest
 
 
-@kernel
+@entry(boolean(i64, f64, f64[:], f64[:, :]))
 def same_in_time(system, t0, times, states):
     """Whether the constraints are at `times` what they are at t0, wherever they have values at both.
 
@@ -192,7 +200,8 @@ def same_in_time(system, t0, times, states):
     """
     c = record_at(system, CONSTRAINED)
     count, known = states.shape[0], False
-    reference, values = np.empty(c.all_g + c.all_v), np.empty(c.all_g + c.all_v)
+    rows = c.all_g + c.all_v
+    reference, values = floats(c.look, rows), floats(c.look + 8 * rows, rows)
     for k in range(times.size):
         state = states[min(k, count - 1)]
         if k < count:

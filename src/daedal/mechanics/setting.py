@@ -116,7 +116,7 @@ def setting_at(
     # At zero, or at a rounding error, terms of constraints vanish, beside which their own rounding errors are judged.
     near = np.where(np.abs(q) > _NOTHING * lengths, q, _BESIDE * lengths) if hasattr(system, "typical_sizes") else q
     z = np.concatenate([near, np.where(np.arange(q.size) % 2, 0.7, 1.0) * lengths])
-    status = find_increments(record.data, float(t), z)
+    status = find_increments(record.address, float(t), z)
     _forget_errors(assembly)
     if status == 0:
         setting = setting.changed(

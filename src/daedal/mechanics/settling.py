@@ -5,8 +5,9 @@ nearest velocity in the norm of M is that of the projection of output, and the s
 redundant constraints and for singular configurations can be spared.
 """
 
-from daedal.kernels.compilation import announce, kernel
-from daedal.kernels.records import record_at
+from daedal.kernels.compilation import entry
+from daedal.kernels.records import floats, record_at
+from daedal.kernels.signatures import boolean, f64, i64
 from daedal.kernels.vectors import copy, largest
 from daedal.mechanics.constrained import CONSTRAINED
 from daedal.mechanics.manifold import PROJECTOR, project_point
@@ -16,12 +17,13 @@ _ATTEMPTS = 4  # what is left of a velocity that vanishes has no size by which r
 _STAYS = 1e-9  # part of the size of q by which a projection may move it
 
 
-@kernel
+@entry(boolean(i64, i64, f64, f64[:]))
 def settle(system, projector, t, y):
     """Move y = (q, v, r) onto the constraints; False if it is not near them, or they are not clearly regular."""
     c, p = record_at(system, CONSTRAINED), record_at(projector, PROJECTOR)
     nx = c.nx
-    given = y[:nx].copy()
+    given = floats(c.given, nx)
+    copy(given, y[:nx])
     for _ in range(_ATTEMPTS):
         if is_ready(system, t, y[: 2 * nx], y[2 * nx :]) != 0:
             return True
@@ -33,6 +35,3 @@ def settle(system, projector, t, y):
                 copy(y, given)
                 return False
     return is_ready(system, t, y[: 2 * nx], y[2 * nx :]) != 0
-
-
-announce(settle, "the look at a state behind a transition")

@@ -10,12 +10,18 @@ from __future__ import annotations
 import difflib
 import pkgutil
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from daedal.errors import InvalidProblemError
 
 __all__ = ["method_class", "named_method"]
 
+_HOMES = {
+    **dict.fromkeys(("dopri5", "dop853", "rk4"), "runge_kutta"),
+    **dict.fromkeys(("phem56", "hedop5", "hem3", "hem4", "hem5"), "half_explicit"),
+}
+"""Files of methods that bear another name; the others are found under their own, or by loading all files."""
 _OF_SOLVE = (
     *("method", "formulation", "rtol", "atol", "t_eval", "events", "progress", "max_steps", "first_step", "max_step"),
     *("t_stop", "fixed_step", "dense_output", "correct_initial", "breakpoints", "max_events", "record_events"),
@@ -28,6 +34,10 @@ _OF_PROBLEMS = ("jacobian", "jac", "names", "algebraic", "sparsity", "jac_sparsi
 def method_class(name: str) -> Any:
     """The class of a method by its name or by that of the class, in any case; None if there is none."""
     found = _find(name.lower())
+    home = _HOMES.get(name.lower(), name.lower())
+    if found is None and find_spec(f"{__name__}.{home}") is not None:
+        import_module(f"{__name__}.{home}")
+        found = _find(name.lower())
     if found is None:
         for module in pkgutil.iter_modules(__path__):
             import_module(f"{__name__}.{module.name}")

@@ -15,12 +15,13 @@ import numpy as np
 
 from daedal.events.roots import begin, begin_layers, locate
 from daedal.events.switching import LAYER_WATCHED, ROOTS, STOPPING
-from daedal.kernels.compilation import announce, caller, inlined, kernel, part
+from daedal.kernels.compilation import caller, entry, inlined, part
 from daedal.kernels.differences import ROWS
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.norms import set_weights
 from daedal.kernels.records import float_rows, floats, integer_rows, integers, record_at
+from daedal.kernels.signatures import i64
 from daedal.kernels.system import SYSTEM
 from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import choose_first_step, shortest_step
@@ -36,7 +37,7 @@ _STEPS_TO_ADVANCE = 100_000
 _LEAST_ADVANCE = 1e-3
 
 
-@kernel
+@entry(i64(i64))
 def advance(address):
     """Integrate until the end, a failure, a terminal event, or a full buffer; returns the reason."""
     run = record_at(address, RUN)
@@ -273,6 +274,3 @@ def _store_point(run, t):
     else:
         newton_polynomial(t, run.t, run.psi, differences(run), run.degree, y[m], yp[m])
     run.stored = m + 1
-
-
-announce(advance, "the loop of the integrators")

@@ -7,7 +7,7 @@ too. Every Newton iteration uses a new matrix and goes on until round-off stops 
 from __future__ import annotations
 
 from daedal.kernels.callbacks import RAISED
-from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.differences import leading_coefficient, predict, update_coefficients, update_differences
 from daedal.kernels.endings import Ending
 from daedal.kernels.linear import LINEAR
@@ -23,7 +23,7 @@ from daedal.methods.step_size import step_to_try
 _CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)
 
 
-@pointer(STEP)
+@entry(STEP)
 def fixed_bdf_step(address):
     """One step of order ``run.order``; 0 or the reason to stop."""
     run = record_at(address, RUN)
@@ -70,6 +70,3 @@ def _solve_step(system, linear, run, method, t):
             yp[i] -= run.cj * change
             correction[i] = -change
     return newton_to_roundoff(system, linear, t, y, yp, run.cj, run.h, weights, delta, correction, max_change)
-
-
-announce(_step, "the fixed-step BDF")

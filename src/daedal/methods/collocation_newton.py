@@ -16,6 +16,7 @@ from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
 from daedal.kernels.second_order import evaluate_matrix, evaluate_second_order
+from daedal.kernels.vectors import power
 
 _MAX_ITERATIONS, _POLISHING = 10, 15
 _TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
@@ -136,7 +137,7 @@ def _jacobians(system, method, form, run, h):
                 size = max(size, max(abs(h * xpp[j]), abs(x[j] / h) * 1e-3))
             else:
                 size = max(size, max(abs(xp[j] / h), abs(x[j] / (h * h))) * 1e-3)
-            delta = max(_INCREMENT * size, _WEIGHT_SHARE / (weights[j] + others[j]) / abs(h) ** level)
+            delta = max(_INCREMENT * size, _WEIGHT_SHARE / (weights[j] + others[j]) / power(abs(h), level))
             vector[j] = kept + delta
             delta = vector[j] - kept
             system.jacobian_residuals += 1

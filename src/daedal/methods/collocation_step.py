@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.compilation import announce, inlined, part, pointer
+from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.dense import solve_lu
 from daedal.kernels.newton import CONVERGED, DIVERGED
 from daedal.kernels.norms import wrms
@@ -29,7 +29,7 @@ _TARGET = 0.6
 _THESIS_START, _THESIS_ORDER = 3, 2  # steps without error test, and the k of its exponent 1/(k + 1)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def collocation_attempt(address, t, h):
     """The stages, the end of the step and its error."""
     run = record_at(address, RUN)
@@ -37,7 +37,7 @@ def collocation_attempt(address, t, h):
     return _attempt(record_at(run.system, SYSTEM), method, record_at(method.second_order, SECOND_ORDER), run, t, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def collocation_accept(address, t, h):
     """The polynomial of the step, and what the next one begins with."""
     run = record_at(address, RUN)
@@ -289,6 +289,3 @@ def _keep_polynomial(method, form, run, h):
             phi[degree, j] = inside(0, theta, k, i, stages, 0.0, h, 0.0, 0.0)
         phi[0, j] = y[j]
     close_polynomial(run, h, degree)
-
-
-announce(_attempt, "the collocation methods")

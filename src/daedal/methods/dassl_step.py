@@ -7,7 +7,7 @@ from math import inf, isfinite
 import numpy as np
 
 from daedal.kernels.callbacks import RAISED, UNEVALUABLE
-from daedal.kernels.compilation import announce, inlined, part, pointer
+from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.differences import (
     COEFFICIENTS,
     error_constant,
@@ -26,6 +26,7 @@ from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, 
 from daedal.kernels.norms import norm
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step, residual
+from daedal.kernels.vectors import power
 from daedal.methods.dassl_estimate import FILTERED, MATRIX_NEEDED, error_and_order, estimate_size, set_test_weights
 from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.staggered import apply_correction, newton_on
@@ -96,7 +97,7 @@ DASSL = np.dtype(
 )
 
 
-@pointer(STEP)
+@entry(STEP)
 def dassl_begin(address):
     """Order 1, as if a step had come before, along the tangent; or the order of the past that was loaded."""
     run = record_at(address, RUN)
@@ -116,7 +117,7 @@ def dassl_begin(address):
     return 0
 
 
-@pointer(STEP)
+@entry(STEP)
 def dassl_step(address):
     """One accepted step; 0 or the reason to stop."""
     run = record_at(address, RUN)
@@ -405,11 +406,8 @@ def _choose_order_and_step(system, linear, run, method, t, estimate, k_new):
                 estimate = error_kp1
     # r = aimed ** (-1 / (k+1)): double the step if r >= 2, keep it if 1 < r < 2, shorten it otherwise.
     aimed = 2.0 * estimate + 0.0001
-    if aimed <= 0.5 ** (run.order + 1):
+    if aimed <= power(0.5, run.order + 1):
         run.h = 2.0 * h
     elif aimed >= 1.0:
         run.h = h * max(0.5, min(0.9, aimed ** (-1.0 / (run.order + 1))))
     return CONVERGED
-
-
-announce(_step, "the DASSL integrator")

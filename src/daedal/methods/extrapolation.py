@@ -106,6 +106,7 @@ class _ExtrapolationRun(OneStepRun):
         from daedal.kernels.records import Arena, Record
         from daedal.methods import extrapolation_euler as euler
         from daedal.methods import extrapolation_step as step
+        from daedal.methods.first_look import room_for_look
         from daedal.methods.one_step import OWN
 
         n, problem = equations.n, equations.problem
@@ -132,6 +133,7 @@ class _ExtrapolationRun(OneStepRun):
             arena,
             linear=workspace.linear.address,
             linearise=euler.euler_linearise.address,
+            look=room_for_look(n),
             row=euler.euler_row.address,
             measure=step.extrapolation_measure.address,
             scheme=schemes[method.scheme],

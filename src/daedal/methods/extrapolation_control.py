@@ -12,6 +12,7 @@ import numpy as np
 from daedal.kernels.compilation import caller, part
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
+from daedal.kernels.vectors import power
 from daedal.methods.extrapolation_sequences import MOST_COLUMNS
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.run_record import differences
@@ -120,7 +121,7 @@ def _extend(run, method):
         table[j, i] = total[i]
         error[i] = 0.0
     for k in range(j, 0, -1):
-        factor = 1.0 / ((numbers[j] / numbers[k - 1]) ** method.power - 1.0)
+        factor = 1.0 / (power(numbers[j] / numbers[k - 1], method.power) - 1.0)
         for i in range(n):
             change = (table[k, i] - table[k - 1, i]) * factor
             table[k - 1, i] = table[k, i] + change
@@ -153,9 +154,9 @@ def _is_hopeless(run, method, k):
     """Whether the rows that are left will not do, by what each of them can gain at most."""
     numbers, error, target = integers(method.numbers, MOST_COLUMNS), run.error_of_step, method.target
     if k == target - 1 and target < method.most:
-        return error > (numbers[target] * numbers[target - 1] / (numbers[0] * numbers[0])) ** (2 * method.power)
+        return error > power(numbers[target] * numbers[target - 1] / (numbers[0] * numbers[0]), 2 * method.power)
     if k == target and target < method.most:
-        return error > (numbers[target] / numbers[0]) ** (2 * method.power)
+        return error > power(numbers[target] / numbers[0], 2 * method.power)
     return False
 
 

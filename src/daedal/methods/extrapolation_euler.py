@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, factor, solve
 from daedal.kernels.newton import DIVERGED
@@ -46,6 +46,7 @@ EXTRAPOLATION = np.dtype(
         ("entries", INTEGER),
         ("f_y", ADDRESS),
         ("f_yp", ADDRESS),
+        ("look", ADDRESS),  # working memory of `first_look`
         ("moving_f_y", ADDRESS),  # of scheme 2
         ("moving_f_yp", ADDRESS),
         ("rows", ADDRESS),
@@ -81,7 +82,7 @@ def _coefficients(system, linear, run, method, t, y, yp, h, f_y, f_yp):
     return separate(system, linear.matrix, run, t, y, yp, r, 1.0 / h, h, place, f_y, f_yp)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def euler_linearise(address, t, h):
     """F_y and F_y' at the start of the step."""
     run = record_at(address, RUN)
@@ -94,7 +95,7 @@ def euler_linearise(address, t, h):
     return status
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def euler_row(address, t, h):
     """The Euler steps of the row ``method.current``, of the basic step h that ends at t."""
     run = record_at(address, RUN)
@@ -262,6 +263,3 @@ def _update_differences(nabla, step, before):
             last = nabla[k, j]
             nabla[k, j] = value
             value -= last
-
-
-announce(_row, "the Euler steps of extrapolation")

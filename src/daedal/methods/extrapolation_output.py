@@ -8,10 +8,9 @@ all rows but one have an even number of implicit Euler steps, value and slope in
 
 from __future__ import annotations
 
-import numpy as np
-
-from daedal.kernels.compilation import announce, part
-from daedal.kernels.records import float_rows, floats, integers
+from daedal.kernels.compilation import part
+from daedal.kernels.records import float_rows, floats, integers, local_words
+from daedal.kernels.vectors import power
 from daedal.methods.extrapolation_euler import DIFFERENCES, IMPLICIT, MIDDLE
 from daedal.methods.extrapolation_sequences import MOST_COLUMNS
 from daedal.methods.one_step import close_polynomial, size_of_error
@@ -21,6 +20,7 @@ _SHARE = 0.25  # of the error of the polynomial of one degree less
 _NOISE, _INNER_NOISE = 2.0, 16.0  # by which round-off may exceed its estimate, of values and of derivatives
 _POINTS = 32  # at which the largest value of a product of nodes is looked for
 _NODES = 8
+_room_for_nodes, _room_for_values = local_words(_NODES), local_words(_NODES)
 
 
 @part
@@ -41,13 +41,13 @@ def interpolate(system, run, method, h):
     for order in range(method.middle):
         _extrapolate(method, n, order, -1, inner[order])
     for order in range(1, method.left):
-        scale = (h / method.scale) ** order
+        scale = power(h / method.scale, order)
         for i in range(n):
             starts[order, i] *= scale
     method.scale = h
     for i in range(n):
         slope[i] = ends[1, i] / h
-    nodes, values = np.empty(_NODES), np.empty(_NODES)
+    nodes, values = floats(_room_for_nodes(), _NODES), floats(_room_for_values(), _NODES)
     degree = set_nodes(method, nodes)
     largest = largest_product(nodes, degree)
     for i in range(n):
@@ -153,7 +153,7 @@ def keep_polynomial(run, method, h):
     """The polynomial of the step, y' at its end, and the derivatives there for the next one."""
     n = run.n
     ends, starts = float_rows(method.end, DIFFERENCES, n), float_rows(method.start, DIFFERENCES, n)
-    nodes = np.empty(_NODES)
+    nodes = floats(_room_for_nodes(), _NODES)
     degree = set_nodes(method, nodes)
     store_polynomial(run, h, nodes, degree, ends, float_rows(method.inner, MIDDLE, n), starts)
     yp, slope = floats(run.yp, n), floats(run.slope, n)
@@ -167,7 +167,7 @@ def keep_polynomial(run, method, h):
 @part
 def store_polynomial(run, h, nodes, degree, ends, inner, starts):
     """The polynomial of y - y_0 with these nodes by its values at equidistant points, in Newton form."""
-    n, phi, y, values = run.n, differences(run), floats(run.y, run.n), np.empty(_NODES)
+    n, phi, y, values = run.n, differences(run), floats(run.y, run.n), floats(_room_for_values(), _NODES)
     for i in range(n):
         start = phi[0, i]
         divided_differences(values, nodes, degree, ends[:, i], inner[:, i], starts[:, i])
@@ -179,6 +179,3 @@ def store_polynomial(run, h, nodes, degree, ends, inner, starts):
             phi[q, i] = start + value
         phi[degree, i] = start
     close_polynomial(run, h, degree)
-
-
-announce(keep_polynomial, "the dense output of extrapolation")

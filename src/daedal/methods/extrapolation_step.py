@@ -5,7 +5,7 @@ The error of a step is the larger of the difference of the last two entries of a
 
 from __future__ import annotations
 
-from daedal.kernels.compilation import announce, caller, part, pointer
+from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.records import record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM
 from daedal.methods.extrapolation_control import begin_table, count_polynomial, fill_table, next_step
@@ -18,7 +18,7 @@ from daedal.methods.run_record import RUN, STEP
 _call = caller(ATTEMPT)
 
 
-@pointer(STEP)
+@entry(STEP)
 def extrapolation_begin(address):
     """Columns that suit the tolerance; derivatives at the start, for the owner to see whether the index is 0 or 1."""
     run = record_at(address, RUN)
@@ -27,7 +27,7 @@ def extrapolation_begin(address):
     return after_first_look(_call(method.linearise, address, run.t, run.h), method, run.n)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def extrapolation_attempt(address, t, h):
     """Rows of the table until the error is small enough, or there is no hope for it."""
     run = record_at(address, RUN)
@@ -39,14 +39,14 @@ def extrapolation_attempt(address, t, h):
     return fill_table(run, method, address, t, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def extrapolation_accept(address, t, h):
     """The polynomial of the step, and size and order of the next one."""
     run = record_at(address, RUN)
     return _accept(record_at(run.system, SYSTEM), run, record_at(run.method, EXTRAPOLATION), t, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def extrapolation_measure(address, t, h):
     """The error of the last column, and of the polynomial where that is small enough."""
     run = record_at(address, RUN)
@@ -73,6 +73,3 @@ def _accept(system, run, method, t, h):
     if not run.fixed:
         next_step(run, method, h)
     return 0
-
-
-announce(_measure, "extrapolation")

@@ -10,10 +10,17 @@ import numpy as np
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import part
 from daedal.kernels.endings import Ending
-from daedal.kernels.records import floats, integers
+from daedal.kernels.records import float_rows, floats, integer_rows, integers
 
 _CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
 _RANK = 1e-7  # pivots below it count as zero, after scaling
+LARGEST = 2000
+"""Unknowns up to which a matrix is looked at in compiled code."""
+
+
+def room_for_look(n: int) -> np.ndarray:
+    """Working memory for a look at n unknowns."""
+    return np.zeros(4 * n + n * n if n <= LARGEST else 0)
 
 
 @part
@@ -32,18 +39,28 @@ def _is_plain(method, n):
     """Whether equations without derivatives determine as many variables without, and the others their derivatives."""
     rows, columns = integers(method.rows, method.entries), integers(method.columns, method.entries)
     f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
-    equation, variable = np.zeros(n, np.int64), np.zeros(n, np.int64)  # 1: a derivative occurs in it, or of it
+    if n > LARGEST:
+        return False
+    flags = integer_rows(method.look, 4, n)
+    equation, variable = flags[0], flags[1]  # 1: a derivative occurs in it, or of it
+    for i in range(n):
+        equation[i], variable[i] = 0, 0
     for e in range(method.entries):
         if f_yp[e] != 0.0:
             equation[rows[e]] = 1
             variable[columns[e]] = 1
-    if equation.sum() != variable.sum():
+    count, row, column = 0, flags[2], flags[3]
+    for i in range(n):
+        count += equation[i]
+        count -= variable[i]
+    if count != 0:
         return False
     plain = True
     for kind in range(2):
-        size = equation.sum() if kind == 1 else n - equation.sum()
-        block = np.zeros((size, size))
-        row, column = _places(equation, kind), _places(variable, kind)
+        size = _place(equation, kind, row)
+        _place(variable, kind, column)
+        block = float_rows(method.look + 32 * n, size, size)
+        block[:, :] = 0.0
         for e in range(method.entries):
             if equation[rows[e]] == kind and variable[columns[e]] == kind:
                 block[row[rows[e]], column[columns[e]]] = f_yp[e] if kind == 1 else f_y[e]
@@ -52,13 +69,13 @@ def _is_plain(method, n):
 
 
 @part
-def _places(flags, kind):
-    """The place of each member of a kind among its like."""
-    places, count = np.zeros(flags.size, np.int64), 0
+def _place(flags, kind, places):
+    """The place of each member of a kind among its like; returns how many there are."""
+    count = 0
     for i in range(flags.size):
         places[i] = count
         count += 1 if flags[i] == kind else 0
-    return places
+    return count
 
 
 @part
@@ -68,13 +85,20 @@ def _is_regular(a):
     for by_columns in range(2):
         for i in range(n):
             line = a[:, i] if by_columns else a[i, :]
-            largest = np.max(np.abs(line))
-            if not 0.0 < largest < np.inf:
+            size = 0.0
+            for j in range(n):
+                if not abs(line[j]) < np.inf:
+                    return False
+                size = max(size, abs(line[j]))
+            if size == 0.0:
                 return False
             for j in range(n):
-                line[j] /= largest
+                line[j] /= size
     for k in range(n):
-        pivot = k + np.argmax(np.abs(a[k:, k]))
+        pivot = k
+        for i in range(k + 1, n):
+            if abs(a[i, k]) > abs(a[pivot, k]):
+                pivot = i
         if not abs(a[pivot, k]) > _RANK:
             return False
         for j in range(k, n):

@@ -287,8 +287,12 @@ class _GeneralRun(OneStepRun):
         arena = Arena(
             {
                 "k": (s + 2, n_y),
-                **dict.fromkeys(("stage", "bar", "middle", "middle_slope", "quartic", "quintic", "slope"), n_y),
-                **dict.fromkeys(("z", "z_start", "first_z", "second_z", "residual", "shifted", "contains_z"), n_z),
+                **dict.fromkeys(
+                    ("stage", "bar", "base_bar", "middle", "middle_slope", "quartic", "quintic", "slope"), n_y
+                ),
+                **dict.fromkeys(
+                    ("z", "z_start", "first_z", "second_z", "residual", "base", "shifted", "contains_z"), n_z
+                ),
             },
             integers=("contains_z",),
         )

@@ -20,12 +20,13 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import CALLBACK, RAISED, UNEVALUABLE, fetch, nothing
-from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.endings import Ending
 from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step
+from daedal.kernels.vectors import copy
 from daedal.methods.half_explicit_step import NODES, TWO_ESTIMATES
 from daedal.methods.one_step import ATTEMPT, close_polynomial, combine
 from daedal.methods.run_record import RUN, STEP, differences
@@ -72,6 +73,8 @@ GENERAL = np.dtype(
         ("z", ADDRESS),
         ("z_start", ADDRESS),
         ("residual", ADDRESS),
+        ("base", ADDRESS),  # residual and `bar` while a matrix is formed
+        ("base_bar", ADDRESS),
         ("shifted", ADDRESS),
         ("slope", ADDRESS),
         ("matrix", LU),
@@ -81,7 +84,7 @@ GENERAL = np.dtype(
 )
 
 
-@pointer(STEP)
+@entry(STEP)
 def general_begin(address):
     """z and the slope at the start."""
     run = record_at(address, RUN)
@@ -98,14 +101,14 @@ def general_begin(address):
     return 0
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def general_attempt(address, t, h):
     """The stages from phi_0, y_1 and its error."""
     run = record_at(address, RUN)
     return _attempt(record_at(run.system, SYSTEM), record_at(run.method, GENERAL), run, t, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def general_accept(address, t, h):
     """z at the end of the step, and its polynomial."""
     run = record_at(address, RUN)
@@ -193,7 +196,9 @@ def _form_matrix(system, method, run, t, h, i, stage, z, slope, residual):
     """The derivative of the residual with respect to z, by differences; `slope` and `residual` are those at z."""
     n_y, n_z, leading = method.n_y, method.n_z, method.matrix.n
     columns, base_slope = float_rows(method.matrix.data, leading, leading), floats(method.middle, n_y)
-    base, bar = residual.copy(), floats(method.bar, n_y).copy()
+    base, bar = floats(method.base, residual.size), floats(method.base_bar, n_y)
+    copy(base, residual)
+    copy(bar, floats(method.bar, n_y))
     for l in range(n_y):
         base_slope[l] = slope[l]
     for j in range(leading):
@@ -472,6 +477,3 @@ def _keep_polynomial(method, run, y, z_start, h):
             theta = 1.0 - q / NODES
             phi[q, j] = z_start[i] + theta * (change + (1.0 - theta) * (bulge + (theta - _FIRST) * third))
         yp[j] = (change - bulge - (1.0 - _FIRST) * third) / h
-
-
-announce(_attempt, "the half-explicit methods for semi-explicit problems")

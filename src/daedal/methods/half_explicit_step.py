@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import RAISED, is_given
-from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import solve_lu
 from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM
@@ -67,7 +67,7 @@ HALF_EXPLICIT = np.dtype(
 )
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def half_explicit_attempt(address, t, h):
     """The stages from phi_0, y_1 and its error."""
     run = record_at(address, RUN)
@@ -75,7 +75,7 @@ def half_explicit_attempt(address, t, h):
     return _attempt(record_at(run.system, SYSTEM), method, record_at(method.mechanism, CONSTRAINED), run, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def half_explicit_accept(address, t, h):
     """The polynomial of the step, and the slope that the next one begins with."""
     run = record_at(address, RUN)
@@ -204,6 +204,3 @@ def _accept(system, method, c, run, t, h):
             k[0, i] = k[s - 1, i]
     run.slope_known = 0 if changed and method.known_first else 1
     return 0
-
-
-announce(_attempt, "the half-explicit Runge-Kutta methods")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.compilation import announce, caller, inlined, part, pointer
+from daedal.kernels.compilation import caller, entry, inlined, part
 from daedal.kernels.dense import LU
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, MATRIX, factor, solve
@@ -21,6 +21,7 @@ from daedal.kernels.newton import CONVERGED, DIVERGED
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integer_rows, integers, record_at
 from daedal.kernels.system import SYSTEM, residual
+from daedal.kernels.vectors import power, smallest
 from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN, STEP, differences
 
@@ -76,6 +77,7 @@ IRK = np.dtype(
         ("place", ADDRESS),
         ("f_y", ADDRESS),
         ("f_yp", ADDRESS),
+        ("look", ADDRESS),  # working memory of `first_look`
         ("slot", INTEGER),  # which of them; the last one belongs to projections
         ("at_stages", INTEGER),  # whether they are those of the stages
         ("stage_t", FLOAT),
@@ -125,7 +127,7 @@ _UNKNOWN = 1.0  # rate / (1 - rate) before a rate has been seen
 _call = caller(STEP)
 
 
-@pointer(STEP)
+@entry(STEP)
 def irk_linearise(address):
     """F_y and F_y' at the point in `stage_t`, `stage_y`, `stage_yp`."""
     run = record_at(address, RUN)
@@ -133,14 +135,14 @@ def irk_linearise(address):
     return _linearise(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), run, method)
 
 
-@pointer(STEP)
+@entry(STEP)
 def irk_form(address):
     """The matrix of a block, factored."""
     run = record_at(address, RUN)
     return _form(record_at(run.system, SYSTEM), record_at(run.method, IRK), run.t)
 
 
-@pointer(STEP)
+@entry(STEP)
 def irk_correct(address):
     """r := the correction of the slopes of a block."""
     run = record_at(address, RUN)
@@ -356,7 +358,7 @@ def _iterate(system, run, method, address, t0, t1, h, start, k):
                 return _diverged(run, method, h, start, k)
             if stalls == 0:
                 method.rate_factor = ratio / (1.0 - ratio)
-            expected = method.rate_factor * rest * min(ratio, 1.0) ** (most - m)
+            expected = method.rate_factor * rest * power(min(ratio, 1.0), most - m)
             if m > _LOOK and stalls == 0 and not run.fixed and expected > rounding:
                 return _diverged(run, method, h, start, k)
             method.slowest = max(method.slowest, ratio)
@@ -370,7 +372,7 @@ def _iterate(system, run, method, address, t0, t1, h, start, k):
 def _size(method, r, count, weights, everything):
     """The norm of the corrections of a block; without variables of a higher index, whose round-off is divided by h."""
     total, power = 0.0, floats(method.power, weights.size)
-    lowest = np.min(power)
+    lowest = smallest(power)
     for i in range(count):
         for j in range(weights.size):
             if everything or power[j] == lowest:
@@ -388,6 +390,3 @@ def _diverged(run, method, h, start, k):
         y[j] = start[j] + h * k[method.s, j]
     run.cj = 1.0 / h
     return DIVERGED
-
-
-announce(_linearise, "the implicit Runge-Kutta methods")

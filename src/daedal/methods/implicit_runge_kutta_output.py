@@ -14,7 +14,7 @@ that they become smaller: what the start of the step is off by is left out.
 from __future__ import annotations
 
 from daedal.kernels.callbacks import UNEVALUABLE
-from daedal.kernels.compilation import announce, caller, inlined, part, pointer
+from daedal.kernels.compilation import caller, entry, inlined, part
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, factor, solve
 from daedal.kernels.newton import CONVERGED
@@ -31,7 +31,7 @@ _SHARPEST = 2e10  # y in units of the tolerance from which the defect may be rou
 _call = caller(STEP)
 
 
-@pointer(STEP)
+@entry(STEP)
 def irk_factor(address):
     """The factors of F_y + (g/h) F_y'."""
     run = record_at(address, RUN)
@@ -170,6 +170,3 @@ def keep_polynomial(run, method, h):
         for q in range(1, degree + 1):
             phi[q, j] = points[q, j]
     close_polynomial(run, h, degree)
-
-
-announce(_factor, "dense output of implicit Runge-Kutta methods")

@@ -11,6 +11,7 @@ from daedal.kernels.dense import dense_lu
 from daedal.kernels.records import Arena, Record
 from daedal.methods import implicit_runge_kutta_newton as newton
 from daedal.methods.block_storage import storage
+from daedal.methods.first_look import room_for_look
 from daedal.methods.implicit_runge_kutta_output import irk_factor
 from daedal.methods.implicit_runge_kutta_step import irk_accept, irk_attempt, irk_begin
 from daedal.methods.implicit_stages import MOST_DEGREE, PLACES, Stages, inside, stages_of
@@ -88,6 +89,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
             place=places.place,
             f_y=f_y,
             f_yp=f_yp,
+            look=room_for_look(n),
         )
         super().__init__(
             method,

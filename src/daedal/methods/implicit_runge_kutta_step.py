@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.compilation import announce, caller, part, pointer
+from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.linear import LINEAR
@@ -37,7 +37,7 @@ _FAR = 2.0  # steps longer than the last one by this factor are not predicted by
 _call = caller(STEP)
 
 
-@pointer(STEP)
+@entry(STEP)
 def irk_begin(address):
     """Derivatives at the start, from which the owner of the run finds the index of the variables where it is open."""
     run = record_at(address, RUN)
@@ -48,14 +48,14 @@ def irk_begin(address):
     return _TROUBLED if status == 0 and method.suspicious else after_first_look(status, method, run.n)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def irk_attempt(address, t, h):
     """The stages, the end of the step and its error."""
     run = record_at(address, RUN)
     return _attempt(record_at(run.system, SYSTEM), run, record_at(run.method, IRK), address, t, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def irk_accept(address, t, h):
     """The polynomial of the step."""
     run = record_at(address, RUN)
@@ -243,6 +243,3 @@ def _accept(system, run, method, t, h):
     method.trouble = max(method.trouble - 1, 0)
     method.jacobian_known = 1 if method.slowest <= _GOOD_RATE and not run.fixed else 0
     return 0
-
-
-announce(_attempt, "the steps of implicit Runge-Kutta methods")

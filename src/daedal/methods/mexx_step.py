@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import RAISED, is_given
-from daedal.kernels.compilation import announce, part, pointer
-from daedal.kernels.records import ADDRESS, float_rows, floats, integers, record_at
+from daedal.kernels.compilation import entry, part
+from daedal.kernels.records import ADDRESS, float_rows, floats, integers, local_words, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM
 from daedal.mechanics.constrained import CONSTRAINED
 from daedal.methods.extrapolation_control import TABLE, begin_table, count_polynomial, fill_table, next_step
@@ -46,10 +46,12 @@ MEXX = np.dtype(
 )
 
 _NODES = np.array([0.5, 0.5, 0.5, 0.5, 1.0, 1.0, 0.0, 0.0])
+_COUNT = _NODES.size
+_room = local_words(_COUNT)
 _SHARE = 0.25  # of the error of the polynomial of one degree less
 
 
-@pointer(STEP)
+@entry(STEP)
 def mexx_begin(address):
     """Columns to begin with."""
     run = record_at(address, RUN)
@@ -57,7 +59,7 @@ def mexx_begin(address):
     return 0
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def mexx_attempt(address, t, h):
     """The table of a step."""
     run = record_at(address, RUN)
@@ -71,7 +73,7 @@ def mexx_attempt(address, t, h):
     return fill_table(run, method, address, t, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def mexx_row(address, t, h):
     """The mid-point steps of the row ``method.current``."""
     run = record_at(address, RUN)
@@ -79,7 +81,7 @@ def mexx_row(address, t, h):
     return _row(record_at(run.system, SYSTEM), record_at(method.mechanism, CONSTRAINED), run, method, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def mexx_measure(address, t, h):
     """The error of the last column, and of the polynomial where that is small enough."""
     run = record_at(address, RUN)
@@ -87,7 +89,7 @@ def mexx_measure(address, t, h):
     return _measure(record_at(run.system, SYSTEM), record_at(method.mechanism, CONSTRAINED), run, method, t, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def mexx_accept(address, t, h):
     """The polynomial of the step, and size and order of the next one."""
     run = record_at(address, RUN)
@@ -160,7 +162,7 @@ def _measure(system, c, run, method, t, h):
         return status
     ends, starts = float_rows(method.end, 2, n), float_rows(method.start, 2, n)
     inner, table, yp = float_rows(method.inner, MIDDLE, n), floats(method.table, n), floats(run.yp, n)
-    error, values = floats(run.error, n), np.empty(_NODES.size)
+    error, values = floats(run.error, n), floats(_room(), _COUNT)
     for order in range(MIDDLE):
         _extrapolate(method, n, order, inner[order])
     largest = largest_product(_NODES, _NODES.size - 1)
@@ -210,6 +212,3 @@ def _accept(system, run, method, t, h):
     if not run.fixed:
         next_step(run, method, h)
     return 0
-
-
-announce(_row, "extrapolation for mechanisms")

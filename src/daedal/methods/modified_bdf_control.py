@@ -12,6 +12,7 @@ import numpy as np
 from daedal.kernels.compilation import part
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import float_rows, floats, integers
+from daedal.kernels.vectors import power
 from daedal.methods.modified_bdf_formulas import DIRECT, ROWS, error_factors
 from daedal.methods.thesis_control import extrapolation_error, step_after_failure, step_after_success
 
@@ -54,7 +55,7 @@ def _local_error(method, form, run, t, k, nodes, difference, scale, ulps):
     x = floats(method.x, form.n)
     source, order = integers(form.source, form.n_y), integers(form.order, form.n)
     vector, included = floats(run.scratch, run.n), floats(run.included, run.n)
-    noise = ulps * 2.0 ** (k + 2) * np.finfo(np.float64).eps / abs(_product(t, nodes, k + 2))
+    noise = ulps * power(2.0, k + 2) * np.finfo(np.float64).eps / abs(_product(t, nodes, k + 2))
     for j in range(form.n_y):
         i = source[j]
         if i >= form.n:

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from daedal.kernels.compilation import part
 from daedal.kernels.records import float_rows, floats, integers
+from daedal.kernels.vectors import power
 
 DIRECT, SAND, ORDINARY = 0, 1, 2
 MAX_ORDER = 5
@@ -66,13 +67,13 @@ def _bdf_of_power(t, nodes, k, p, origin):
     """The BDF of order k at t applied to (t - origin)^p; `nodes` are the ones before t. Exact for k >= 3."""
     x = t - origin
     if k >= _EXACT:
-        return p * x ** (p - 1)
+        return p * power(x, p - 1)
     x1 = nodes[0] - origin
-    slope = (x**p - x1**p) / (x - x1)
+    slope = (power(x, p) - power(x1, p)) / (x - x1)
     if k == 1:
         return slope
     x2 = nodes[1] - origin
-    before = (x1**p - x2**p) / (x1 - x2)
+    before = (power(x1, p) - power(x2, p)) / (x1 - x2)
     return slope + (x - x1) * (slope - before) / (x - x2)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import RAISED
-from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.linear import LINEAR, prepare_matrix, solve_linear
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
@@ -87,7 +87,7 @@ MODIFIED_BDF = np.dtype(
 )
 
 
-@pointer(STEP)
+@entry(STEP)
 def modified_bdf_step(address):
     """One accepted step; 0 or the reason to stop."""
     run = record_at(address, RUN)
@@ -395,6 +395,3 @@ def _keep_polynomial(method, form, run, t, h, k):
     for j in range(form.n_y):
         phi[0, j] = y[j]
     close_polynomial(run, h, degree)
-
-
-announce(_step, "the modified BDF integrator")

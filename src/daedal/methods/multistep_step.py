@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import RAISED
-from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
@@ -58,7 +58,7 @@ MULTISTEP = np.dtype(
 )
 
 
-@pointer(STEP)
+@entry(STEP)
 def multistep_begin(address):
     """What is remembered of the starting values."""
     run = record_at(address, RUN)
@@ -70,7 +70,7 @@ def multistep_begin(address):
     return 0 if status == 0 else ending_of(status, 0)
 
 
-@pointer(STEP)
+@entry(STEP)
 def multistep_step(address):
     """One step; 0 or the reason to stop."""
     run = record_at(address, RUN)
@@ -262,6 +262,3 @@ def _output_slope(run, method, h):
     apply(float_rows(method.space.projector, n, n), difference, value)
     for i in range(n):
         yp[i] += value[i]
-
-
-announce(_step, "multistep and one-leg methods")

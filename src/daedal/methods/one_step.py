@@ -13,14 +13,14 @@ Hermite interpolation.
 from __future__ import annotations
 
 import numpy as np
-from numba import types
 
 from daedal.kernels.callbacks import RAISED, UNEVALUABLE
-from daedal.kernels.compilation import announce, caller, inlined, part, pointer
+from daedal.kernels.compilation import caller, entry, inlined, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, SINGULAR
 from daedal.kernels.norms import norm
 from daedal.kernels.records import data_of, floats, record_at
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step
 from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
@@ -29,7 +29,7 @@ _STIFF, _CALLBACK_RAISED, _UNEVALUABLE = int(Ending.STIFF), int(Ending.CALLBACK_
 _ERROR_TEST_FAILED, _NEWTON_FAILED = int(Ending.ERROR_TEST_FAILED), int(Ending.NEWTON_FAILED)
 _MATRIX_SINGULAR = int(Ending.MATRIX_SINGULAR)
 
-ATTEMPT = types.int64(types.int64, types.float64, types.float64)
+ATTEMPT = i64(i64, f64, f64)
 """The C signature of `attempt` and `accept`: status = attempt(run, t, h), with t the end of the step."""
 
 HOPELESS = -4  # a status: a shorter step would not help, since there are no slopes at its start
@@ -44,7 +44,7 @@ _HERMITE_NODES = 3
 _call_attempt = caller(ATTEMPT)
 
 
-@pointer(STEP)
+@entry(STEP)
 def one_step(run):
     """One accepted step; 0 or the reason to stop."""
     return _step(record_at(run, RUN), run)
@@ -173,7 +173,7 @@ def give_to_owner(system, run, t, h):
     return signal
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def accept_with_hermite(address, t, h):
     """The polynomial through the values and slopes at both ends of the step."""
     return _accept_with_hermite(record_at(address, RUN), t, h)
@@ -321,6 +321,3 @@ def _growth(k, s, first, last, change, origin):
         top += (k[s - 1, j] - k[s - 2, j]) ** 2
         bottom += change[origin + j - first] ** 2
     return np.sqrt(top / bottom) if bottom > 0.0 else -1.0
-
-
-announce(_step, "the one-step methods")

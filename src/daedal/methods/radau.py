@@ -108,6 +108,7 @@ class _RadauRun(ClassifiedRun):
     def __init__(self, method: Radau, equations: Equations, workspace: Workspace, kind: str):
         from daedal.kernels.records import Arena, Record
         from daedal.methods import radau_matrix as matrix
+        from daedal.methods.first_look import room_for_look
         from daedal.methods.one_step import OWN
         from daedal.methods.radau_step import radau_accept, radau_attempt, radau_begin
 
@@ -146,6 +147,7 @@ class _RadauRun(ClassifiedRun):
             scheme=lowest,
             lowest=lowest,
             highest=most - 1,
+            look=room_for_look(n // problem.copies),
             leading=n // problem.copies if method.corrector == "staggered" else n,
         )
         super().__init__(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.compilation import announce, inlined, part, pointer
+from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, MATRIX, factor, solve
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
@@ -41,6 +41,7 @@ RADAU = np.dtype(
         ("entries", INTEGER),
         ("f_y", ADDRESS),
         ("f_yp", ADDRESS),
+        ("look", ADDRESS),  # working memory of `first_look`
         ("rows", ADDRESS),
         ("columns", ADDRESS),
         ("place", ADDRESS),
@@ -116,7 +117,7 @@ def _pair(method, p):
     return method.first if p == 0 else method.second if p == 1 else method.third
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def radau_linearise(address, t, h):
     """F_y and F_y' at the start of the step."""
     run = record_at(address, RUN)
@@ -124,7 +125,7 @@ def radau_linearise(address, t, h):
     return _linearise(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), run, method, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def radau_factor(address, t, h):
     """The factors of all systems for a step h."""
     run = record_at(address, RUN)
@@ -134,7 +135,7 @@ def radau_factor(address, t, h):
     return _reach_of_roundoff(linear, run, method, t) if status == 0 and method.some_powers else status
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def radau_correct(address, t, h):
     """r := the correction of the stages."""
     run = record_at(address, RUN)
@@ -211,12 +212,14 @@ def _reach_of_roundoff(linear, run, method, t):
     for alternating in range(2):
         for i in range(n):
             trial[i] = 0.0
-        for first in range(0, n, linear.matrix.n):
+        for k in range(n // linear.matrix.n):
+            first = k * linear.matrix.n
             for e in range(method.entries):
                 j = first + columns[e]
                 trial[first + rows[e]] += _ROUNDINGS * (abs(f_y[e] * y[j]) + abs(f_yp[e] * yp[j]))
-        for i in range(1, n, 2) if alternating else range(0):
-            trial[i] = -trial[i]
+        if alternating:
+            for i in range(n // 2):
+                trial[2 * i + 1] = -trial[2 * i + 1]
         status = solve(linear.matrix, t, trial)
         if status != 0:
             return status
@@ -261,6 +264,3 @@ def _correct(linear, method, n, t):
 def _where(i, n):
     """Where row i of the transformed stages begins, and how far its components are apart."""
     return (0, 1) if i == 0 else ((1 + 2 * ((i - 1) // 2)) * n + (i - 1) % 2, 2)
-
-
-announce(_linearise, "the linear algebra of Radau IIA")

@@ -15,6 +15,8 @@ from daedal.kernels.newton import CONVERGED, DIVERGED
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import float_rows, floats
 from daedal.kernels.system import residual
+from daedal.kernels.vectors import largest, smallest
+from daedal.kernels.vectors import power as power_of
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.radau_matrix import MOST_STAGES, gamma_of, square, stages_of, vector
 from daedal.methods.run_record import differences
@@ -95,7 +97,7 @@ def share_of_class(run, method, h):
     n = run.n
     y, yp = differences(run)[0], floats(run.yp, n)
     weights, power = floats(run.inverse_weights, n), floats(method.power, n)
-    size, slope, lowest = 0.0, 0.0, np.min(power)  # of index 1, unless all variables have a part of index 2
+    size, slope, lowest = 0.0, 0.0, smallest(power)  # of index 1, unless all variables have a part of index 2
     for i in range(n):
         if power[i] == lowest:
             size += (y[i] * weights[i]) ** 2
@@ -166,7 +168,7 @@ def _iterate(system, run, method, address, t, h, first, last):
     weights, others = floats(method.weights, n), floats(method.others, n)
     most = _POLISHING if run.fixed else most_iterations(method)
     noise = _NOISE * wrms(differences(run)[0], weights)
-    tight = _TIGHTEST if np.max(floats(method.power, n)) > 1.0 else _TIGHT
+    tight = _TIGHTEST if largest(floats(method.power, n)) > 1.0 else _TIGHT
     tolerance = max(tight if method.some_powers else _TOLERANCE, noise)
     rounding = max(tolerance if method.some_powers else _ROUNDING, _PLATEAU * noise)
     method.iterations = 0
@@ -210,7 +212,7 @@ def _iterate(system, run, method, address, t, h, first, last):
             else:
                 method.rate_factor = method.rate / (1.0 - method.rate)
             if method.rate < _SLOWEST and _LOOK < m < most and not run.fixed:
-                expected = method.rate_factor * size * method.rate ** (most - 1 - m) / tolerance
+                expected = method.rate_factor * size * power_of(method.rate, most - 1 - m) / tolerance
                 if expected >= 1.0 and size > noise and method.rate_factor * size > rounding:
                     slow = max(1e-4, min(20.0, expected))
                     return _diverged(run, method, h, 0.8 * slow ** (-1.0 / (4 + most - 1 - m)))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import UNEVALUABLE
-from daedal.kernels.compilation import announce, caller, part, pointer
+from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import solve
 from daedal.kernels.newton import CONVERGED
@@ -49,7 +49,7 @@ _LONGER, _SHORTER = 1.2, 0.8  # ratios of steps between which there may be more 
 _call = caller(ATTEMPT)
 
 
-@pointer(STEP)
+@entry(STEP)
 def radau_begin(address):
     """Derivatives at the start, from which the owner of the run finds the index of the variables where it is open."""
     run = record_at(address, RUN)
@@ -65,7 +65,7 @@ def radau_begin(address):
     return after_first_look(_call(method.linearise, address, run.t, run.h), method, n)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def radau_attempt(address, t, h):
     """The stages, the end of the step and its error."""
     run = record_at(address, RUN)
@@ -73,7 +73,7 @@ def radau_attempt(address, t, h):
     return _attempt(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), run, method, address, t, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def radau_accept(address, t, h):
     """The polynomial of the step, and size and stages of the next one."""
     run = record_at(address, RUN)
@@ -189,7 +189,8 @@ def _slope_times(method, n, total, v, result):
     columns = integers(method.columns, method.entries)
     for i in range(total):
         result[i] = 0.0
-    for first in range(0, total, n):
+    for k in range(total // n):
+        first = k * n
         for e in range(method.entries):
             result[first + rows[e]] += f_yp[e] * v[first + columns[e]]
 
@@ -294,6 +295,3 @@ def _keep_polynomial(run, method, h):
     for j in range(n):
         phi[0, j] = y[j]
     run.degree = s
-
-
-announce(_attempt, "Radau IIA")

@@ -14,7 +14,7 @@ from daedal.kernels.records import ADDRESS, float_rows, floats
 from daedal.kernels.vectors import add_product, copy, transpose
 from daedal.mechanics.constrained import FORCE, JACOBIAN, MASS, POSITION, VELOCITY, evaluate, load_state
 
-_WEIGHTS = (0.75, -0.15, 1.0 / 60.0)  # of central differences at distances s, 2 s, 3 s, divided by s
+_WEIGHTS = np.array([0.75, -0.15, 1.0 / 60.0])  # of central differences at distances s, 2 s, 3 s, divided by s
 
 DENSE = np.dtype(
     [

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, call, is_given
-from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.newton import DIVERGED
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, record_at
 from daedal.kernels.system import SYSTEM
@@ -59,7 +59,7 @@ RATTLE = np.dtype(
 )
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def rattle_attempt(address, t, h):
     """The stages of the composition from phi_0, one step of RATTLE or SHAKE each."""
     run = record_at(address, RUN)
@@ -258,6 +258,3 @@ def _push_velocities(system, method, c, t, h):
             return 0
     system.factorisations += 1
     return second_half(method.dense, c, t, 0.5 * h, q, v, w)
-
-
-announce(_attempt, "RATTLE and SHAKE")

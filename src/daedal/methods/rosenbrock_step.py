@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, call, fetch, is_given, nothing
-from daedal.kernels.compilation import announce, caller, part, pointer
+from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, factor, fill, solve
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
@@ -63,21 +63,21 @@ _ROUNDOFF = 1e4 * np.finfo(np.float64).eps
 _call = caller(ATTEMPT)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def rosenbrock_attempt(address, t, h):
     """y at the end of the step and its error."""
     run = record_at(address, RUN)
     return _attempt(record_at(run.system, SYSTEM), run, record_at(run.method, ROSENBROCK), address, t, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def rosenbrock_accept(address, t, h):
     """The polynomial of the step."""
     run = record_at(address, RUN)
     return _accept(record_at(run.system, SYSTEM), run, record_at(run.method, ROSENBROCK), t, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def rosenbrock_general(address, t, h):
     """The step stage by stage."""
     run = record_at(address, RUN)
@@ -362,6 +362,3 @@ def _look_at_mass(system, run, method, t):
             method.changed = 1
             return HOPELESS
     return 0
-
-
-announce(_attempt, "the Rosenbrock methods")

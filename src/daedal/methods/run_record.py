@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import types
 
 from daedal.kernels.compilation import inlined
 from daedal.kernels.differences import LENGTH, ROWS
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows
+from daedal.kernels.signatures import i64
 
-STEP = types.int64(types.int64)
+STEP = i64(i64)
 """The C signature of `begin` and `step` of a method: reason = step(run)."""
 
 TASK = (

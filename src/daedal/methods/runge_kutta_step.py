@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import RAISED
-from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, rate
 from daedal.kernels.vectors import copy
@@ -54,14 +54,14 @@ TABLEAU = np.dtype(
 )
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def runge_kutta_attempt(address, t, h):
     """The stages from phi_0, y_1 and its error."""
     run = record_at(address, RUN)
     return _attempt(record_at(run.system, SYSTEM), record_at(run.method, TABLEAU), run, h)
 
 
-@pointer(ATTEMPT)
+@entry(ATTEMPT)
 def runge_kutta_accept(address, t, h):
     """The polynomial of the step; its last slope is the first of the next one."""
     run = record_at(address, RUN)
@@ -160,6 +160,3 @@ def _accept(system, tableau, run, t, h):
         yp[i] = k[s - 1, i]
     run.slope_known = 0 if changed else 1
     return 0
-
-
-announce(_attempt, "the explicit Runge-Kutta methods")

@@ -6,14 +6,16 @@ from math import isfinite, sqrt
 
 import numpy as np
 
-from daedal.kernels.compilation import inlined, kernel, part
+from daedal.kernels.compilation import entry, inlined, part
+from daedal.kernels.externals import spacing
 from daedal.kernels.records import floats
+from daedal.kernels.signatures import f64
 
 _SPACINGS = 100.0
 _ROUNDOFF = np.finfo(np.float64).eps
 
 
-@kernel
+@entry(f64(f64, f64, f64[:], f64[:], f64[:], f64[:], f64))
 def first_step_size(t0, t1, y, yp, rtol, atol, longest):
     """h_0 = min(1e-3 |t_1 - t_0|, 1/2 ||y'_0||^{-1}), signed (BCP section 5.2.4).
 
@@ -27,7 +29,7 @@ def first_step_size(t0, t1, y, yp, rtol, atol, longest):
     slope = sqrt(slope) / sqrt(float(y.size))
     if isfinite(slope) and slope > 0.5 / h:
         h = 0.5 / slope
-    shortest = min(_SPACINGS * np.spacing(max(abs(t0), abs(t1))), length)
+    shortest = min(_SPACINGS * spacing(max(abs(t0), abs(t1))), length)
     return (1.0 if t1 > t0 else -1.0) * min(max(h, shortest), longest)
 
 

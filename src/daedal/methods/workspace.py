@@ -124,7 +124,7 @@ class Workspace:
         """Whether F(t, y, y') vanishes up to round-off."""
         from daedal.methods.evaluation import residual_is_roundoff
 
-        found = residual_is_roundoff(self.system.address, t, y, yp)
+        found = residual_is_roundoff(self.system.address, t, y, yp, np.empty((4, self.n)))
         self.bridge.raise_pending()
         return bool(found)
 

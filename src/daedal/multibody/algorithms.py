@@ -10,47 +10,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.compilation import kernel, part
-from daedal.kernels.quick_calls import (
-    OBJECT,
-    allocate,
-    array_data,
-    free,
-    is_there,
-    new_matrix,
-    new_reference,
-    new_vector,
-    quick_call,
-    vector_data,
-)
-from daedal.kernels.records import float_rows, floats, record_at
-from daedal.multibody.articulated import accelerate, eliminate
-from daedal.multibody.dynamics import composite_bodies, newton_euler
-from daedal.multibody.kinematics import move, place
+from daedal.multibody import algorithms_compiled as compiled
 from daedal.multibody.layout import Layout
-from daedal.multibody.packed import (
-    ELIMINATION,
-    MACHINE,
-    PLACEMENT,
-    PREPARED,
-    VELOCITIES,
-    LoadBlock,
-    chains_at,
-    closures_at,
-    elimination_at,
-    floats_for,
-    matrices,
-    placement_at,
-    rows,
-    tree_at,
-    velocities_at,
-)
-from daedal.multibody.recursive import constrained_accelerations
+from daedal.multibody.packed import LoadBlock, sizes_of
 from daedal.problems.checks import check_real
 from daedal.tabular import listing
+
+_FLOAT = np.dtype(np.float64)  # given to np.empty, which otherwise counts a reference to it with every call
+_UNFIT = (TypeError, AttributeError)  # what kernels raise for other things than arrays; the latter when interpreted
 
 
 class Accelerations(NamedTuple):
@@ -92,14 +61,7 @@ def rnea(model: Any, q, u, a, *, forces=None, torques=None) -> np.ndarray:
     >>> print(rnea(arm, [0.0], [0.0], [0.0]))
     [9.81]
     """
-    if type(model) is Layout and forces is None and torques is None:
-        address, no_loads = model.prepared
-        result = _rnea.call(address, q, u, a, no_loads)
-        if result is not None:
-            return result
-    layout = layout_of(model)
-    loads = _loads(layout, forces, torques)
-    return _rnea.call(layout.prepared[0], *_vectors(layout, q=q, u=u, a=a), loads.address)
+    return _of_three(compiled.rnea, model, q, u, "a", a, forces, torques)
 
 
 def crba(model: Any, q) -> np.ndarray:
@@ -124,12 +86,16 @@ def crba(model: Any, q) -> np.ndarray:
     >>> print(crba(Model(Revolute("pivot", ground, rod.start)), [0.3]))
     [[4.]]
     """
-    if type(model) is Layout:
-        result = _crba.call(model.prepared[0], q)
-        if result is not None:
-            return result
     layout = layout_of(model)
-    return _crba.call(layout.prepared[0], *_vectors(layout, q=q))
+    ready = layout.prepared
+    result, room = np.empty((ready.n_v, ready.n_v), _FLOAT), np.empty(ready.room, _FLOAT)
+    try:
+        if compiled.crba.call(ready.address, q, result, room) == 0:
+            return result
+    except _UNFIT:
+        pass
+    compiled.crba.call(ready.address, *_vectors(layout, q=q), result, room)
+    return result
 
 
 def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
@@ -161,14 +127,7 @@ def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
     >>> print(aba(arm, [0.0], [0.0], [0.0]))
     [-15.]
     """
-    if type(model) is Layout and forces is None and torques is None:
-        address, no_loads = model.prepared
-        result = _aba.call(address, q, u, tau, no_loads)
-        if result is not None:
-            return result
-    layout = layout_of(model)
-    loads = _loads(layout, forces, torques)
-    return _aba.call(layout.prepared[0], *_vectors(layout, q=q, u=u, tau=tau), loads.address)
+    return _of_three(compiled.aba, model, q, u, "tau", tau, forces, torques)
 
 
 def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> Accelerations:
@@ -226,85 +185,26 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
         )
     loads = _loads(layout, forces, torques)
     q, u, drive = _vectors(layout, q=q, u=u, tau=np.zeros(layout.n_v) if tau is None else tau)
-    return Accelerations(*_accelerations(layout.packed.address, q, u, drive, loads.address))
+    found, sizes = np.empty(layout.n_v), sizes_of(*layout.arrays)
+    multipliers, room = np.empty(sizes.m), np.empty(compiled.room_for_accelerations(sizes))
+    given = layout.packed.address, q, u, drive, loads.address
+    return Accelerations(found, multipliers, compiled.accelerations.call(*given, found, multipliers, room))
 
 
-@part
-def _three_vectors(given, q, u, third):
-    """Addresses of the entries; zeros if one of them is to be converted first."""
-    numpy, n_v = given.numpy, given.n_v
-    data = vector_data(numpy, q, given.n_q), vector_data(numpy, u, n_v), vector_data(numpy, third, n_v)
-    return data if data[0] != 0 and data[1] != 0 and data[2] != 0 else (0, 0, 0)
-
-
-@quick_call(types.int64, OBJECT, OBJECT, OBJECT, types.int64)
-def _rnea(address, q, u, a, loads):
-    given = record_at(address, PREPARED)
-    n, n_v, data = given.n, given.n_v, _three_vectors(given, q, u, a)
-    if data[0] == 0:
-        return new_reference(given.numpy.none)
-    n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
-    room, result = allocate(n_placed + n_moving + 12 * n), new_vector(given.numpy, n_v)
-    if is_there(result):
-        tree, force, torque = tree_at(given.machine), rows(loads, n), rows(loads + 24 * n, n)
-        placed, moving = placement_at(room, n, n_v), velocities_at(room + 8 * n_placed, n)
-        further = room + 8 * (n_placed + n_moving)
-        work = rows(further, n), rows(further + 24 * n, n), rows(further + 48 * n, n), rows(further + 72 * n, n)
-        place(tree, floats(data[0], given.n_q), placed)
-        move(tree, placed, floats(data[1], n_v), moving)
-        accelerations, drives = floats(data[2], n_v), floats(array_data(result), n_v)
-        newton_euler(tree, placed, moving, accelerations, force, torque, work, drives)
-    free(room)
+def _of_three(kernel: Any, model: Any, q, u, name: str, third, forces, torques) -> np.ndarray:
+    """The result of a kernel for three vectors, which are converted if they are not arrays as it reads them."""
+    layout = layout_of(model)
+    ready = layout.prepared
+    result, room = np.empty(ready.n_v, _FLOAT), np.empty(ready.room, _FLOAT)
+    if forces is None and torques is None:
+        try:
+            if kernel.call(ready.address, q, u, third, ready.no_loads, result, room) == 0:
+                return result
+        except _UNFIT:
+            pass
+    loads = _loads(layout, forces, torques)
+    kernel.call(ready.address, *_vectors(layout, **{"q": q, "u": u, name: third}), loads.address, result, room)
     return result
-
-
-@quick_call(types.int64, OBJECT)
-def _crba(address, q):
-    given = record_at(address, PREPARED)
-    numpy, n, n_v = given.numpy, given.n, given.n_v
-    data = vector_data(numpy, q, given.n_q)
-    if data == 0:
-        return new_reference(numpy.none)
-    n_placed = floats_for(n, n_v, PLACEMENT)
-    room, result = allocate(n_placed + 13 * n), new_matrix(numpy, n_v, n_v)
-    if is_there(result):
-        tree, placed, further = tree_at(given.machine), placement_at(room, n, n_v), room + 8 * n_placed
-        work = floats(further, n), rows(further + 8 * n, n), matrices(further + 32 * n, n)
-        place(tree, floats(data, given.n_q), placed)
-        composite_bodies(tree, placed, work, float_rows(array_data(result), n_v, n_v))
-    free(room)
-    return result
-
-
-@quick_call(types.int64, OBJECT, OBJECT, OBJECT, types.int64)
-def _aba(address, q, u, tau, loads):
-    given = record_at(address, PREPARED)
-    n, n_v, data = given.n, given.n_v, _three_vectors(given, q, u, tau)
-    if data[0] == 0:
-        return new_reference(given.numpy.none)
-    n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
-    n_left = floats_for(n, n_v, ELIMINATION)
-    room, result = allocate(n_placed + n_moving + n_left + 6 * n), new_vector(given.numpy, n_v)
-    if is_there(result):
-        tree, force, torque = tree_at(given.machine), rows(loads, n), rows(loads + 24 * n, n)
-        placed, moving = placement_at(room, n, n_v), velocities_at(room + 8 * n_placed, n)
-        left = elimination_at(room + 8 * (n_placed + n_moving), n, n_v)
-        further = room + 8 * (n_placed + n_moving + n_left)
-        place(tree, floats(data[0], given.n_q), placed)
-        move(tree, placed, floats(data[1], n_v), moving)
-        eliminate(tree, placed, moving, floats(data[2], n_v), force, torque, left)
-        work, speeding = (rows(further, n), rows(further + 24 * n, n)), floats(array_data(result), n_v)
-        accelerate(tree, placed, moving, left, work, speeding)
-    free(room)
-    return result
-
-
-@kernel
-def _accelerations(address, q, u, tau, loads):
-    record = record_at(address, MACHINE)
-    machine = tree_at(address), closures_at(address), chains_at(address)
-    n = record.n
-    return constrained_accelerations(*machine, q, u, tau, rows(loads, n), rows(loads + 24 * n, n))
 
 
 def layout_of(model: Any):
@@ -313,7 +213,7 @@ def layout_of(model: Any):
 
 
 def _vectors(layout: Layout, **given) -> list[np.ndarray]:
-    """New arrays of floats, as compiled code takes them; an error names the argument of another size."""
+    """Arrays of floats, as compiled code takes them; an error names the argument of another size."""
     found = []
     for name, values in given.items():
         size, what = (layout.n_q, "coordinates") if name == "q" else (layout.n_v, "velocities of joints")
@@ -325,8 +225,7 @@ def _vectors(layout: Layout, **given) -> list[np.ndarray]:
             raise InvalidProblemError(
                 f"{name} has shape {vector.shape}; expected ({size},), as the model has {size} {what}"
             )
-        found.append(np.empty(size))  # arrays that were pickled have descriptions of numbers of their own
-        found[-1][:] = vector
+        found.append(np.require(vector, requirements=["C", "A"]))
     return found
 
 

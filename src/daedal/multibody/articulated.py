@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from daedal.kernels.compilation import kernel, part
+from daedal.kernels.compilation import part
 from daedal.multibody.dynamics import moment_of_momentum, world_inertia
 from daedal.multibody.vectors import add, dot, minus, plus, product, put, put_column, row, times, vector_product
 
@@ -41,33 +41,6 @@ class Elimination(NamedTuple):
     row_twist: np.ndarray  # (n_v, 3)
     pivot: np.ndarray  # (n_v,) b^T Mbar b
     drive: np.ndarray  # (n_v,) b^T (gbar - Mbar c) + tau
-
-
-@kernel
-def aba(tree, placed, moving, tau, force, torque):
-    """Accelerations of the joints under the generalised forces `tau` and the loads `force`, `torque` (n, 3)."""
-    n, n_v = tree.father.size, tree.first_v[-1]
-    result = np.zeros(n_v)
-    left = elimination(n, n_v)
-    eliminate(tree, placed, moving, tau, force, torque, left)
-    accelerate(tree, placed, moving, left, (np.zeros((n, 3)), np.zeros((n, 3))), result)
-    return result
-
-
-@part
-def elimination(n, n_v):
-    """Room for an elimination."""
-    return Elimination(
-        np.zeros((n, 3, 3)),
-        np.zeros((n, 3, 3)),
-        np.zeros((n, 3, 3)),
-        np.zeros((n, 3)),
-        np.zeros((n, 3)),
-        np.zeros((n_v, 3)),
-        np.zeros((n_v, 3)),
-        np.zeros(n_v),
-        np.zeros(n_v),
-    )
 
 
 @part

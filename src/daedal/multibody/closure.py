@@ -10,12 +10,28 @@ second derivative has without accelerations (Haug's basic constraints). They are
 (2.44), (2.45).
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
 
-from daedal.kernels.compilation import kernel, part
-from daedal.multibody.vectors import dot, minus, plus, product, row, times, vector_product
+from daedal.kernels.compilation import entry, part
+from daedal.kernels.signatures import i64, void
+from daedal.multibody.grouped import grouped
+from daedal.multibody.vectors import (
+    MATRICES,
+    NUMBERS,
+    ROWS,
+    VECTOR,
+    dot,
+    minus,
+    plus,
+    product,
+    row,
+    times,
+    vector_product,
+)
 
 OFFSET, ALONG, ACROSS = 0, 1, 2
 """d_k = 0; a_k . d = 0; a_k . b_l = 0."""
@@ -29,7 +45,15 @@ class Closures(NamedTuple):
     l: np.ndarray  # (m,)
     body: np.ndarray  # (m, 2)
     place: np.ndarray  # (m, 2, 3) from the centre of mass, in the axes of the body
-    axes: np.ndarray  # (m, 2, 3, 3) from the axes of the frame to those of the body
+    axes: np.ndarray  # (m, 2, 3, 3) from the axes of the frame to those of the body; (m, 6, 3) for kernels
+
+    @property
+    def stacked(self) -> Closures:
+        """The same, with the axes of the two frames below each other."""
+        return self._replace(axes=self.axes.reshape(-1, 6, 3))
+
+
+Closures.kinds = (NUMBERS, NUMBERS, NUMBERS, i64[:, :], MATRICES, MATRICES)  # type: ignore[attr-defined]
 
 
 @part
@@ -51,7 +75,7 @@ def _point(closures, r, i, side, arm):
 def _axis(closures, rotation, i, side, k):
     """Axis k of the frame."""
     axes, body = closures.axes, closures.body[i, side]
-    axis = axes[i, side, 0, k], axes[i, side, 1, k], axes[i, side, 2, k]
+    axis = axes[i, 3 * side, k], axes[i, 3 * side + 1, k], axes[i, 3 * side + 2, k]
     return axis if body < 0 else product(rotation, body, axis)
 
 
@@ -67,10 +91,17 @@ def _unit(k):
     return 1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0
 
 
-@kernel
 def residuals(closures, r, rotation):
     """The value of each condition for bodies at `r`, turned by `rotation`."""
     values = np.zeros(closures.kind.size)
+    fill_residuals(closures.stacked, r, rotation, values)
+    return values
+
+
+@grouped
+@entry(void(Closures, ROWS, MATRICES, VECTOR))
+def fill_residuals(closures, r, rotation, values):
+    """The values of :func:`residuals`."""
     for i in range(closures.kind.size):
         kind, k = closures.kind[i], closures.k[i]
         a = _unit(k) if kind == OFFSET else _axis(closures, rotation, i, 0, k)
@@ -79,19 +110,27 @@ def residuals(closures, r, rotation):
         else:
             arm_a, arm_b = _arm(closures, rotation, i, 0), _arm(closures, rotation, i, 1)
             values[i] = dot(a, minus(_point(closures, r, i, 1, arm_b), _point(closures, r, i, 0, arm_a)))
-    return values
 
 
-@kernel
 def gradients(closures, r, rotation):
     r"""The rows :math:`\phi_u`: shape (m, 2, 6), for (dr, dpi) of the first and the second body of each condition."""
     rows = np.zeros((closures.kind.size, 2, 6))
+    fill_gradients(closures.stacked, r, rotation, rows)
+    return rows
+
+
+@grouped
+@entry(void(Closures, ROWS, MATRICES, MATRICES))
+def fill_gradients(closures, r, rotation, rows):
+    """The rows of :func:`gradients`."""
     for i in range(closures.kind.size):
         kind, k = closures.kind[i], closures.k[i]
         a = _unit(k) if kind == OFFSET else _axis(closures, rotation, i, 0, k)
         if kind == ACROSS:  # d(a . b) = (dpi_a x a) . b + a . (dpi_b x b)
             first = vector_product(a, _axis(closures, rotation, i, 1, closures.l[i]))
             second = times(-1.0, first)
+            for l in range(3):
+                rows[i, 0, l], rows[i, 1, l] = 0.0, 0.0
         else:
             arm_a, arm_b = _arm(closures, rotation, i, 0), _arm(closures, rotation, i, 1)
             first, second = times(-1.0, vector_product(arm_a, a)), vector_product(arm_b, a)
@@ -102,13 +141,19 @@ def gradients(closures, r, rotation):
                 rows[i, 0, l], rows[i, 1, l] = -a[l], a[l]
         for l in range(3):
             rows[i, 0, 3 + l], rows[i, 1, 3 + l] = first[l], second[l]
-    return rows
 
 
-@kernel
 def biases(closures, r, rotation, linear, angular):
     r"""gamma of (2.45): minus what the second derivative of each condition has without accelerations of the bodies."""
     values = np.zeros(closures.kind.size)
+    fill_biases(closures.stacked, r, rotation, linear, angular, values)
+    return values
+
+
+@grouped
+@entry(void(Closures, ROWS, MATRICES, ROWS, ROWS, VECTOR))
+def fill_biases(closures, r, rotation, linear, angular, values):
+    """The values of :func:`biases`."""
     for i in range(closures.kind.size):
         kind, k = closures.kind[i], closures.k[i]
         spin_a, spin_b = _motion(closures, angular, i, 0), _motion(closures, angular, i, 1)
@@ -129,4 +174,3 @@ def biases(closures, r, rotation, linear, angular):
                 speed = plus(centres, minus(round_b, round_a))
                 second += 2.0 * dot(rate, speed) + dot(vector_product(spin_a, rate), d)
         values[i] = -second
-    return values

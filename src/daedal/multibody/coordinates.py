@@ -11,9 +11,11 @@ changes nothing but the multiplier of :math:`|p|^2 = 1`.
 
 import numpy as np
 
-from daedal.kernels.compilation import kernel
-from daedal.multibody.rotation import rates
-from daedal.multibody.tree import ANY_ROTATION
+from daedal.kernels.compilation import entry, part
+from daedal.kernels.signatures import void
+from daedal.multibody.grouped import grouped
+from daedal.multibody.tree import ANY_ROTATION, Tree
+from daedal.multibody.vectors import ROWS, VECTOR, rows_of_rates
 
 
 def parameter_masses(tree) -> np.ndarray:
@@ -22,10 +24,17 @@ def parameter_masses(tree) -> np.ndarray:
     return np.where(traces > 0, traces, float(traces.max(initial=0.0)) or 1.0)
 
 
-@kernel
 def joint_velocities(tree, q, rate):
     r"""u of :math:`\dot q`."""
     u = np.zeros(tree.first_v[-1])
+    fill_joint_velocities(tree, q, rate, u)
+    return u
+
+
+@grouped
+@entry(void(Tree, VECTOR, VECTOR, VECTOR))
+def fill_joint_velocities(tree, q, rate, u):
+    """The u of :func:`joint_velocities`."""
     for j in range(tree.father.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
@@ -33,17 +42,25 @@ def joint_velocities(tree, q, rate):
                 u[k] = rate[at + k - first]
         if tree.turn[j] == ANY_ROTATION:
             p = at + end - 3 - first
-            matrix = rates(q[p : p + 4])
+            turn = rows_of_rates(q, p)
             for k in range(3):
+                value = 0.0
                 for l in range(4):
-                    u[end - 3 + k] += matrix[k, l] * rate[p + l]
-    return u
+                    value += turn[k][l] * rate[p + l]
+                u[end - 3 + k] = value
 
 
-@kernel
 def coordinate_rates(tree, q, u):
     r""":math:`\dot q` of u, with :math:`p^T \dot p = 0`."""
     rate = np.zeros(tree.first_q[-1])
+    fill_coordinate_rates(tree, q, u, rate)
+    return rate
+
+
+@grouped
+@entry(void(Tree, VECTOR, VECTOR, VECTOR))
+def fill_coordinate_rates(tree, q, u, rate):
+    """The rates of :func:`coordinate_rates`."""
     for j in range(tree.father.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
@@ -51,17 +68,25 @@ def coordinate_rates(tree, q, u):
                 rate[at + k - first] = u[k]
         if tree.turn[j] == ANY_ROTATION:
             p = at + end - 3 - first
-            matrix = rates(q[p : p + 4])
-            for k in range(3):
-                for l in range(4):
-                    rate[p + l] += 0.25 * matrix[k, l] * u[end - 3 + k]
-    return rate
+            turn = rows_of_rates(q, p)
+            for l in range(4):
+                value = 0.0
+                for k in range(3):
+                    value += 0.25 * turn[k][l] * u[end - 3 + k]
+                rate[p + l] = value
 
 
-@kernel
 def lifted_force(tree, q, rate, tau, parameter_mass):
     r""":math:`N^T \tau - \mu |\dot p|^2 p`, with mu from `parameter_mass` (one entry for each body)."""
     result = np.zeros(tree.first_q[-1])
+    fill_lifted_force(tree, q, rate, tau, parameter_mass, result)
+    return result
+
+
+@grouped
+@entry(void(Tree, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR))
+def fill_lifted_force(tree, q, rate, tau, parameter_mass, result):
+    """The result of :func:`lifted_force`."""
     for j in range(tree.father.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
@@ -69,21 +94,30 @@ def lifted_force(tree, q, rate, tau, parameter_mass):
                 result[at + k - first] = tau[k]
         if tree.turn[j] == ANY_ROTATION:
             p = at + end - 3 - first
-            matrix = rates(q[p : p + 4])
+            turn = rows_of_rates(q, p)
             square = 0.0
             for l in range(4):
                 square += rate[p + l] * rate[p + l]
             for l in range(4):
-                result[p + l] -= parameter_mass[j] * square * q[p + l]
+                value = 0.0
+                value -= parameter_mass[j] * square * q[p + l]
                 for k in range(3):
-                    result[p + l] += matrix[k, l] * tau[end - 3 + k]
-    return result
+                    value += turn[k][l] * tau[end - 3 + k]
+                result[p + l] = value
 
 
-@kernel
 def map_matrix(tree, q):
     """The matrix N, shape (n_v, n_q)."""
     matrix = np.zeros((tree.first_v[-1], tree.first_q[-1]))
+    fill_map_matrix(tree, q, matrix)
+    return matrix
+
+
+@grouped
+@entry(void(Tree, VECTOR, ROWS))
+def fill_map_matrix(tree, q, matrix):
+    """The matrix of :func:`map_matrix`."""
+    matrix[:, :] = 0.0
     for j in range(tree.father.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
@@ -91,15 +125,16 @@ def map_matrix(tree, q):
                 matrix[k, at + k - first] = 1.0
         if tree.turn[j] == ANY_ROTATION:
             p = at + end - 3 - first
-            matrix[end - 3 : end, p : p + 4] = rates(q[p : p + 4])
-    return matrix
+            turn = rows_of_rates(q, p)
+            for k in range(3):
+                for l in range(4):
+                    matrix[end - 3 + k, p + l] = turn[k][l]
 
 
-@kernel
-def lifted_rows(tree, q, matrix):
+@part
+def fill_lifted_rows(tree, q, matrix, result):
     """A matrix with one column for each velocity of a joint, times N."""
     n = matrix.shape[0]
-    result = np.zeros((n, tree.first_q[-1]))
     for j in range(tree.father.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
@@ -108,39 +143,51 @@ def lifted_rows(tree, q, matrix):
                     result[i, at + k - first] = matrix[i, k]
         if tree.turn[j] == ANY_ROTATION:
             p = at + end - 3 - first
-            turn = rates(q[p : p + 4])
+            turn = rows_of_rates(q, p)
             for i in range(n):
                 for l in range(4):
+                    value = 0.0
                     for k in range(3):
-                        result[i, p + l] += matrix[i, end - 3 + k] * turn[k, l]
+                        value += matrix[i, end - 3 + k] * turn[k][l]
+                    result[i, p + l] = value
+
+
+def lifted_mass(tree, q, mass, parameter_mass):
+    r""":math:`N^T H N + \mu p p^T`."""
+    n_q, n_v = tree.first_q[-1], tree.first_v[-1]
+    result = np.zeros((n_q, n_q))
+    fill_lifted_mass(tree, q, mass, parameter_mass, np.zeros((n_v, n_q)), result)
     return result
 
 
-@kernel
-def lifted_mass(tree, q, mass, parameter_mass):
-    r""":math:`N^T H N + \mu p p^T`."""
-    result = lifted_rows(tree, q, lifted_rows(tree, q, mass).T)
+@grouped
+@entry(void(Tree, VECTOR, ROWS, VECTOR, ROWS, ROWS))
+def fill_lifted_mass(tree, q, mass, parameter_mass, lifted, result):
+    """The result of :func:`lifted_mass`; `lifted` has room for H N."""
+    fill_lifted_rows(tree, q, mass, lifted)
+    fill_lifted_rows(tree, q, lifted.T, result)
     for j in range(tree.father.size):
         if tree.turn[j] == ANY_ROTATION:
             p = tree.first_q[j + 1] - 4
             for k in range(4):
                 for l in range(4):
                     result[p + k, p + l] += parameter_mass[j] * q[p + k] * q[p + l]
-    return result
 
 
-@kernel
 def norms(tree, q):
     """|p|^2 - 1 for each joint with Euler parameters."""
-    count = 0
-    for j in range(tree.father.size):
-        if tree.turn[j] == ANY_ROTATION:
-            count += 1
-    values = np.zeros(count)
+    values = np.zeros((tree.turn == ANY_ROTATION).sum())
+    fill_norms(tree, q, values)
+    return values
+
+
+@grouped
+@entry(void(Tree, VECTOR, VECTOR))
+def fill_norms(tree, q, values):
+    """The values of :func:`norms`."""
     count = 0
     for j in range(tree.father.size):
         if tree.turn[j] == ANY_ROTATION:
             p = tree.first_q[j + 1] - 4
             values[count] = q[p] ** 2 + q[p + 1] ** 2 + q[p + 2] ** 2 + q[p + 3] ** 2 - 1.0
             count += 1
-    return values

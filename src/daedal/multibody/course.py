@@ -10,10 +10,10 @@ import numpy as np
 
 from daedal.multibody.body import Frame
 from daedal.multibody.coordinates import joint_velocities
+from daedal.multibody.dynamics import transmission
 from daedal.multibody.kinematics import placement, velocities
 from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Loads, Motion, states_by_force
-from daedal.multibody.transmission import transmission
 
 
 class Course:

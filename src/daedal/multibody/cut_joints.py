@@ -2,16 +2,29 @@ r"""Conditions of joints that close loops, in the velocities of the other joints
 
 import numpy as np
 
-from daedal.kernels.compilation import kernel
-from daedal.multibody.closure import biases, gradients
-from daedal.multibody.vectors import add, dot, plus, put, row, vector_product
+from daedal.kernels.compilation import entry
+from daedal.kernels.signatures import void
+from daedal.multibody.closure import Closures, fill_biases, fill_gradients
+from daedal.multibody.grouped import grouped
+from daedal.multibody.kinematics import Placement, Velocities
+from daedal.multibody.tree import Tree
+from daedal.multibody.vectors import MATRICES, ROWS, VECTOR, add, dot, plus, put, row, vector_product
 
 
-@kernel
 def loop_jacobian(tree, placed, closures):
     """The matrix J, shape (m, n_v): the gradients of the conditions, carried from the cut bodies to the base."""
-    rows = gradients(closures, placed.r, placed.rotation)
-    matrix = np.zeros((closures.kind.size, tree.first_v[-1]))
+    m = closures.kind.size
+    matrix = np.zeros((m, tree.first_v[-1]))
+    fill_loop_jacobian(tree, placed, closures.stacked, np.zeros((m, 2, 6)), matrix)
+    return matrix
+
+
+@grouped
+@entry(void(Tree, Placement, Closures, MATRICES, ROWS))
+def fill_loop_jacobian(tree, placed, closures, rows, matrix):
+    """The matrix of :func:`loop_jacobian`; `rows` has room for the gradients."""
+    fill_gradients(closures, placed.r, placed.rotation, rows)
+    matrix[:, :] = 0.0
     for i in range(closures.kind.size):
         for side in range(2):
             j = closures.body[i, side]
@@ -22,15 +35,26 @@ def loop_jacobian(tree, placed, closures):
                     matrix[i, k] += dot(pull, row(placed.linear, k)) + dot(twist, row(placed.angular, k))
                 twist = plus(twist, vector_product(row(placed.arm, j), pull))
                 j = tree.father[j]
-    return matrix
 
 
-@kernel
 def loop_bias(tree, placed, moving, closures):
     r"""The vector :math:`\gamma`, (m,)."""
-    n = tree.father.size
-    linear, angular = np.zeros((n, 3)), np.zeros((n, 3))  # accelerations of the bodies if those of the joints are zero
-    for j in range(n):
+    n, m = tree.father.size, closures.kind.size
+    values = np.zeros(m)
+    fill_loop_bias(
+        tree, placed, moving, closures.stacked, np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((m, 2, 6)), values
+    )
+    return values
+
+
+@grouped
+@entry(void(Tree, Placement, Velocities, Closures, ROWS, ROWS, MATRICES, VECTOR))
+def fill_loop_bias(tree, placed, moving, closures, linear, angular, rows, values):
+    """The vector of :func:`loop_bias`.
+
+    There is room for the accelerations of the bodies if those of the joints are zero, and for the gradients.
+    """
+    for j in range(tree.father.size):
         i = tree.father[j]
         put(linear, j, row(moving.linear_bias, j))
         put(angular, j, row(moving.angular_bias, j))
@@ -38,12 +62,11 @@ def loop_bias(tree, placed, moving, closures):
             turning = row(angular, i)
             add(linear, j, plus(row(linear, i), vector_product(turning, row(placed.arm, j))))
             add(angular, j, turning)
-    values = biases(closures, placed.r, placed.rotation, moving.linear, moving.angular)
-    rows = gradients(closures, placed.r, placed.rotation)
+    fill_biases(closures, placed.r, placed.rotation, moving.linear, moving.angular, values)
+    fill_gradients(closures, placed.r, placed.rotation, rows)
     for i in range(closures.kind.size):
         for side in range(2):
             j = closures.body[i, side]
             if j >= 0:
                 values[i] -= dot((rows[i, side, 0], rows[i, side, 1], rows[i, side, 2]), row(linear, j))
                 values[i] -= dot((rows[i, side, 3], rows[i, side, 4], rows[i, side, 5]), row(angular, j))
-    return values

@@ -5,10 +5,19 @@ recursive Newton-Euler algorithm (``rnea``) gives the forces :math:`\tau` for gi
 composite-rigid-body algorithm (``crba``) gives H. Both take what :mod:`daedal.multibody.kinematics` has computed.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from daedal.kernels.compilation import kernel, part
+from daedal.kernels.compilation import entry, part
+from daedal.kernels.signatures import void
+from daedal.multibody.grouped import grouped
+from daedal.multibody.kinematics import Placement, Velocities
+from daedal.multibody.tree import Tree
 from daedal.multibody.vectors import (
+    MATRICES,
+    ROWS,
+    VECTOR,
     add,
     dot,
     minus,
@@ -20,6 +29,29 @@ from daedal.multibody.vectors import (
     transposed_product,
     vector_product,
 )
+
+
+class Sweep(NamedTuple):
+    """What ``rnea`` finds on its way, in the axes of the ground."""
+
+    linear: np.ndarray  # (n, 3) accelerations of the centres of mass
+    angular: np.ndarray  # (n, 3) angular accelerations
+    pull: np.ndarray  # (n, 3) force that the joint of a body exerts on it
+    twist: np.ndarray  # (n, 3) its torque about the centre of mass
+
+
+Sweep.kinds = (ROWS, ROWS, ROWS, ROWS)  # type: ignore[attr-defined]
+
+
+class Composite(NamedTuple):
+    """Bodies with all that they carry."""
+
+    mass: np.ndarray  # (n,)
+    moment: np.ndarray  # (n, 3) mass times the way from the body's centre to that of the composite
+    inertia: np.ndarray  # (n, 3, 3) about the body's centre of mass
+
+
+Composite.kinds = (VECTOR, ROWS, MATRICES)  # type: ignore[attr-defined]
 
 
 @part
@@ -40,24 +72,28 @@ def world_inertia(tree, placed, j, target):
             target[j, l, k] = value
 
 
-@kernel
 def rnea(tree, placed, moving, accelerations, force, torque):
     """Generalised forces of the joints for given accelerations of the joints.
 
     `force` and `torque` (n, 3) act on the bodies at their centres of mass, in the axes of the ground, besides gravity.
     """
-    n = tree.father.size
-    result = np.zeros(tree.first_v[-1])
-    work = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3))
-    newton_euler(tree, placed, moving, accelerations, force, torque, work, result)
-    return result
+    return transmission(tree, placed, moving, accelerations, force, torque)[-1]
 
 
-@part
-def newton_euler(tree, placed, moving, accelerations, force, torque, work, result):
-    """Both sweeps of ``rnea``; `work` has room for accelerations and for the forces that joints transmit."""
+def transmission(tree, placed, moving, accelerations, force, torque):
+    """The arrays of a :class:`Sweep`, and what ``rnea`` returns: their part along the velocities of the joints."""
+    n, result = tree.father.size, np.zeros(tree.first_v[-1])
+    sweep = Sweep(np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)))
+    newton_euler(tree, placed, moving, accelerations, force, torque, sweep, result)
+    return *sweep, result
+
+
+@grouped
+@entry(void(Tree, Placement, Velocities, VECTOR, ROWS, ROWS, Sweep, VECTOR))
+def newton_euler(tree, placed, moving, accelerations, force, torque, sweep, result):
+    """Both sweeps of ``rnea``."""
     n = tree.father.size
-    linear, angular, pull, twist = work
+    linear, angular, pull, twist = sweep
     for j in range(n):
         i = tree.father[j]
         speeding, turning = row(moving.linear_bias, j), row(moving.angular_bias, j)
@@ -89,20 +125,20 @@ def newton_euler(tree, placed, moving, accelerations, force, torque, work, resul
             add(twist, i, plus(moment, vector_product(row(placed.arm, j), carried)))
 
 
-@kernel
 def crba(tree, placed):
     """The mass matrix in the velocities of the joints."""
     n, n_v = tree.father.size, tree.first_v[-1]
     matrix = np.zeros((n_v, n_v))
-    composite_bodies(tree, placed, (np.zeros(n), np.zeros((n, 3)), np.zeros((n, 3, 3))), matrix)
+    composite_bodies(tree, placed, Composite(np.zeros(n), np.zeros((n, 3)), np.zeros((n, 3, 3))), matrix)
     return matrix
 
 
-@part
-def composite_bodies(tree, placed, work, matrix):
-    """Fill a matrix; `work` has room for mass, moment and inertia of every body and all it carries."""
+@grouped
+@entry(void(Tree, Placement, Composite, ROWS))
+def composite_bodies(tree, placed, composite, matrix):
+    """Fill a matrix."""
     n = tree.father.size
-    mass, moment, inertia = work  # moment: mass times the way from the body's centre to that of the composite
+    mass, moment, inertia = composite
     for k in range(tree.first_v[n]):
         for l in range(tree.first_v[n]):
             matrix[k, l] = 0.0

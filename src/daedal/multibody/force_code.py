@@ -235,6 +235,7 @@ class ForceCode:
             FORCES,
             groups=len(groups),
             n_loads=self.places.n_loads,
+            longest=max((group.code.size for group in groups), default=0),
             sizes=sizes,
             arguments=_joined([group.arguments for group in groups], np.int64),
             constants=_joined([group.constants for group in groups], float),

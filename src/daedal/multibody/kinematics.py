@@ -16,10 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from daedal.kernels.compilation import kernel, part
-from daedal.multibody.rotation import rows_of_parameters
-from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
+from daedal.kernels.compilation import entry
+from daedal.kernels.signatures import void
+from daedal.multibody.grouped import grouped
+from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, Tree
 from daedal.multibody.vectors import (
+    MATRICES,
+    ROWS,
+    VECTOR,
     column,
     combined,
     is_unit,
@@ -29,6 +33,7 @@ from daedal.multibody.vectors import (
     put,
     put_column,
     row,
+    rows_of_parameters,
     times,
     vector_product,
 )
@@ -46,6 +51,9 @@ class Placement(NamedTuple):
     slide: np.ndarray  # (n_v, 3) velocity of the joint's frame relative to the father, per unit speed
 
 
+Placement.kinds = (ROWS, MATRICES, ROWS, ROWS, ROWS, ROWS, ROWS)  # type: ignore[attr-defined]
+
+
 class Velocities(NamedTuple):
     """How fast they are, in the axes of the ground."""
 
@@ -55,7 +63,9 @@ class Velocities(NamedTuple):
     angular_bias: np.ndarray  # (n, 3)
 
 
-@kernel
+Velocities.kinds = (ROWS, ROWS, ROWS, ROWS)  # type: ignore[attr-defined]
+
+
 def cross(a, b):
     """The product a x b."""
     result = np.zeros(3)
@@ -65,7 +75,6 @@ def cross(a, b):
     return result
 
 
-@kernel
 def placement(tree, q):
     """Positions (2.16), (2.17) and the matrices B_j (2.24) of all bodies."""
     n, n_v = tree.father.size, tree.first_v[-1]
@@ -82,7 +91,8 @@ def placement(tree, q):
     return placed
 
 
-@part
+@grouped
+@entry(void(Tree, VECTOR, Placement))
 def place(tree, q, placed):
     """Fill a :class:`Placement`."""
     rotation, angular = placed.rotation, placed.angular
@@ -144,7 +154,6 @@ def place(tree, q, placed):
             put(placed.linear, k, plus(row(placed.slide, k), vector_product(row(angular, k), lever)))
 
 
-@kernel
 def velocities(tree, placed, v):
     r"""Velocities (2.22), (2.18) and what accelerations have without :math:`\ddot q`, c_j of (2.27)."""
     n = tree.father.size
@@ -153,7 +162,8 @@ def velocities(tree, placed, v):
     return moving
 
 
-@part
+@grouped
+@entry(void(Tree, Placement, VECTOR, Velocities))
 def move(tree, placed, v, moving):
     """Fill :class:`Velocities`."""
     for j in range(tree.father.size):

@@ -5,21 +5,21 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cfunc, types
 
 from daedal.errors import Unevaluable
-from daedal.kernels.compilation import Pointer, caller
 from daedal.kernels.functions import CodedFunction
 from daedal.kernels.records import Record
 from daedal.multibody import loops_compiled
 from daedal.multibody.force_code import ForceCode
 from daedal.multibody.forces.force import Force
 from daedal.multibody.layout import Layout
-from daedal.multibody.packed import packed
+from daedal.multibody.packed import packed, sizes_of
 from daedal.symbolic import Untraceable
+from daedal.symbolic.instructions import ENTRY, POINTER
+from daedal.symbolic.machine import _LOCK, _Code, _generated
 
 MOST_TRACED = {True: 24, False: 12}
 """Velocities of joints up to which the functions of a machine are traced, in the plane and in space.
@@ -27,8 +27,15 @@ MOST_TRACED = {True: 24, False: 12}
 Straight-line code of more of them takes seconds to make. It runs faster than loops over bodies up to about 30
 velocities in the plane, where most of the formulas vanish, and 4 in space.
 """
-_call = caller(loops_compiled.SIGNATURE)
 _AS_C = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_int64)
+
+
+class _Version(NamedTuple):
+    """A machine with its forces as they were at some time."""
+
+    code: ForceCode | None
+    record: Record
+    rooms: dict[str, int]  # how many floats its functions need behind their results
 
 
 class LargeMachine:
@@ -39,26 +46,29 @@ class LargeMachine:
         self.n_states = sum(len(force.initial) for force in forces)
         self._versions = [self._version()]  # all live as long as this: code that was handed out points to them
 
-    def _version(self) -> tuple[ForceCode | None, Record]:
+    def _version(self) -> _Version:
+        arrays = self.layout.arrays
+        sizes = sizes_of(*arrays, self.n_states)
         if not self._forces:
-            return None, self.layout.packed
+            return _Version(None, self.layout.packed, loops_compiled.rooms(sizes, 0))
         code = ForceCode(self._forces, self.layout)
-        return code, packed(*self.layout.arrays, code.record.address, self.n_states)
+        record = packed(*arrays, code.record.address, self.n_states)
+        return _Version(code, record, loops_compiled.rooms(sizes, int(code.record["longest"])))
 
     @property
     def code(self) -> ForceCode | None:
         """That of the forces."""
-        return self._versions[-1][0]
+        return self._versions[-1].code
 
     def is_current(self) -> bool:
         """Whether functions of the user read the same from outside as when they were traced."""
         return self.code is None or self.code.is_current()
 
-    def record(self) -> Record:
-        """That of the machine, with its forces as they are now."""
+    def now(self) -> _Version:
+        """The machine with its forces as they are now."""
         if not self.is_current():
             self._versions.append(self._version())
-        return self._versions[-1][1]
+        return self._versions[-1]
 
 
 class CompiledLoops(CodedFunction):
@@ -77,7 +87,6 @@ class CompiledLoops(CodedFunction):
         The same function in Python, which is asked where a force raises an exception.
     """
 
-    workspace = 0
     is_derivative = True  # those of constraints are exact
 
     def __init__(
@@ -95,17 +104,22 @@ class CompiledLoops(CodedFunction):
     @property
     def address(self) -> int:  # type: ignore[override]
         """Of the machine code for this machine, with its forces as they are now."""
-        record = self.machine.record()
-        if record.address not in self._bound:
-            kernel: Pointer = getattr(loops_compiled, self.__name__)
-            address, machine = kernel.address, record.address
+        machine = self.machine.now().record.address
+        if machine not in self._bound:
+            kernel = getattr(loops_compiled, self.__name__).address
+            with _LOCK:
+                self._bound[machine] = _Code(_generated(_bound(kernel, machine)))
+        return self._bound[machine].address
 
-            @cfunc(types.int32(types.float64, types.int64))
-            def bound(t, block):
-                return _call(address, t, block, machine)
+    @property
+    def workspace(self) -> int:  # type: ignore[override]
+        """How many floats the machine code needs behind the result."""
+        return self.machine.now().rooms[self.__name__]
 
-            self._bound[record.address] = bound
-        return self._bound[record.address].address
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """How many floats its block has in all."""
+        return sum(self._arguments) + prod(self._shape) + self.workspace
 
     def is_current(self) -> bool:
         return self.machine.is_current()
@@ -114,11 +128,11 @@ class CompiledLoops(CodedFunction):
         return np.zeros(0)
 
     def evaluate(self, t: float, *arguments) -> tuple[int, np.ndarray]:
-        first = sum(self._arguments)
-        block = np.zeros(first + prod(self._shape))
+        first, size = sum(self._arguments), prod(self._shape)
+        block = np.zeros(self.size)
         block[:first] = np.concatenate(arguments)
         status = _AS_C(self.address)(float(t), block.ctypes.data)
-        return status, block[first:].reshape(self._shape, order="F")
+        return status, block[first : first + size].reshape(self._shape, order="F")
 
     def __call__(self, t: float, *arguments):
         status, values = self.evaluate(t, *arguments)
@@ -130,6 +144,18 @@ class CompiledLoops(CodedFunction):
 
     def __repr__(self) -> str:
         return f"<{self.__name__}: compiled loops over {self.machine.layout.tree.father.size} bodies>"
+
+
+def _bound(kernel: int, machine: int) -> str:
+    """The module with a function ``ENTRY(t, block)`` that calls ``kernel(t, block, machine)``."""
+    pointer = "ptr" if POINTER == "ptr" else "i32 (double, i64, i64)*"
+    return f"""
+define i32 @{ENTRY}(double %t, i64 %block) {{
+  %kernel = inttoptr i64 {kernel} to {pointer}
+  %status = call i32 %kernel(double %t, i64 %block, i64 {machine})
+  ret i32 %status
+}}
+"""
 
 
 class RecursiveCode:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,10 @@ class Layout:
     pointers: frozenset[str] = frozenset()  # bodies that measure angles
     alignments: tuple[Joint, ...] = ()  # of these bodies
     guesses: Mapping[str, float] = field(default_factory=dict)  # all bodies without mass, and where they start
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without addresses, which hold in this process only."""
+        return {name: value for name, value in vars(self).items() if name not in ("packed", "prepared")}
 
     @property
     def spanning(self) -> Topology:
@@ -116,12 +121,8 @@ class Layout:
         return packed(*self.arrays)
 
     @cached_property
-    def prepared(self) -> tuple[int, int]:
-        """The machine for calls of rnea, crba and aba, and forces on bodies that are free of them: two addresses."""
-        return self._prepared.address, self._prepared.no_loads
-
-    @cached_property
-    def _prepared(self) -> Prepared:
+    def prepared(self) -> Prepared:
+        """The machine for calls of rnea, crba and aba."""
         return prepared(*self.arrays)
 
     @cached_property

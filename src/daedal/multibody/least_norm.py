@@ -3,20 +3,32 @@ r"""The shortest solution of a system with a positive semidefinite matrix."""
 import numpy as np
 
 from daedal.kernels.compilation import part
+from daedal.kernels.vectors import copy
+from daedal.multibody.room import matrix as room_for_matrix
+from daedal.multibody.room import numbers, vector
 
 DEPENDENT = 1e-12
 """A row follows from others where this part of its diagonal entry is left when they are eliminated."""
 
 
+def floats_for_solutions(total: int, entries: int) -> int:
+    """How many words of room systems need that have so many unknowns and entries in all."""
+    return 3 * total + 2 * entries
+
+
 @part
-def least_norm_solution(matrix, right):
-    """The shortest x with A x = b for a positive semidefinite matrix A, of which the lower half is read, and its rank.
+def least_norm_solution(matrix, right, x, room):
+    """The shortest x with A x = b for a positive semidefinite matrix A, of which the lower half is read; its rank.
 
     Cholesky's factorisation with diagonal pivoting, A = L L^T with as many columns as the rank is; where that is not
     full, L = Q R and x = Q R^{-T} R^{-1} Q^T b.
     """
     n = right.size
-    factor, order, left = np.zeros((n, n)), np.arange(n), np.ones(n)  # left: what remains of the diagonal, as a share
+    factor, order, left = room_for_matrix(room, n, n), numbers(room, n), vector(room, n)
+    factor[:, :] = 0.0
+    left[:] = 1.0  # what remains of the diagonal, as a share
+    for i in range(n):
+        order[i] = i
     rank = 0
     while rank < n:
         best = rank
@@ -41,8 +53,9 @@ def least_norm_solution(matrix, right):
             left[r] = rest / matrix[r, r] if matrix[r, r] > 0.0 else 0.0
         rank += 1
     if rank < n:
-        return _by_orthogonal_factor(factor[:, :rank].copy(), right), rank
-    x = right.copy()
+        _by_orthogonal_factor(factor, rank, right, x, room)
+        return rank
+    copy(x, right)
     for i in range(n):
         for k in range(i):
             x[order[i]] -= factor[order[i], k] * x[order[k]]
@@ -51,14 +64,16 @@ def least_norm_solution(matrix, right):
         for k in range(i + 1, n):
             x[order[i]] -= factor[order[k], i] * x[order[k]]
         x[order[i]] /= factor[order[i], i]
-    return x, rank
+    return rank
 
 
 @part
-def _by_orthogonal_factor(factor, right):
-    """Q R^{-T} R^{-1} Q^T b for L = Q R: modified Gram-Schmidt, twice."""
-    n, rank = factor.shape
-    r, y, x = np.zeros((rank, rank)), np.zeros(rank), np.zeros(n)
+def _by_orthogonal_factor(factor, rank, right, x, room):
+    """Q R^{-T} R^{-1} Q^T b for L = Q R, which has `rank` columns: modified Gram-Schmidt, twice."""
+    n = right.size
+    r, y = room_for_matrix(room, rank, rank), vector(room, rank)
+    r[:, :] = 0.0
+    x[:] = 0.0
     for k in range(rank):
         for _ in range(2):
             for l in range(k):
@@ -80,7 +95,6 @@ def _by_orthogonal_factor(factor, right):
         y[k] /= r[k, k]
         for i in range(n):
             x[i] += factor[i, k] * y[k]
-    return x
 
 
 @part

@@ -6,16 +6,18 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numba import types
 
-from daedal.kernels.compilation import caller, kernel, part
+from daedal.kernels.compilation import caller, part
 from daedal.kernels.records import ADDRESS, INTEGER, data_of, floats, integer_rows, integers, record_at
+from daedal.kernels.signatures import f64, i32, i64
 from daedal.multibody.packed import PLACEMENT, VELOCITIES, floats_for, placement_at, velocities_at
+from daedal.multibody.room import vector
 
 FORCES = np.dtype(
     [
         ("groups", INTEGER),
         ("n_loads", INTEGER),
+        ("longest", INTEGER),  # of the blocks
         ("sizes", ADDRESS),  # for each group: address of its code, members, arguments, results, constants, block
         ("arguments", ADDRESS),
         ("constants", ADDRESS),
@@ -24,7 +26,7 @@ FORCES = np.dtype(
 )
 """Groups of forces with the same code, one after the other; of each force arguments, constants and targets."""
 _SIZES = 6
-_call = caller(types.int32(types.float64, types.int64))
+_call = caller(i32(f64, i64))
 
 
 class Places:
@@ -61,27 +63,20 @@ class Places:
 
 
 @part
-def room_for_motion(record):
-    """A block for the motion of a machine."""
+def motion_at(address, record):
+    """Placement and velocities in a block that is laid out as :class:`Places` says."""
     n, n_v = record.n, record.n_v
-    moved = floats_for(n, n_v, PLACEMENT) + floats_for(n, n_v, VELOCITIES)
-    return np.zeros(moved + record.n_q + n_v + record.n_states)
+    return placement_at(address, n, n_v), velocities_at(address + 8 * floats_for(n, n_v, PLACEMENT), n)
 
 
 @part
-def motion_in(record, block):
-    """Placement and velocities in such a block, which must be kept alive."""
-    n, n_v = record.n, record.n_v
-    room = data_of(block)
-    return placement_at(room, n, n_v), velocities_at(room + 8 * floats_for(n, n_v, PLACEMENT), n)
-
-
-@kernel
-def add_loads(address, t, motion, loads):
+def add_loads(address, t, motion, loads, room):
     """Add what all forces do in a motion, laid out as :class:`Places` says; 0, or the status of one that failed."""
     record = record_at(address, FORCES)
     sizes = integer_rows(record.sizes, record.groups, _SIZES)
     argument, constant, target = record.arguments, record.constants, record.targets
+    block = vector(room, record.longest)
+    at = data_of(block)
     for group in range(record.groups):
         code, members, n_x, n_y, n_c = (
             sizes[group, 0],
@@ -90,8 +85,7 @@ def add_loads(address, t, motion, loads):
             sizes[group, 3],
             sizes[group, 4],
         )
-        block = np.zeros(sizes[group, 5])
-        at = data_of(block)
+        block[: sizes[group, 5]] = 0.0  # code does not write results that vanish identically
         for _ in range(members):
             places, constants, targets = integers(argument, n_x), floats(constant, n_c), integers(target, n_y)
             for k in range(n_x):

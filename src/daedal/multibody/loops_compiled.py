@@ -1,130 +1,197 @@
 r"""The functions of a mechanical system as compiled loops over bodies, for machines that are too large to be traced.
 
 Each is a C function of (t, block, machine): the block holds its arguments and then its result, column by column, as
-kernels of Daedal lay out functions, and `machine` is the address of a packed machine.
+kernels of Daedal lay out functions, and behind them a room (:mod:`daedal.multibody.room`) for what it computes on its
+way; `machine` is the address of a packed machine. :func:`rooms` says how large these rooms are.
 
 Rows of Euler parameters: the derivatives of the conditions are those along motions with |p| = 1, J N and gamma. They
 differ from the derivatives with respect to all coordinates by multiples of the rows of |p|^2 = 1 only, so that motions
 and reactions of joints are the same, and the multipliers of |p|^2 = 1 are zero.
 """
 
-import numpy as np
-from numba import types
-
-from daedal.kernels.compilation import kernel, part, pointer
-from daedal.kernels.records import float_rows, floats, record_at
-from daedal.multibody.closure import residuals
-from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, lifted_rows, norms
-from daedal.multibody.cut_joints import loop_bias, loop_jacobian
-from daedal.multibody.dynamics import crba, rnea
-from daedal.multibody.kinematics import move, place, placement, velocities
-from daedal.multibody.loads import add_loads, motion_in, room_for_motion
-from daedal.multibody.packed import MACHINE, chains_at, closures_at, keep, tree_at
-from daedal.multibody.recursive import constrained_solution, reduction, shortest_change
+from daedal.kernels.compilation import entry, part
+from daedal.kernels.records import data_of, float_rows, floats, record_at
+from daedal.kernels.signatures import f64, i32, i64
+from daedal.kernels.vectors import copy
+from daedal.multibody.closure import fill_residuals
+from daedal.multibody.coordinates import (
+    fill_joint_velocities,
+    fill_lifted_force,
+    fill_lifted_mass,
+    fill_lifted_rows,
+    fill_norms,
+)
+from daedal.multibody.cut_joints import fill_loop_bias, fill_loop_jacobian
+from daedal.multibody.dynamics import Composite, Sweep, composite_bodies, newton_euler
+from daedal.multibody.kinematics import move, place
+from daedal.multibody.loads import add_loads, motion_at
+from daedal.multibody.packed import (
+    MACHINE,
+    PLACEMENT,
+    VELOCITIES,
+    Sizes,
+    chains_at,
+    closures_at,
+    floats_for,
+    placement_at,
+    rows,
+    tree_at,
+    velocities_at,
+)
+from daedal.multibody.recursive import (
+    constrained_solution,
+    floats_for_change,
+    floats_for_solution,
+    reduction_in,
+    shortest_change,
+)
+from daedal.multibody.room import blocks, matrix, open_room, taken, vector, zeros
 from daedal.multibody.tree import ANY_ROTATION
 
-SIGNATURE = types.int32(types.float64, types.int64, types.int64)
+SIGNATURE = i32(f64, i64, i64)
 """status = f(t, block, machine)."""
 NOT_HERE = 2
 """The status of a function that leaves the work to matrices."""
 
 
-@pointer(SIGNATURE)
+def rooms(sizes: Sizes, longest: int) -> dict[str, int]:
+    """How many floats each function needs at most behind its result; `longest` is the longest block of a force."""
+    n, n_v, n_q, m, n_norms = sizes.n, sizes.n_v, sizes.n_q, sizes.m, sizes.n_norms
+    placed, moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
+    loaded = placed + moving + n_q + n_v + sizes.n_states + 6 * n + n_v + sizes.n_states + longest
+    jacobian = 12 * m + m * n_v
+    needed = {
+        "mass": placed + 13 * n + n_v * n_v + n_v * n_q,
+        "force": loaded + 12 * n + 2 * n_v,
+        "state_rate": loaded,
+        "constraint": placed,
+        "constraint_jacobian": placed + jacobian,
+        "constraint_t": 0,
+        "acceleration_bias": placed + moving + n_v + 6 * n + 12 * m,
+        "accelerations": loaded + floats_for_solution(sizes) + n_v + n_norms,
+        "position_correction": placed + n_norms + m + n_v + floats_for_change(sizes),
+        "velocity_correction": placed + jacobian + 2 * n_norms + m + n_v + floats_for_change(sizes),
+        "stage": 0,
+    }
+    return {name: 1 + count for name, count in needed.items()}
+
+
+@part
+def _placement(tree, q, n_v, room):
+    """Where the bodies are, in a room."""
+    n = tree.father.size
+    placed = placement_at(taken(room, floats_for(n, n_v, PLACEMENT)), n, n_v)
+    place(tree, q, placed)
+    return placed
+
+
+@entry(SIGNATURE)
 def mass(t, block, machine):
     """block = [q | M]."""
     record, tree = record_at(machine, MACHINE), tree_at(machine)
-    n = record.n_q
-    q = floats(block, n)
-    matrix = lifted_mass(tree, q, crba(tree, placement(tree, q)), floats(record.parameter_mass, record.n))
-    float_rows(block + 8 * n, n, n)[:] = matrix
+    n, n_q, n_v = record.n, record.n_q, record.n_v
+    q, room = floats(block, n_q), open_room(block + 8 * (n_q + n_q * n_q))
+    placed = _placement(tree, q, n_v, room)
+    inner, lifted = matrix(room, n_v, n_v), matrix(room, n_v, n_q)
+    composite_bodies(tree, placed, Composite(vector(room, n), matrix(room, n, 3), blocks(room, n, 3, 3)), inner)
+    parameter_mass = floats(record.parameter_mass, n)
+    fill_lifted_mass(tree, q, inner, parameter_mass, lifted, float_rows(block + 8 * n_q, n_q, n_q))
     return 0
 
 
-@kernel
-def _loaded(machine, t, block):
+@part
+def _loaded(machine, t, block, room):
     """The motion at [q | v | r] and what the forces do in it: a status, the block of the motion, and the loads."""
     record, tree = record_at(machine, MACHINE), tree_at(machine)
     n, n_q, n_v, n_states = record.n, record.n_q, record.n_v, record.n_states
-    q, u = floats(block, n_q), joint_velocities(tree, floats(block, n_q), floats(block + 8 * n_q, n_q))
-    motion, loads = room_for_motion(record), np.zeros(6 * n + n_v + n_states)
-    placed, moving = motion_in(record, motion)
+    q, behind = floats(block, n_q), floats_for(n, n_v, PLACEMENT) + floats_for(n, n_v, VELOCITIES)
+    motion, loads = vector(room, behind + n_q + n_v + n_states), zeros(room, 6 * n + n_v + n_states)
+    u = floats(data_of(motion) + 8 * (behind + n_q), n_v)
+    copy(motion[behind:], q)
+    copy(motion[behind + n_q + n_v :], floats(block + 16 * n_q, n_states))
+    fill_joint_velocities(tree, q, floats(block + 8 * n_q, n_q), u)
+    placed, moving = motion_at(data_of(motion), record)
     place(tree, q, placed)
     move(tree, placed, u, moving)
-    if record.forces == 0:
-        return 0, motion, loads
-    behind = motion.size - n_q - n_v - n_states
-    motion[behind : behind + n_q] = q
-    motion[behind + n_q : behind + n_q + n_v] = u
-    motion[behind + n_q + n_v :] = floats(block + 16 * n_q, n_states)
-    return add_loads(record.forces, t, motion, loads), motion, loads
+    status = 0
+    if record.forces != 0:
+        status = add_loads(record.forces, t, motion, loads, room)
+    return status, motion, loads
 
 
-@pointer(SIGNATURE)
+@entry(SIGNATURE)
 def force(t, block, machine):
     """block = [q | v | r | f]."""
-    status, motion, loads = _loaded(machine, t, block)
-    if status != 0:
-        return status
     record, tree = record_at(machine, MACHINE), tree_at(machine)
     n, n_q, n_v = record.n, record.n_q, record.n_v
-    placed, moving = motion_in(record, motion)
-    on_bodies = loads[: 6 * n].reshape((2, n, 3))
-    tau = loads[6 * n : 6 * n + n_v] - rnea(tree, placed, moving, np.zeros(n_v), on_bodies[0], on_bodies[1])
-    q, v, behind = floats(block, n_q), floats(block + 8 * n_q, n_q), block + 8 * (2 * n_q + record.n_states)
-    floats(behind, n_q)[:] = lifted_force(tree, q, v, tau, floats(record.parameter_mass, n))
-    keep(motion)
+    behind = block + 8 * (2 * n_q + record.n_states)
+    room = open_room(behind + 8 * n_q)
+    status, motion, loads = _loaded(machine, t, block, room)
+    if status != 0:
+        return status
+    placed, moving = motion_at(data_of(motion), record)
+    on_bodies, tau, still = data_of(loads), vector(room, n_v), zeros(room, n_v)
+    sweep = Sweep(matrix(room, n, 3), matrix(room, n, 3), matrix(room, n, 3), matrix(room, n, 3))
+    newton_euler(tree, placed, moving, still, rows(on_bodies, n), rows(on_bodies + 24 * n, n), sweep, tau)
+    for k in range(n_v):
+        tau[k] = loads[6 * n + k] - tau[k]
+    q, v = floats(block, n_q), floats(block + 8 * n_q, n_q)
+    fill_lifted_force(tree, q, v, tau, floats(record.parameter_mass, n), floats(behind, n_q))
     return 0
 
 
-@pointer(SIGNATURE)
+@entry(SIGNATURE)
 def state_rate(t, block, machine):
     """block = [q | v | r | rates of r]."""
-    status, _, loads = _loaded(machine, t, block)
     record = record_at(machine, MACHINE)
     n_states = record.n_states
-    floats(block + 8 * (2 * record.n_q + n_states), n_states)[:] = loads[loads.size - n_states :]
+    behind = block + 8 * (2 * record.n_q + n_states)
+    status, _, loads = _loaded(machine, t, block, open_room(behind + 8 * n_states))
+    copy(floats(behind, n_states), loads[loads.size - n_states :])
     return status
 
 
-@pointer(SIGNATURE)
+@entry(SIGNATURE)
 def constraint(t, block, machine):
     """block = [q | g]: the norms of Euler parameters, then the conditions."""
     record, tree = record_at(machine, MACHINE), tree_at(machine)
-    q = floats(block, record.n_q)
-    placed = placement(tree, q)
-    result = floats(block + 8 * record.n_q, record.n_norms + record.m)
-    result[: record.n_norms] = norms(tree, q)
-    result[record.n_norms :] = residuals(closures_at(machine), placed.r, placed.rotation)
+    q, behind = floats(block, record.n_q), block + 8 * record.n_q
+    placed = _placement(tree, q, record.n_v, open_room(behind + 8 * (record.n_norms + record.m)))
+    fill_norms(tree, q, floats(behind, record.n_norms))
+    values = floats(behind + 8 * record.n_norms, record.m)
+    fill_residuals(closures_at(machine), placed.r, placed.rotation, values)
     return 0
 
 
-@pointer(SIGNATURE)
+@entry(SIGNATURE)
 def constraint_jacobian(t, block, machine):
     """block = [q | G]."""
-    record = record_at(machine, MACHINE)
+    record, tree = record_at(machine, MACHINE), tree_at(machine)
     n, n_c = record.n_q, record.n_norms + record.m
-    matrix = _jacobian(machine, floats(block, n))
-    float_rows(block + 8 * n, n, n_c)[:] = matrix.T
+    q, room = floats(block, n), open_room(block + 8 * (n + n * n_c))
+    placed = _placement(tree, q, record.n_v, room)
+    _jacobian(machine, q, placed, float_rows(block + 8 * n, n, n_c).T, room)
     return 0
 
 
-@kernel
-def _jacobian(machine, q):
+@part
+def _jacobian(machine, q, placed, result, room):
     record, tree = record_at(machine, MACHINE), tree_at(machine)
-    matrix = np.zeros((record.n_norms + record.m, record.n_q))
     i = 0
     for j in range(record.n):
         if tree.turn[j] == ANY_ROTATION:
             p = tree.first_q[j + 1] - 4
+            result[i, :] = 0.0
             for k in range(4):
-                matrix[i, p + k] = 2.0 * q[p + k]
+                result[i, p + k] = 2.0 * q[p + k]
             i += 1
-    rows = loop_jacobian(tree, placement(tree, q), closures_at(machine))
-    matrix[i:] = lifted_rows(tree, q, rows)
-    return matrix
+    m = record.m
+    gradients, inner = blocks(room, m, 2, 6), matrix(room, m, record.n_v)
+    fill_loop_jacobian(tree, placed, closures_at(machine), gradients, inner)
+    fill_lifted_rows(tree, q, inner, result[i:])
 
 
-@pointer(SIGNATURE)
+@entry(SIGNATURE)
 def constraint_t(t, block, machine):
     """block = [q | zeros]."""
     record = record_at(machine, MACHINE)
@@ -132,21 +199,25 @@ def constraint_t(t, block, machine):
     return 0
 
 
-@pointer(SIGNATURE)
+@entry(SIGNATURE)
 def acceleration_bias(t, block, machine):
     """block = [q | v | gamma]."""
-    record, tree = record_at(machine, MACHINE), tree_at(machine)
-    n = record.n_q
-    q, v = floats(block, n), floats(block + 8 * n, n)
-    result = floats(block + 16 * n, record.n_norms + record.m)
-    i = 0
-    for j in range(record.n):
+    record, tree, closures = record_at(machine, MACHINE), tree_at(machine), closures_at(machine)
+    n, n_q, n_v, m = record.n, record.n_q, record.n_v, record.m
+    q, v, behind = floats(block, n_q), floats(block + 8 * n_q, n_q), block + 16 * n_q
+    room = open_room(behind + 8 * (record.n_norms + m))
+    squares, i = floats(behind, record.n_norms), 0
+    for j in range(n):
         if tree.turn[j] == ANY_ROTATION:
-            result[i] = -2.0 * _square(v, tree.first_q[j + 1] - 4)
+            squares[i] = -2.0 * _square(v, tree.first_q[j + 1] - 4)
             i += 1
-    placed = placement(tree, q)
-    moving = velocities(tree, placed, joint_velocities(tree, q, v))
-    result[i:] = loop_bias(tree, placed, moving, closures_at(machine))
+    placed, u = _placement(tree, q, n_v, room), vector(room, n_v)
+    moving = velocities_at(taken(room, floats_for(n, n_v, VELOCITIES)), n)
+    fill_joint_velocities(tree, q, v, u)
+    move(tree, placed, u, moving)
+    linear, angular, gradients = matrix(room, n, 3), matrix(room, n, 3), blocks(room, m, 2, 6)
+    values = floats(behind + 8 * record.n_norms, m)
+    fill_loop_bias(tree, placed, moving, closures, linear, angular, gradients, values)
     return 0
 
 
@@ -176,75 +247,77 @@ def _lift(tree, q, change, radial, result):
             i += 1
 
 
-@pointer(SIGNATURE)
+@entry(SIGNATURE)
 def accelerations(t, block, machine):
     """block = [q | v | r | a | lam]."""
-    status, motion, loads = _loaded(machine, t, block)
+    record, tree, chains = record_at(machine, MACHINE), tree_at(machine), chains_at(machine)
+    n, n_q, n_v, n_norms, m = record.n, record.n_q, record.n_v, record.n_norms, record.m
+    behind = block + 8 * (2 * n_q + record.n_states)
+    room = open_room(behind + 8 * (n_q + n_norms + m))
+    status, motion, loads = _loaded(machine, t, block, room)
     if status != 0:
         return status
-    record, tree, chains = record_at(machine, MACHINE), tree_at(machine), chains_at(machine)
-    n, n_bodies, n_norms = record.n_q, record.n, record.n_norms
-    placed, moving = motion_in(record, motion)
-    on_bodies, tau = loads[: 6 * n_bodies].reshape((2, n_bodies, 3)), loads[6 * n_bodies : 6 * n_bodies + record.n_v]
-    left, reduced = reduction(tree, closures_at(machine), chains, placed, moving, tau, on_bodies[0], on_bodies[1])
-    found, multipliers, redundant = constrained_solution(tree, chains, placed, moving, left, reduced)
-    keep(motion)
-    if redundant > 0:
+    placed, moving = motion_at(data_of(motion), record)
+    on_bodies, found = data_of(loads), vector(room, n_v)
+    force, torque, tau = rows(on_bodies, n), rows(on_bodies + 24 * n, n), floats(on_bodies + 48 * n, n_v)
+    left, reduced = reduction_in(room, tree, closures_at(machine), chains, placed, moving, tau, force, torque)
+    multipliers = floats(behind + 8 * (n_q + n_norms), m)
+    if constrained_solution(tree, chains, placed, moving, left, reduced, found, multipliers, room) > 0:
         return NOT_HERE
-    q, v, behind = floats(block, n), floats(block + 8 * n, n), block + 8 * (2 * n + record.n_states)
-    radial, i = np.zeros(n_norms), 0
-    for j in range(n_bodies):
+    q, v = floats(block, n_q), floats(block + 8 * n_q, n_q)
+    radial, i = vector(room, n_norms), 0
+    for j in range(n):
         if tree.turn[j] == ANY_ROTATION:
             p = tree.first_q[j + 1] - 4
             radial[i] = -_square(v, p) / _square(q, p)
             i += 1
-    _lift(tree, q, found, radial, floats(behind, n))
-    result = floats(behind + 8 * n, n_norms + record.m)
-    result[:n_norms] = 0.0
-    result[n_norms:] = multipliers
+    _lift(tree, q, found, radial, floats(behind, n_q))
+    floats(behind + 8 * n_q, n_norms)[:] = 0.0
     return 0
 
 
-@pointer(SIGNATURE)
+@entry(SIGNATURE)
 def position_correction(t, block, machine):
     """block = [q | dq]: the shortest way to g = 0, linearised, in the norm of M."""
-    record, tree = record_at(machine, MACHINE), tree_at(machine)
-    n = record.n_q
-    q, closures = floats(block, n), closures_at(machine)
-    placed, radial = placement(tree, q), norms(tree, q)
-    gap = residuals(closures, placed.r, placed.rotation)
-    change, redundant = shortest_change(tree, closures, chains_at(machine), placed, gap)
-    if redundant > 0:
+    record, tree, closures = record_at(machine, MACHINE), tree_at(machine), closures_at(machine)
+    n, n_v = record.n_q, record.n_v
+    q, room = floats(block, n), open_room(block + 16 * n)
+    placed, radial = _placement(tree, q, n_v, room), vector(room, record.n_norms)
+    gap, change = vector(room, record.m), vector(room, n_v)
+    fill_residuals(closures, placed.r, placed.rotation, gap)
+    if shortest_change(tree, closures, chains_at(machine), placed, gap, change, room) > 0:
         return NOT_HERE
+    fill_norms(tree, q, radial)
     for i in range(radial.size):
         radial[i] *= -0.5 / (1.0 + radial[i])
     _lift(tree, q, change, radial, floats(block + 8 * n, n))
     return 0
 
 
-@pointer(SIGNATURE)
+@entry(SIGNATURE)
 def velocity_correction(t, block, machine):
     """block = [q | v | dv | G, row by row]: the shortest way to G v = 0 in the norm of M."""
-    record, tree = record_at(machine, MACHINE), tree_at(machine)
-    n, n_c = record.n_q, record.n_norms + record.m
-    q, v, closures = floats(block, n), floats(block + 8 * n, n), closures_at(machine)
-    matrix = _jacobian(machine, q)
-    gap = np.zeros(n_c)
+    record, tree, closures = record_at(machine, MACHINE), tree_at(machine), closures_at(machine)
+    n, n_v, n_norms, m = record.n_q, record.n_v, record.n_norms, record.m
+    n_c = n_norms + m
+    q, v, jacobian = floats(block, n), floats(block + 8 * n, n), float_rows(block + 24 * n, n_c, n)
+    room = open_room(block + 24 * n + 8 * n_c * n)
+    placed, gap = _placement(tree, q, n_v, room), zeros(room, n_c)
+    _jacobian(machine, q, placed, jacobian, room)
     for i in range(n_c):
         for k in range(n):
-            gap[i] += matrix[i, k] * v[k]
-    placed, radial = placement(tree, q), norms(tree, q)
-    change, redundant = shortest_change(tree, closures, chains_at(machine), placed, gap[record.n_norms :])
-    if redundant > 0:
+            gap[i] += jacobian[i, k] * v[k]
+    change, radial = vector(room, n_v), vector(room, n_norms)
+    if shortest_change(tree, closures, chains_at(machine), placed, gap[n_norms:], change, room) > 0:
         return NOT_HERE
-    for i in range(radial.size):
+    fill_norms(tree, q, radial)
+    for i in range(n_norms):
         radial[i] = -0.5 * gap[i] / (1.0 + radial[i])
     _lift(tree, q, change, radial, floats(block + 16 * n, n))
-    float_rows(block + 24 * n, n_c, n)[:] = matrix
     return 0
 
 
-@pointer(SIGNATURE)
+@entry(SIGNATURE)
 def stage(t, block, machine):
     """Half-explicit stages have constraints at another point: their matrix is not that of a machine."""
     return NOT_HERE

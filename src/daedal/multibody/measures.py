@@ -14,7 +14,6 @@ from daedal.multibody.held import StatedJoint, named_coordinates
 from daedal.multibody.joint_coordinates import coordinate_of
 from daedal.multibody.kinematics import placement
 from daedal.multibody.motion import Motion
-from daedal.multibody.system import system_of
 from daedal.multibody.tree import ANY_ROTATION
 from daedal.problems import MechanicalSystem
 
@@ -41,14 +40,15 @@ class Measures:
             motion = Motion(layout, q, None, placement(tree, q), None)
             return [motion.coordinate(row.joint, row.which) for row in rows]
 
-        system = system_of(model, layout).replaced(
-            constraint=constraint if rows else None,
-            n_constraints=len(rows),
-            constraint_names=None,
-            velocity_constraint=None,
-            n_velocity_constraints=0,
+        self._conditions = Conditions(
+            MechanicalSystem(
+                1.0,
+                lambda t, q, v: 0.0 * q,
+                constraint if rows else None,
+                n_q=layout.n_q,
+                n_constraints=len(rows),
+            )
         )
-        self._conditions = Conditions(system)
         found = [coordinate_of(layout, row.joint, row.which) for row in rows]
         self._in_tree = all(one.q >= 0 for one in found)
         self._wraps = np.array(

@@ -1,7 +1,8 @@
 """A machine behind one address, and room for what is computed from it: calls from Python stay short.
 
-Numba takes longer to unpack a tuple of a dozen arrays than to compute with a tree of seven bodies. Kernels therefore
-get the address of a record with the addresses of the arrays, and cut the room that they need from one block of memory.
+It takes longer to hand over the three dozen arrays of a machine than to compute with a tree of seven bodies. Kernels
+therefore get the address of a record with the addresses of the arrays, and cut the room that they need from one block
+of memory.
 """
 
 from __future__ import annotations
@@ -9,15 +10,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import carray
 
 from daedal.kernels.compilation import part
-from daedal.kernels.quick_calls import NUMPY, numpy_record
 from daedal.kernels.records import (
     ADDRESS,
     INTEGER,
     Record,
-    _float_pointer,
+    float_blocks,
     float_rows,
     floats,
     integer_rows,
@@ -31,11 +30,42 @@ from daedal.multibody.coordinates import parameter_masses
 from daedal.multibody.kinematics import Placement, Velocities
 from daedal.multibody.tree import ANY_ROTATION, Tree, in_axes_of_joints
 
-_SIZES = ("n", "n_q", "n_v", "m", "places", "sets", "n_norms", "n_states")
+
+class Sizes(NamedTuple):
+    """How large the arrays of a machine are."""
+
+    n: int  # bodies
+    n_q: int
+    n_v: int  # velocities of joints
+    m: int  # conditions of joints that close loops
+    places: int  # of these, at all bodies of their chains
+    products: int  # of places and velocities
+    sets: int  # of conditions that act on each other
+    entries: int  # of the matrices of these sets
+    n_norms: int  # joints with Euler parameters
+    n_states: int  # of forces
+
+
+def sizes_of(tree: Tree, closures: Closures, chains: Chains, n_states: int = 0) -> Sizes:
+    """The sizes of a machine, whose forces have so many states."""
+    return Sizes(
+        n=tree.father.size,
+        n_q=int(tree.first_q[-1]),
+        n_v=int(tree.first_v[-1]),
+        m=closures.kind.size,
+        places=chains.condition.size,
+        products=int(chains.first_product[-1]),
+        sets=chains.first_entry.size - 1,
+        entries=int(chains.first_entry[-1]),
+        n_norms=int(np.sum(tree.turn == ANY_ROTATION)),
+        n_states=n_states,
+    )
+
+
 _GROUPS = (Tree, Closures, Chains)
 MACHINE = np.dtype(
     [
-        *((name, INTEGER) for name in _SIZES),
+        *((name, INTEGER) for name in Sizes._fields),
         ("parameter_mass", ADDRESS),
         ("forces", ADDRESS),  # 0 if there are none
         *((f"{group.__name__}_{name}", ADDRESS) for group in _GROUPS for name in group._fields),
@@ -45,12 +75,6 @@ MACHINE = np.dtype(
 
 PLACEMENT, VELOCITIES, ELIMINATION = (18, 9), (12, 0), (33, 8)
 """How many floats these take for each body and for each velocity of a joint."""
-
-
-PREPARED = np.dtype(
-    [("machine", ADDRESS), ("n", INTEGER), ("n_q", INTEGER), ("n_v", INTEGER), ("numpy", NUMPY)],
-)
-"""What a call of rnea, crba and aba needs: a machine, its sizes, and where NumPy is."""
 
 
 class LoadBlock:
@@ -73,14 +97,7 @@ def packed(tree: Tree, closures: Closures, chains: Chains, forces: int = 0, n_st
     }
     return Record(
         MACHINE,
-        n=tree.father.size,
-        n_q=int(tree.first_q[-1]),
-        n_v=int(tree.first_v[-1]),
-        m=closures.kind.size,
-        places=chains.condition.size,
-        sets=chains.first_entry.size - 1,
-        n_norms=int(np.sum(tree.turn == ANY_ROTATION)),
-        n_states=n_states,
+        **sizes_of(tree, closures, chains, n_states)._asdict(),
         parameter_mass=parameter_masses(tree),
         forces=forces,
         **arrays,
@@ -88,19 +105,21 @@ def packed(tree: Tree, closures: Closures, chains: Chains, forces: int = 0, n_st
 
 
 class Prepared(NamedTuple):
-    """Addresses for calls of rnea, crba and aba, and what stands there."""
+    """What calls of rnea, crba and aba need of a machine."""
 
-    address: int
-    no_loads: int
-    alive: tuple[Any, ...]
+    address: int  # of the record of the machine
+    no_loads: int  # of forces and torques on its bodies that are zero
+    n_v: int
+    room: int  # for one of the algorithms, in floats
+    alive: tuple[Any, ...]  # what stands at the addresses
 
 
 def prepared(tree: Tree, closures: Closures, chains: Chains) -> Prepared:
     """A machine for rnea, crba and aba. They need no axes of the bodies: those of the joints save a rotation each."""
     machine, loads = packed(in_axes_of_joints(tree), closures, chains), LoadBlock(tree.father.size)
-    sizes = {name: machine[name] for name in ("n", "n_q", "n_v")}
-    record = Record(PREPARED, machine=machine.address, numpy=numpy_record(), **sizes)
-    return Prepared(record.address, loads.address, (record, machine, loads))
+    n, n_v = int(machine["n"]), int(machine["n_v"])
+    room = sum(floats_for(n, n_v, shares) for shares in (PLACEMENT, VELOCITIES, ELIMINATION)) + 6 * n
+    return Prepared(machine.address, loads.address, n_v, room, (machine, loads))
 
 
 @part
@@ -134,8 +153,8 @@ def closures_at(address):
         integers(record.Closures_k, m),
         integers(record.Closures_l, m),
         integer_rows(record.Closures_body, m, 2),
-        floats(record.Closures_place, 6 * m).reshape((m, 2, 3)),
-        floats(record.Closures_axes, 18 * m).reshape((m, 2, 3, 3)),
+        float_blocks(record.Closures_place, m, 2, 3),
+        float_blocks(record.Closures_axes, m, 6, 3),
     )
 
 
@@ -167,7 +186,7 @@ def rows(address, n):
 @part
 def matrices(address, n):
     """n matrices of 3 by 3 floats at an address."""
-    return carray(_float_pointer(address), (n, 3, 3))
+    return float_blocks(address, n, 3, 3)
 
 
 @part
@@ -212,9 +231,3 @@ def elimination_at(address, n, n_v):
 def floats_for(n, n_v, shares):
     """How many floats these :data:`PLACEMENT`, :data:`VELOCITIES`, ... take."""
     return shares[0] * n + shares[1] * n_v
-
-
-@part
-def keep(block):
-    """Keep a block of memory alive to this point."""
-    return block.size

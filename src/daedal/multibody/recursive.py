@@ -19,11 +19,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from daedal.kernels.compilation import kernel, part
-from daedal.multibody.articulated import accelerate, eliminate, elimination
-from daedal.multibody.closure import biases, gradients
-from daedal.multibody.kinematics import Velocities, placement, velocities
-from daedal.multibody.least_norm import least_norm_solution
+from daedal.kernels.compilation import part
+from daedal.kernels.records import data_of, float_rows
+from daedal.multibody.articulated import Elimination, accelerate, eliminate
+from daedal.multibody.closure import fill_biases, fill_gradients
+from daedal.multibody.kinematics import Velocities
+from daedal.multibody.least_norm import floats_for_solutions, least_norm_solution
+from daedal.multibody.packed import ELIMINATION, Sizes, elimination_at, floats_for, rows, sizes_of
+from daedal.multibody.room import blocks, matrix, open_room, taken, vector, zeros
 from daedal.multibody.vectors import dot, plus, put, row, times, vector_product
 
 
@@ -36,64 +39,84 @@ class Reduction(NamedTuple):
     gamma: np.ndarray  # (m,) -(gammahat + gamma)
 
 
-@kernel
-def constrained_accelerations(tree, closures, chains, q, u, tau, force, torque):
-    """Accelerations of the joints, multipliers of the conditions, and how many conditions follow from others."""
-    placed = placement(tree, q)
-    moving = velocities(tree, placed, u)
-    left, reduced = reduction(tree, closures, chains, placed, moving, tau, force, torque)
-    return constrained_solution(tree, chains, placed, moving, left, reduced)
+def floats_for_solution(sizes: Sizes) -> int:
+    """How many words of room :func:`reduction_in` and :func:`constrained_solution` need together."""
+    m, entries = sizes.m, sizes.entries
+    reduced = floats_for(sizes.n, sizes.n_v, ELIMINATION) + 6 * sizes.places + sizes.products + entries + 13 * m
+    return reduced + 2 * m + floats_for_solutions(m, entries) + 6 * sizes.n
 
 
-@kernel
-def constrained_solution(tree, chains, placed, moving, left, reduced):
-    """What follows from a reduction, as of :func:`constrained_accelerations`."""
-    multipliers = np.zeros(reduced.gamma.size)
-    redundant = solve_at_base(chains, reduced, multipliers)
+def floats_for_change(sizes: Sizes) -> int:
+    """How many words of room :func:`shortest_change` needs."""
+    return 6 * sizes.n + sizes.n_v + sizes.m + floats_for_solution(sizes)
+
+
+@part
+def constrained_solution(tree, chains, placed, moving, left, reduced, result, multipliers, room):
+    """Accelerations of the joints and multipliers of the conditions; returns how many conditions follow from others."""
+    redundant = solve_at_base(chains, reduced, multipliers, room)
     press(tree, chains, reduced, multipliers, left)
-    n, result = tree.father.size, np.zeros(tree.first_v[-1])
-    accelerate(tree, placed, moving, left, (np.zeros((n, 3)), np.zeros((n, 3))), result)
-    return result, multipliers, redundant
+    n = tree.father.size
+    accelerate(tree, placed, moving, left, (matrix(room, n, 3), matrix(room, n, 3)), result)
+    return redundant
 
 
-@kernel
-def shortest_change(tree, closures, chains, placed, gap):
-    """The change of the coordinates by which the conditions change by -gap, the shortest one in the norm of H, and
-    how many conditions follow from others.
+@part
+def shortest_change(tree, closures, chains, placed, gap, change, room):
+    """The change of the coordinates by which the conditions change by -gap, the shortest one in the norm of H;
+    returns how many conditions follow from others.
 
     It is the acceleration of a machine at rest and without loads, with -gap in place of gamma.
     """
     n = tree.father.size
-    still, weight = np.zeros((n, 3)), np.zeros((n, 3))
+    still, weight = rows(data_of(zeros(room, 3 * n)), n), matrix(room, n, 3)
     for j in range(n):
         put(weight, j, times(-tree.mass[j], tree.gravity))
     moving = Velocities(still, still, still, still)
-    left, reduced = reduction(tree, closures, chains, placed, moving, np.zeros(tree.first_v[-1]), weight, still)
+    tau = zeros(room, change.size)
+    left, reduced = reduction_in(room, tree, closures, chains, placed, moving, tau, weight, still)
     for i in range(gap.size):
         reduced.gamma[i] += gap[i]
-    change, _, redundant = constrained_solution(tree, chains, placed, moving, left, reduced)
-    return change, redundant
+    return constrained_solution(tree, chains, placed, moving, left, reduced, change, vector(room, gap.size), room)
 
 
-@kernel
 def reduction(tree, closures, chains, placed, moving, tau, force, torque):
-    """Bodies eliminated and conditions carried to the base: an ``Elimination`` and a :class:`Reduction`."""
-    left = elimination(tree.father.size, tree.first_v[-1])
-    eliminate(tree, placed, moving, tau, force, torque, left)
-    return left, reduce(tree, placed, moving, closures, chains, left)
+    """Bodies eliminated and conditions carried to the base: an ``Elimination`` and a :class:`Reduction`.
+
+    Interpreted, for studies: kernels have :func:`reduction_in`.
+    """
+    memory = np.empty(1 + floats_for_solution(sizes_of(tree, closures, chains)))
+    room = open_room(memory.ctypes.data)
+    left, reduced = reduction_in(room, tree, closures.stacked, chains, placed, moving, tau, force, torque)
+    return Elimination(*(array.copy() for array in left)), Reduction(*(array.copy() for array in reduced))
 
 
 @part
-def reduce(tree, placed, moving, closures, chains, left):
+def reduction_in(room, tree, closures, chains, placed, moving, tau, force, torque):
+    """Bodies eliminated and conditions carried to the base, in a room."""
+    n, n_v = tree.father.size, tau.size
+    left = elimination_at(taken(room, floats_for(n, n_v, ELIMINATION)), n, n_v)
+    eliminate(tree, placed, moving, tau, force, torque, left)
+    return left, reduce(tree, placed, moving, closures, chains, left, room)
+
+
+@part
+def reduce(tree, placed, moving, closures, chains, left, room):
     """Carry the conditions to the base, along with an elimination that has been done."""
+    n, m, places = tree.father.size, closures.kind.size, chains.condition.size
     reduced = Reduction(
-        np.zeros((chains.condition.size, 6)),
-        np.zeros(chains.first_product[-1]),
-        np.zeros(chains.first_entry[-1]),
-        -biases(closures, placed.r, placed.rotation, moving.linear, moving.angular),
+        matrix(room, places, 6),
+        vector(room, chains.first_product[n]),
+        zeros(room, chains.first_entry[chains.first_entry.size - 1]),
+        vector(room, m),
     )
-    start = gradients(closures, placed.r, placed.rotation)
-    for i in range(closures.kind.size):
+    reduced.phi[:, :] = 0.0
+    fill_biases(closures, placed.r, placed.rotation, moving.linear, moving.angular, reduced.gamma)
+    for i in range(m):
+        reduced.gamma[i] = -reduced.gamma[i]
+    start = blocks(room, m, 2, 6)
+    fill_gradients(closures, placed.r, placed.rotation, start)
+    for i in range(m):
         for side in range(2):
             if chains.side[i, side] >= 0:
                 for k in range(6):
@@ -157,18 +180,17 @@ def press(tree, chains, reduced, multipliers, left):
 
 
 @part
-def solve_at_base(chains, reduced, multipliers):
+def solve_at_base(chains, reduced, multipliers, room):
     """The multipliers of all sets; returns how many conditions follow from others."""
     redundant = 0
     for group in range(chains.first_entry.size - 1):
         members = chains.member[chains.first_member[group] : chains.first_member[group + 1]]
         size = members.size
-        matrix = reduced.psi[chains.first_entry[group] : chains.first_entry[group + 1]].reshape((size, size))
-        right = np.zeros(size)
+        entries = float_rows(data_of(reduced.psi) + 8 * chains.first_entry[group], size, size)
+        right, solution = vector(room, size), vector(room, size)
         for i in range(size):
             right[i] = reduced.gamma[members[i]]
-        solution, rank = least_norm_solution(matrix, right)
-        redundant += size - rank
+        redundant += size - least_norm_solution(entries, right, solution, room)
         for i in range(size):
             multipliers[members[i]] = solution[i]
     return redundant

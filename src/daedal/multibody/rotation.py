@@ -1,8 +1,8 @@
 r"""Rotations: matrices, Euler parameters, and frames whose z axis is given.
 
 Euler parameters :math:`p = (p_0, p_1, p_2, p_3)` with :math:`|p| = 1` describe the rotation by the angle
-:math:`2 \arccos p_0` about the axis along :math:`(p_1, p_2, p_3)`. Functions marked with ``@kernel`` run as machine
-code, in loops over bodies, and can be traced.
+:math:`2 \arccos p_0` about the axis along :math:`(p_1, p_2, p_3)`. What kernels need of them is in
+:mod:`daedal.multibody.vectors`.
 """
 
 import math
@@ -10,14 +10,13 @@ import math
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.compilation import kernel, part
+from daedal.multibody.vectors import rows_of_parameters, rows_of_rates
 from daedal.problems.checks import check_real
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 """Axes by name; with a minus sign, the opposite direction."""
 
 
-@kernel
 def about_z(angle):
     """The matrix of a rotation about the z axis."""
     matrix = np.zeros((3, 3))
@@ -28,7 +27,6 @@ def about_z(angle):
     return matrix
 
 
-@kernel
 def about_y(angle):
     """The matrix of a rotation about the y axis."""
     matrix = np.zeros((3, 3))
@@ -39,17 +37,6 @@ def about_y(angle):
     return matrix
 
 
-@part
-def rows_of_parameters(a, b, c, d):
-    r"""The rows of :math:`(p_0^2 - e^T e) I + 2 e e^T + 2 p_0 \tilde e` for Euler parameters p_0 = a, e = (b, c, d)."""
-    return (
-        (a * a + b * b - c * c - d * d, 2.0 * (b * c - a * d), 2.0 * (b * d + a * c)),
-        (2.0 * (b * c + a * d), a * a - b * b + c * c - d * d, 2.0 * (c * d - a * b)),
-        (2.0 * (b * d - a * c), 2.0 * (c * d + a * b), a * a - b * b - c * c + d * d),
-    )
-
-
-@kernel
 def of_parameters(p):
     """The rotation matrix of Euler parameters."""
     matrix = np.zeros((3, 3))
@@ -59,17 +46,14 @@ def of_parameters(p):
     return matrix
 
 
-@kernel
 def rates(p):
     r"""The matrix 2 L(p), 3 by 4, with :math:`\omega = 2 L(p) \dot p` in the axes of the body that turns.
 
     L is linear in p and :math:`L(\dot p) \dot p = 0`, so that :math:`\dot\omega = 2 L(p) \ddot p`.
     """
     matrix = np.zeros((3, 4))
-    a, b, c, d = 2.0 * p[0], 2.0 * p[1], 2.0 * p[2], 2.0 * p[3]
-    matrix[0, 0], matrix[0, 1], matrix[0, 2], matrix[0, 3] = -b, a, d, -c
-    matrix[1, 0], matrix[1, 1], matrix[1, 2], matrix[1, 3] = -c, -d, a, b
-    matrix[2, 0], matrix[2, 1], matrix[2, 2], matrix[2, 3] = -d, c, -b, a
+    for k, row in enumerate(rows_of_rates(p, 0)):
+        matrix[k, 0], matrix[k, 1], matrix[k, 2], matrix[k, 3] = row
     return matrix
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.kernels.functions import CodedFunction
 from daedal.multibody.closure import residuals
 from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, norms, parameter_masses
 from daedal.multibody.dynamics import crba, rnea
@@ -19,6 +20,8 @@ from daedal.multibody.motion import Loads, Motion, states_by_force
 from daedal.multibody.results import Machine
 from daedal.multibody.tree import ANY_ROTATION
 from daedal.problems import MechanicalSystem
+
+_OF_CONSTRAINT = ("constraint_jacobian", "constraint_t", "acceleration_bias")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,16 @@ class MultibodySystem(MechanicalSystem):
     def typical_sizes(self) -> np.ndarray:
         """What coordinates are small beside: 1 for angles, the size of the machine for displacements."""
         return self.layout.typical_sizes
+
+    def replaced(self, **changes) -> MultibodySystem:
+        """The same system with some of its arguments replaced.
+
+        Compiled derivatives of the constraint go with it: they are as large as it was, and belong to no other.
+        """
+        if "constraint" in changes:
+            derived = (name for name in _OF_CONSTRAINT if isinstance(getattr(self, name), CodedFunction))
+            changes = dict.fromkeys(derived) | changes
+        return super().replaced(**changes)  # type: ignore[return-value]
 
     def motion(self, q, v, r=()) -> Motion:
         """Where everything is and how it moves, to be asked as forces ask; `r` are the states of forces.

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from daedal.multibody.vectors import MATRICES, NUMBERS, ROWS, VECTOR
+
 NO_ROTATION, ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION = 0, 1, 2, 3
 """How a joint turns: not, about z by one angle, about z and then y, or by Euler parameters."""
 
@@ -33,6 +35,9 @@ class Tree(NamedTuple):
     mass: np.ndarray  # (n,)
     inertia: np.ndarray  # (n, 3, 3), about the centre of mass, in the axes of the body
     gravity: np.ndarray  # (3,)
+
+
+Tree.kinds = (*4 * [NUMBERS], ROWS, MATRICES, ROWS, MATRICES, ROWS, VECTOR, MATRICES, VECTOR)  # type: ignore[attr-defined]
 
 
 def in_axes_of_joints(tree: Tree) -> Tree:

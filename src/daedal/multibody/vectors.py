@@ -5,6 +5,10 @@
 """
 
 from daedal.kernels.compilation import part
+from daedal.kernels.signatures import f64, i64
+
+NUMBERS, VECTOR, ROWS, MATRICES = i64[:], f64[:], f64[:, :], f64[:, :, :]
+"""Kinds of arguments: integers, floats, rows of floats, matrices one after the other."""
 
 
 @part
@@ -103,3 +107,20 @@ def put_column(m, i, k, v):
 def is_unit(m, i):
     """Whether the rotation m[i] turns nothing: of the rotations, the unit matrix alone has two ones on its diagonal."""
     return m[i, 0, 0] == 1.0 and m[i, 1, 1] == 1.0
+
+
+@part
+def rows_of_parameters(a, b, c, d):
+    r"""The rows of :math:`(p_0^2 - e^T e) I + 2 e e^T + 2 p_0 \tilde e` for Euler parameters p_0 = a, e = (b, c, d)."""
+    return (
+        (a * a + b * b - c * c - d * d, 2.0 * (b * c - a * d), 2.0 * (b * d + a * c)),
+        (2.0 * (b * c + a * d), a * a - b * b + c * c - d * d, 2.0 * (c * d - a * b)),
+        (2.0 * (b * d - a * c), 2.0 * (c * d + a * b), a * a - b * b - c * c + d * d),
+    )
+
+
+@part
+def rows_of_rates(p, at):
+    r"""The rows of 2 L(p), with :math:`\omega = 2 L(p) \dot p`, for the Euler parameters that begin at p[at]."""
+    a, b, c, d = 2.0 * p[at], 2.0 * p[at + 1], 2.0 * p[at + 2], 2.0 * p[at + 3]
+    return (-b, a, d, -c), (-c, -d, a, b), (-d, c, -b, a)

@@ -27,11 +27,20 @@ def compiled_function(function):
         raise InvalidProblemError(
             f"Numba compiles plain functions, and {function!r} is none; take compiled(backend='trace') instead"
         )
-    import numba
-
     if function not in _compiled:
-        _compiled[function] = numba.njit(function)
+        _compiled[function] = numba_module().njit(function)
     return _compiled[function]
+
+
+def numba_module() -> Any:
+    """Numba, where it is installed."""
+    try:
+        import numba
+    except ImportError as error:
+        raise InvalidProblemError(
+            "Numba is not installed, and `pip install numba` brings it; plain functions are traced without it"
+        ) from error
+    return numba
 
 
 class Traceable:
@@ -65,11 +74,15 @@ class Traceable:
 class Compilable(Traceable, ABC):
     """A problem with parameters, whose functions can be compiled."""
 
-    def compiled(self, backend: str = "numba") -> Self:
-        """The same problem with compiled functions: passed through ``numba.njit``, or traced (``backend="trace"``).
+    def compiled(self, backend: str = "trace") -> Self:
+        """The same problem with compiled functions.
 
-        Traced functions are machine code, with the derivatives that were not given; changes of globals or closures are
-        not seen any more.
+        Parameters
+        ----------
+        backend : {"trace", "numba"}
+            Traced functions are machine code, with the derivatives that were not given; later changes of globals or
+            closures have no effect on them. ``"numba"`` passes the functions through ``numba.njit``, which needs Numba
+            (``pip install daedal[numba]``).
         """
         if backend == "numba":
             return self._by_numba()

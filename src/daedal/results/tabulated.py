@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.results.quantities import Quantity, row_named
+from daedal.tabular import duration
 
 
 class Tabulated:
@@ -27,6 +28,15 @@ class Tabulated:
     events: Any
     event_names: tuple[str, ...] = ()
     params: Any = None
+    stats: Any
+
+    @property
+    def cost_in_words(self) -> str:
+        """The time of the run, and beside it what was spent once: ``1.5 ms (+0.4 s first use)``."""
+        whole = self.stats.seconds
+        once = min(self.stats.first_use, whole)
+        later = f" (+{duration(once)} first use)" if once > 0.05 * whole else ""
+        return duration(whole - once) + later
 
     def quantities(self, t: Any = None) -> list[Quantity]:
         """Everything that has a name, at the output points or at the times `t`; computed when it is asked for."""

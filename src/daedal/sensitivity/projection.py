@@ -3,7 +3,7 @@
 import numpy as np
 
 from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, fetch, is_given, nothing
-from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import ADDRESS, INTEGER, floats, record_at
 from daedal.kernels.system import HOOK, HOOK_CHANGED
 from daedal.kernels.vectors import largest
@@ -24,7 +24,7 @@ CORRECTIONS = np.dtype(
 """Functions that give changes of all unknowns: of q, of v and the sensitivities of q, of those of v."""
 
 
-@pointer(HOOK)
+@entry(HOOK)
 def correct_all(record, t, h, y):
     """Newton's method for the positions; the others, which are linear, in turn."""
     corrections = record_at(record, CORRECTIONS)
@@ -58,6 +58,3 @@ def _add(function, corrections, t, y):
         for i in range(corrections.n):
             y[i] += change[i]
     return status
-
-
-announce(_correct_all, "the projection of sensitivities")

@@ -23,7 +23,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from daedal.symbolic import cache as disk
+from daedal import first_use, object_store
 from daedal.symbolic.emission import Program, emit
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.instructions import ENTRY
@@ -191,11 +191,12 @@ def _loaded(text: str) -> _Code:
     with _LOCK:  # LLVM's engines are not made for threads
         code = _in_memory.get(key)
         if code is None:
-            stored = disk.load(key)
-            if stored is None:
-                stored = _generated(text)
-                disk.store(key, stored)
-            code = _in_memory[key] = _Code(stored)
+            with first_use.counted():
+                stored = object_store.load(f"traced-{key}")
+                if stored is None:
+                    stored = _generated(text)
+                    object_store.save(f"traced-{key}", stored)
+                code = _in_memory[key] = _Code(stored)
             _recent.append(code)
     return code
 

@@ -53,7 +53,7 @@ class TracedFunction(CodedFunction):
         self.is_derivative, self.is_regular, self.is_smooth = arguments is not None, is_regular, is_smooth
         self.address, self.operations = code.address, code.operations
         [result] = code.results
-        self._place, self._shape, self._size = code.slices[result], code.shapes[result], code.size
+        self._place, self._shape, self.size = code.slices[result], code.shapes[result], code.size
         self._numbers = code.slices[NAME] if layout is not None else slice(0, 0)
         self.workspace = code.size - max(self._numbers.stop, self._place.stop)
         self._shared = () if arguments is None else arguments
@@ -89,7 +89,7 @@ class TracedFunction(CodedFunction):
 
     def evaluate(self, t: float, *arguments) -> tuple[int, np.ndarray]:
         """Status and result of the machine code."""
-        block, end = np.zeros(self._size), 0
+        block, end = np.zeros(self.size), 0
         values = arguments
         if self.layout is not None:
             values = arguments[:-1]

@@ -186,7 +186,7 @@ class SwitchCode(CodedFunction):
 
     def __init__(self, layout, code, bounds):
         self._layout, self._code, self._bounds = layout, code, tuple(bounds)
-        self.address = code.address
+        self.address, self.size = code.address, code.size
         self._result = code.slices["u"]
         self._begin = self._result.stop
         self.count = self._result.stop - self._result.start

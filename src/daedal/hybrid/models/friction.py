@@ -166,7 +166,7 @@ class Friction(HybridProblem):
 
     def compiled(self) -> Friction:
         """The same model with the functions of the system and of the contact passed through ``numba.njit``."""
-        given = dict(self.given, system=self.system.compiled())
+        given = dict(self.given, system=self.system.compiled("numba"))
         for name in ("direction", "mu", "normal", "speed"):
             if callable(given[name]):
                 given[name] = compiled_function(given[name])

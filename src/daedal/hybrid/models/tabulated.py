@@ -6,6 +6,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
+from daedal.problems.compile import numba_module
 
 KINDS = ("previous", "linear", "cubic")
 
@@ -79,8 +80,7 @@ class Table:
 
     def compiled(self):
         """The table as a function that compiled functions can call."""
-        import numba
-
+        numba = numba_module()
         times, begins, coefficients = self.times, self._begins, self._coefficients
         degree = coefficients.shape[1] - 1
 

@@ -229,7 +229,7 @@ class UnilateralProblem(HybridProblem):
             )
             for contact in self.contacts
         ]
-        system = self.system.compiled()
+        system = self.system.compiled("numba")
         return UnilateralProblem(system, contacts, self.law, self.order, self.rest_speed, self.touch, self.creep)
 
     def entry(self, t_span, initial) -> tuple[str, Any]:

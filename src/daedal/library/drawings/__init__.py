@@ -46,7 +46,8 @@ def drawing_of(model: Any) -> Drawing | Callable[..., Scene] | None:
         return space.machine(model)
     for part in ("constraint", "velocity_constraint", "force", "residual", "g"):
         function: Any = getattr(model, part, None)
-        function = getattr(function, "py_func", function)
+        for wrapped in ("original", "py_func"):  # by a trace, by Numba
+            function = getattr(function, wrapped, function)
         if isfunction(function) and function in DRAWINGS:
             return _draw(DRAWINGS[function], model)
     return None

@@ -187,7 +187,7 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
 
 def _trial(system, t_span, initial, rtol: float, atol: float):
     """A coarse solution, or as much of it as came out, why it ended early, and what failed before it if it did not."""
-    from daedal.solve import solve
+    from daedal.solving import solve
 
     coarse, most = max(rtol, _COARSE), int(np.clip(_MOST_WORK // system.n, 100, _MOST_STEPS))
     options = {"rtol": coarse, "atol": atol * coarse / rtol, "max_steps": most, "dense_output": True}

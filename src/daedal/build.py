@@ -1,0 +1,103 @@
+"""Build the kernels: ``python -m daedal.build``.
+
+Without options, what the default methods need is compiled for this processor and kept in the user's cache, unless it is
+there already.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+DEFAULT = (
+    *("kernels.calls", "kernels.dense", "kernels.interpolation", "kernels.linear", "kernels.patterns"),
+    *("methods.advance", "methods.evaluation", "methods.one_step", "methods.step_size"),
+    *("methods.dassl_step", "methods.radau_matrix", "methods.radau_step", "methods.rosenbrock_step"),
+    *("methods.half_explicit_step", "methods.runge_kutta_step"),
+    *("mechanics.augmented", "mechanics.differences", "mechanics.evaluation", "mechanics.inspection"),
+    *("mechanics.manifold", "mechanics.readiness", "mechanics.settling"),
+    *("formulations.monitor", "formulations.residuals", "formulations.form_jacobian", "formulations.condensed"),
+    *("index_reduction.points", "index_reduction.pivots", "index_reduction.projecting"),
+    *("multibody.closure", "multibody.coordinates", "multibody.cut_joints", "multibody.dynamics"),
+    *("multibody.kinematics", "ensembles.batch_kernel", "ensembles.first_order_kernel", "ensembles.lane_kernel"),
+    "ensembles.mechanism_kernel",
+)
+"""Units that the defaults need: Rosenbrock, Radau IIA and DASSL for index 1; explicit and half-explicit methods with
+projection for mechanisms, GGL where they are stiff; any index; events; machines; ensembles."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build as asked; returns the exit status."""
+    from daedal.kernels.building import KernelBuildError, build, missing
+    from daedal.kernels.levels import level_of_unit, shipped_levels
+    from daedal.kernels.units import all_units
+
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if (options.level or options.host) and not options.into:
+        parser.error("--level and --host go with --into")
+    if options.units and (options.all or options.into):
+        parser.error("units are named without --all and --into")
+    every = all_units()
+    if options.all or options.into:
+        chosen = list(every)
+    elif options.units:
+        chosen = [unit if unit.startswith("daedal.") else f"daedal.{unit}" for unit in options.units]
+        unknown = [unit for unit in chosen if unit not in every]
+        if unknown:
+            print(f"there is no unit {unknown[0]}; `python -m daedal.build --list` names them", file=sys.stderr)
+            return 2
+    else:
+        chosen = [f"daedal.{unit}" for unit in DEFAULT]
+    if options.list:
+        absent = set(missing(every))
+        print("\n".join(f"{unit}{'' if unit in absent else '  (built)'}" for unit in every))
+        return 0
+    if not options.into and not options.again:
+        chosen = missing(chosen)
+    if not chosen:
+        print("all requested kernels are built")
+        return 0
+    begun = time.perf_counter()
+    from tqdm import tqdm
+
+    def levels(unit: str) -> list[str]:
+        if options.host:
+            return [level_of_unit(unit)]
+        return [options.level] if options.level else shipped_levels(unit)
+
+    try:
+        with tqdm(total=len(chosen), unit="unit", desc="compiling kernels", disable=options.quiet) as bar:
+
+            def tell(unit: str, seconds: float):
+                bar.set_postfix_str(f"{unit.removeprefix('daedal.')} {seconds:.1f} s")
+                bar.update()
+                if options.verbose:
+                    bar.write(f"{unit.removeprefix('daedal.'):44}{seconds:6.1f} s")
+
+            build(chosen, levels=levels if options.into else None, into=options.into, jobs=options.jobs, tell=tell)
+    except KernelBuildError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"{len(chosen)} units in {time.perf_counter() - begun:.0f} s")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m daedal.build", description=__doc__.splitlines()[0])
+    parser.add_argument("units", nargs="*", help="such as methods.radau_step; by default those of the default methods")
+    parser.add_argument("--all", action="store_true", help="all units")
+    parser.add_argument("--list", action="store_true", help="list the units, and which of them are there")
+    parser.add_argument("--again", action="store_true", help="also those that are there")
+    parser.add_argument("--into", metavar="FOLDER", help="put all units, for all levels, into a folder, as in a wheel")
+    parser.add_argument("--level", help="with --into, one level alone: x86-64, x86-64-v3 or x86-64-v4")
+    parser.add_argument("--host", action="store_true", help="with --into, the level of this machine alone")
+    parser.add_argument("--jobs", type=int, help="processes at a time; as many as there are cores by default")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--verbose", action="store_true", help="one line for each unit, with its time")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

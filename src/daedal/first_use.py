@@ -1,0 +1,29 @@
+"""Seconds that a process spends once: importing modules, tracing functions, generating and loading machine code."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_local = threading.local()
+
+
+def seconds() -> float:
+    """So many in this thread so far."""
+    return getattr(_local, "seconds", 0.0)
+
+
+@contextmanager
+def counted() -> Iterator[None]:
+    """Count what is done inside; inner blocks are not counted twice."""
+    if getattr(_local, "inside", False):
+        yield
+        return
+    _local.inside, begun = True, time.perf_counter()
+    try:
+        yield
+    finally:
+        _local.inside = False
+        _local.seconds = seconds() + time.perf_counter() - begun

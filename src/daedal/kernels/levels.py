@@ -1,0 +1,67 @@
+"""Levels of processors for which object code is made: of x86-64 the baseline, v3 (AVX2, FMA) and v4 (AVX-512)."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+_NEEDS = {
+    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+    "x86-64-v3": ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
+    "x86-64": (),
+}
+WIDE = frozenset({"daedal.ensembles.lane_kernel"})
+"""Units that work on eight numbers at a time, and gain by v4; the others have the same speed at v3."""
+
+
+@cache
+def initialise():
+    """Make LLVM ready for this machine."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@cache
+def triple() -> str:
+    """Processor, system and binary interface, as LLVM names them."""
+    return llvm.get_process_triple()
+
+
+@cache
+def host_levels() -> tuple[str, ...]:
+    """The levels whose code runs on this machine, the best first; ``DAEDAL_LEVEL`` names a lower one as the best."""
+    if not triple().startswith("x86_64"):
+        return ("generic",)
+    features = llvm.get_host_cpu_features()
+    found = [level for level, needs in _NEEDS.items() if all(features.get(name) for name in needs)]
+    wanted = os.environ.get("DAEDAL_LEVEL")
+    if wanted and wanted not in found:
+        raise ImportError(f"DAEDAL_LEVEL={wanted!r} is not a level of this processor; it has {', '.join(found)}")
+    return tuple(found[found.index(wanted) :]) if wanted else tuple(found)
+
+
+def levels_of_unit(unit: str) -> tuple[str, ...]:
+    """The levels at which a unit is looked for on this machine, the best first."""
+    return tuple(level for level in host_levels() if level != "x86-64-v4" or unit in WIDE)
+
+
+def level_of_unit(unit: str) -> str:
+    """The level for which a unit is compiled on this machine."""
+    return levels_of_unit(unit)[0]
+
+
+def shipped_levels(unit: str) -> list[str]:
+    """The levels for which a wheel for this platform has a unit."""
+    if not triple().startswith("x86_64"):
+        return ["generic"]
+    return [level for level in _NEEDS if level != "x86-64-v4" or unit in WIDE]
+
+
+def machine_for(level: str) -> Any:
+    """LLVM's description of a processor of this level, with optimisation for speed."""
+    initialise()
+    cpu = "" if level == "generic" else level
+    return llvm.Target.from_triple(triple()).create_target_machine(cpu=cpu, opt=3, jit=True)

@@ -1,0 +1,141 @@
+"""Memory at addresses, as kernels see it: vectors, matrices and records.
+
+Compiled kernels use the functions of :mod:`daedal.kernels.compiler_memory`; these are their twins for kernels that run
+interpreted, in which NumPy checks the bounds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from math import prod
+from typing import Any
+
+import numpy as np
+
+_begins: list[int] = []  # of arrays whose addresses stand in records, in order
+_sizes: dict[int, int] = {}  # in bytes, by where they begin
+
+
+def watch(array: np.ndarray):
+    """Make a view that begins within an array and ends beyond it an error, for as long as the array lives."""
+    begin = array.ctypes.data
+    if array.nbytes == 0:
+        return
+    if begin not in _sizes:
+        insort(_begins, begin)
+    _sizes[begin] = array.nbytes
+    weakref.finalize(array, _forget, begin)
+
+
+def _forget(begin: int):
+    if _sizes.pop(begin, None) is not None:
+        del _begins[bisect_left(_begins, begin)]
+
+
+def _check(address: int, size: int):
+    k = bisect_right(_begins, address) - 1
+    if k >= 0:
+        end = _begins[k] + _sizes[_begins[k]]
+        if address < end < address + 8 * size:
+            raise IndexError(f"a view of {size} numbers ends {(address + 8 * size - end) // 8} beyond their memory")
+
+
+def _array(address: int, shape: tuple[int, ...], dtype) -> np.ndarray:
+    size = prod(shape)
+    if size == 0:
+        return np.zeros(shape, dtype)
+    if _begins:
+        _check(int(address), int(size))
+    memory: Any = (ctypes.c_int64 * int(size)).from_address(int(address))
+    return np.frombuffer(memory, dtype=dtype).reshape(tuple(map(int, shape)))
+
+
+def floats(address, n):
+    """The float vector of length n at an address."""
+    return _array(address, (n,), np.float64)
+
+
+def float_rows(address, rows, n):
+    """The float matrix with `rows` rows of length n at an address."""
+    return _array(address, (rows, n), np.float64)
+
+
+def float_blocks(address, count, rows, n):
+    """So many float matrices with `rows` rows of length n, one after the other at an address."""
+    return _array(address, (count, rows, n), np.float64)
+
+
+def integers(address, n):
+    """The integer vector of length n at an address."""
+    return _array(address, (n,), np.int64)
+
+
+def words(address, n):
+    """n words at an address, of which nothing is known: memory that is copied as a whole, arrays beside arrays."""
+    return np.frombuffer((ctypes.c_int64 * int(n)).from_address(int(address)), dtype=np.int64)
+
+
+def integer_rows(address, rows, n):
+    """The integer matrix with `rows` rows of length n at an address."""
+    return _array(address, (rows, n), np.int64)
+
+
+def record_at(address, dtype):
+    """The record of type `dtype` at an address."""
+    return RecordView(int(address), dtype)
+
+
+def letters_at(address):
+    """The two bytes at an address, as a number."""
+    return int.from_bytes(ctypes.string_at(int(address), 2), "little")
+
+
+def address_of(record):
+    """Where a record stands in memory."""
+    return record._address
+
+
+def data_of(array):
+    """Where the entries of a contiguous array stand in memory."""
+    return array.ctypes.data
+
+
+def local_words(n: int):
+    """A function for kernels: the address of n words that live as long as the call; here, for so many further calls."""
+    kept: deque[np.ndarray] = deque(maxlen=64)
+
+    def words():
+        kept.append(np.zeros(n, dtype=np.int64))
+        return kept[-1].ctypes.data
+
+    return words
+
+
+class RecordView:
+    """A record at an address, with its fields as attributes."""
+
+    __slots__ = ("_address", "_dtype")
+
+    def __init__(self, address: int, dtype: np.dtype):
+        object.__setattr__(self, "_address", address)
+        object.__setattr__(self, "_dtype", dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        kind, address = self._field(name)
+        if kind.subdtype is not None:
+            return _array(address, kind.shape, kind.base)
+        return RecordView(address, kind) if kind.names else _array(address, (1,), kind)[0]
+
+    def __setattr__(self, name: str, value):
+        kind, address = self._field(name)
+        _array(address, (1,), kind)[0] = value
+
+    def _field(self, name: str) -> tuple[np.dtype, int]:
+        try:
+            kind, offset = self._dtype.fields[name][:2]
+        except KeyError:
+            raise AttributeError(name) from None
+        return kind, self._address + offset

@@ -1,0 +1,55 @@
+"""What the library holds, as a table that can be read without loading a problem: ``contents.json``.
+
+``python -m daedal.library.contents`` writes the table; a test compares it with the problems.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).with_name("contents.json")
+_PACKAGE = "daedal.library"
+
+
+@cache
+def contents() -> dict[str, dict[str, Any]]:
+    """By name: the module that holds the problem, its title, its index in words and its number of unknowns."""
+    return json.loads(FILE.read_text(encoding="utf-8"))
+
+
+def computed() -> dict[str, dict[str, Any]]:
+    """The same from the problems themselves."""
+    import inspect
+
+    from daedal.library import model as registry
+
+    folder = [str(FILE.parent)]
+    for module in pkgutil.iter_modules(folder, f"{_PACKAGE}."):
+        if not module.ispkg:
+            import_module(module.name)
+    table = {}
+    for name, factory in sorted(registry.FACTORIES.items()):
+        plain = {"compiled": False} if "compiled" in inspect.signature(factory).parameters else {}
+        made = factory(**plain)
+        table[name] = {
+            "module": factory.__module__.rpartition(".")[2],
+            "title": made.title,
+            "index": str(made.index) if made.solvable else "-",
+            "unknowns": unknowns(made.problem),
+        }
+    return table
+
+
+def unknowns(problem: Any) -> str:
+    """How many there are; the range of them if a problem with modes has different numbers."""
+    sizes = {mode.problem.n for mode in problem.modes.values()} if hasattr(problem, "modes") else {problem.n}
+    return str(min(sizes)) if len(sizes) == 1 else f"{min(sizes)} to {max(sizes)}"
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(computed(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
