@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from daedal.kernels.compilation import entry
-from daedal.kernels.records import floats, record_at
-from daedal.kernels.system import SYSTEM, rate
+from daedal.kernels.records import record_at
+from daedal.kernels.system import rate
 from daedal.methods.base import Method
 from daedal.methods.one_step import ATTEMPT, size_of_error
 from daedal.methods.run import OneStepRun
@@ -15,18 +15,17 @@ from daedal.methods.run_record import RUN, differences
 def heun_attempt(address, t, h):
     """y_1 = y_0 + h/2 (f(t_0, y_0) + f(t_1, y_0 + h f(t_0, y_0))); the explicit Euler method estimates its error."""
     run = record_at(address, RUN)
-    system, n = record_at(run.system, SYSTEM), run.n
-    start, first, last = differences(run)[0], floats(run.yp, n), floats(run.slope, n)
-    y, error = floats(run.y, n), floats(run.error, n)
+    system, y, error = run.system, run.y, run.error
+    start, first, last = differences(run)[0], run.yp, run.slope
     status = rate(system, run.t, start, first)
     if status != 0:
         return status
-    for i in range(n):
+    for i in range(run.n):
         y[i] = start[i] + h * first[i]
     status = rate(system, t, y, last)
     if status != 0:
         return status
-    for i in range(n):
+    for i in range(run.n):
         y[i] = start[i] + 0.5 * h * (first[i] + last[i])
         error[i] = 0.5 * h * (last[i] - first[i])
     if not run.fixed:

@@ -13,12 +13,21 @@ The loop returns every so many slices of a run and goes on where it was, so that
 and before the table of events is full.
 """
 
-import numpy as np
-
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.endings import Ending
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integer_rows, integers, record_at, words
-from daedal.kernels.signatures import i64, void
+from daedal.kernels.records import (
+    ADDRESS,
+    FLOAT,
+    INTEGER,
+    Struct,
+    float_rows,
+    floats,
+    integer_rows,
+    integers,
+    record_at,
+    words,
+)
+from daedal.kernels.signatures import f64, i64, void
 from daedal.kernels.vectors import copy
 from daedal.methods.advance import advance
 from daedal.methods.run_record import RUN
@@ -27,7 +36,8 @@ _FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_ST
 NOT_READY, NOT_PROJECTED, NOT_PLAIN, TROUBLED, SIGN_LOST = 101, 102, 104, 105, 106
 """Why a member is handed back, beside the endings of a run."""
 
-BATCH = np.dtype(
+BATCH = Struct(
+    "BATCH",
     [
         ("next", INTEGER),  # the member that is run, or comes next
         ("resumed", INTEGER),  # whether it is under way
@@ -38,15 +48,15 @@ BATCH = np.dtype(
         ("begins_with_start", INTEGER),  # whether the first output time is t0
         ("n", INTEGER),  # length of a state
         ("n_times", INTEGER),
-        ("times", ADDRESS),
+        ("times", f64["n_times"]),
         ("run", ADDRESS),
         ("own", ADDRESS),  # the record of the class of problems
         ("begin", ADDRESS),
         ("look", ADDRESS),  # or 0
         ("finish", ADDRESS),  # or 0
-        ("image", ADDRESS),  # rows (address, address of the copy, number of 8-byte words)
+        ("image", i64["n_image", 3]),  # rows (address, address of the copy, number of 8-byte words)
         ("n_image", INTEGER),
-        ("targets", ADDRESS),  # where functions read their parameters
+        ("targets", i64["n_targets"]),  # where functions read their parameters
         ("n_targets", INTEGER),
         ("numbers", ADDRESS),  # parameters, one row for each member
         ("n_numbers", INTEGER),
@@ -54,15 +64,15 @@ BATCH = np.dtype(
         ("slopes", ADDRESS),  # or 0
         ("states", ADDRESS),  # at the output times: members by times by n
         ("finals", ADDRESS),
-        ("ends", ADDRESS),  # the times of these
-        ("reasons", ADDRESS),  # how each member ended; those that are not 0 at first are left out
-        ("event_member", ADDRESS),  # a table of events: the member, the time, what fired
-        ("event_t", ADDRESS),
+        ("ends", f64["count"]),  # the times of these
+        ("reasons", i64["count"]),  # how each member ended; those that are not 0 at first are left out
+        ("event_member", i64["event_slots"]),  # a table of events: the member, the time, what fired
+        ("event_t", f64["event_slots"]),
         ("event_fired", ADDRESS),
         ("n_functions", INTEGER),
         ("event_slots", INTEGER),
         ("events_stored", INTEGER),
-    ]
+    ],
 )
 
 MEMBER = i64(i64, i64)
@@ -74,7 +84,7 @@ _call = caller(MEMBER)
 def run_members(address):
     """Run the members from ``batch.next`` on, until all are done, or it is time to return."""
     batch = record_at(address, BATCH)
-    run, reasons, slices = record_at(batch.run, RUN), integers(batch.reasons, batch.count), 0
+    run, reasons, slices = record_at(batch.run, RUN), batch.reasons, 0
     while batch.next < batch.count and slices < batch.slices:
         k = batch.next
         if not batch.resumed:
@@ -102,7 +112,7 @@ def run_members(address):
 @part
 def begin_member(batch, address, k):
     """Memory, parameters and start of a member; 0, or why it is handed back."""
-    image = integer_rows(batch.image, batch.n_image, 3)
+    image = batch.image
     for i in range(batch.n_image):
         copy(words(image[i, 0], image[i, 2]), words(image[i, 1], image[i, 2]))
     write_numbers(batch, k)
@@ -119,7 +129,7 @@ def begin_member(batch, address, k):
 @part
 def write_numbers(batch, k):
     """The parameters, for every function that has them."""
-    targets, n = integers(batch.targets, batch.n_targets), batch.n_numbers
+    targets, n = batch.targets, batch.n_numbers
     for i in range(batch.n_targets):
         copy(floats(targets[i], n), floats(batch.numbers + 8 * k * n, n))
 
@@ -145,7 +155,7 @@ def final_of(batch, k):
 @part
 def _keep_points(run, batch, k):
     """Copy the points that a slice has stored."""
-    rows, states = float_rows(run.out_y, run.slots, run.n), states_of(batch, k)
+    rows, states = run.out_y, states_of(batch, k)
     for m in range(run.stored):
         copy(states[batch.place + m], rows[m, : batch.n])
     batch.place += run.stored
@@ -155,11 +165,11 @@ def _keep_points(run, batch, k):
 def _keep_events(run, batch, k):
     """Copy its events to the table."""
     n = batch.n_functions
-    times, fired = floats(run.event_t, run.event_slots), integer_rows(run.event_fired, run.event_slots, n)
+    times, fired = run.event_t, integer_rows(run.event_fired, run.event_slots, n)
     for m in range(run.events_stored):
         row = batch.events_stored + m
-        integers(batch.event_member, batch.event_slots)[row] = k
-        floats(batch.event_t, batch.event_slots)[row] = times[m]
+        batch.event_member[row] = k
+        batch.event_t[row] = times[m]
         copy(integers(batch.event_fired + 8 * row * n, n), fired[m])
     batch.events_stored += run.events_stored
 
@@ -175,12 +185,12 @@ def finish_member(batch, address, run, k, reason):
 @part
 def _keep_end(run, batch, k, reason):
     """The state at the end, or at the event that stopped the run: an output time there has its own."""
-    states, times = states_of(batch, k), floats(batch.times, batch.n_times)
+    states, times = states_of(batch, k), batch.times
     end = times[batch.n_times - 1]
     if reason == _EVENT_STOP:
         last = run.events_stored - 1
-        end = floats(run.event_t, run.event_slots)[last]
-        copy(final_of(batch, k), float_rows(run.event_y, run.event_slots, run.n)[last, : batch.n])
+        end = run.event_t[last]
+        copy(final_of(batch, k), run.event_y[last, : batch.n])
     if batch.place > 0 and times[batch.place - 1] == end:
         copy(final_of(batch, k), states[batch.place - 1])
-    floats(batch.ends, batch.count)[k] = end
+    batch.ends[k] = end

@@ -3,14 +3,12 @@
 See :mod:`daedal.ensembles.batch_kernel`.
 """
 
-import numpy as np
-
 from daedal.analysis.thresholds import MOST_REJECTED
 from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_READY, SIGN_LOST, TROUBLED, start_of, write_numbers
 from daedal.kernels.callbacks import CALLBACK, call
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.endings import Ending
-from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, float_rows, floats, integers, record_at
 from daedal.kernels.signatures import boolean, f64, i64
 from daedal.kernels.system import SYSTEM, rate, residual
 from daedal.kernels.vectors import copy
@@ -20,7 +18,8 @@ from daedal.methods.run_record import RUN
 _FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
 _LONG = 5  # points below atol, one after the other, behind which a change of sign is looked into by the driver
 
-FIRST_ORDER = np.dtype(
+FIRST_ORDER = Struct(
+    "FIRST_ORDER",
     [
         ("system", ADDRESS),
         ("jacobian", CALLBACK),  # dF/dy + cj dF/dy', with the arguments y, y' and cj
@@ -33,7 +32,7 @@ FIRST_ORDER = np.dtype(
         ("points", INTEGER),  # steps of this member so far
         ("suspicious", INTEGER),
         ("memory", ADDRESS),  # four vectors
-    ]
+    ],
 )
 
 
@@ -68,8 +67,8 @@ def begin_implicit(address, k):
     y, slope = start_of(batch, k), floats(batch.slopes + 8 * k * batch.n, batch.n)
     if not residual_is_roundoff(own.system, batch.t0, y, slope, float_rows(own.memory, 4, batch.n)):
         return NOT_READY
-    copy(floats(run.y, run.n), y)
-    copy(floats(run.yp, run.n), slope)
+    copy(run.y, y)
+    copy(run.yp, slope)
     begin_watch(own, batch.n)
     return 0
 
@@ -80,9 +79,9 @@ def begin_ordinary(address, k):
     batch = record_at(address, BATCH)
     own, run = record_at(batch.own, FIRST_ORDER), record_at(batch.run, RUN)
     y, system = start_of(batch, k), record_at(own.system, SYSTEM)
-    if rate(system, batch.t0, y, floats(run.yp, run.n)) != 0:
+    if rate(system, batch.t0, y, run.yp) != 0:
         return NOT_READY
-    copy(floats(run.y, run.n), y)
+    copy(run.y, y)
     begin_watch(own, batch.n)
     return 0
 
@@ -125,7 +124,7 @@ def is_troubled(run, own):
 @part
 def _watch_signs(run, own):
     """The signs at the ends of the steps of a slice."""
-    rows, first = float_rows(run.coefficients, run.rows, run.n), integers(run.step_start, run.slots)
+    rows, first = run.coefficients, run.step_start
     for m in range(run.steps_stored):
         watch_sign(own, rows[first[m] - run.rows_before])
 

@@ -6,7 +6,8 @@ from daedal.ensembles.batch_kernel import NOT_PLAIN
 from daedal.events.switching import ROOTS
 from daedal.kernels.callbacks import CALLBACK, call_with, nothing
 from daedal.kernels.compilation import part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, floats, integers, record_at
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import copy
 
 _BAND = 10.0  # those of `hybrid.guards`, as are the next
@@ -16,33 +17,35 @@ _TINY = 1e-300
 IMMEDIATE = 111
 """A guard fires at once: the mode is left before it has begun."""
 
-MODE = np.dtype(
+MODE = Struct(
+    "MODE",
     [
         ("batch", ADDRESS),
         ("n", INTEGER),  # length of the state (q, v, r)
         ("n_q", INTEGER),
         ("m", INTEGER),  # entries of the guards
         ("leaving", INTEGER),  # where the numbers of `tracing.mode_code.LEAVING` stand in their block
-        ("direction", ADDRESS),
-        ("immediate", ADDRESS),
-        ("owner", ADDRESS),  # for each entry its transition
-        ("transition_names", ADDRESS),  # and the name of that, as a number
-        ("names", ADDRESS),  # and its own
-        ("transitions", ADDRESS),
+        ("direction", i64["m"]),
+        ("immediate", i64["m"]),
+        ("owner", i64["m"]),  # for each entry its transition
+        ("transition_names", i64["m"]),  # and the name of that, as a number
+        ("names", i64["m"]),  # and its own
+        ("transitions", i64["n_transitions"]),
         ("n_transitions", INTEGER),
-        ("rtol", ADDRESS),
-        ("atol", ADDRESS),
+        ("rtol", f64["n"]),
+        ("atol", f64["n"]),
         ("projector", ADDRESS),  # in the norm of M
         ("start", CALLBACK),  # not negative where a run may begin
         ("step", FLOAT),  # typical of the last stretch, or 0
         ("memory", ADDRESS),  # VECTORS vectors of m numbers, and STATES of n
-    ]
+    ],
 )
 VECTORS, STATES = 9, 3
 
-HYBRID = np.dtype(
+HYBRID = Struct(
+    "HYBRID",
     [
-        ("modes", ADDRESS),
+        ("modes", i64["n_modes"]),
         ("n_modes", INTEGER),
         ("member", INTEGER),  # the one that is run, or comes next
         ("count", INTEGER),  # of members
@@ -50,7 +53,7 @@ HYBRID = np.dtype(
         ("starts", ADDRESS),
         ("first_mode", INTEGER),
         ("first_typical_step", FLOAT),
-        ("reasons", ADDRESS),  # how each member ended
+        ("reasons", i64["count"]),  # how each member ended
         ("mode", INTEGER),  # where the member is
         ("t", FLOAT),
         ("y", ADDRESS),
@@ -72,28 +75,28 @@ HYBRID = np.dtype(
         ("rtol", FLOAT),
         ("records_idle", INTEGER),
         ("slices", INTEGER),
-        ("times", ADDRESS),
+        ("times", f64["n_times"]),
         ("n_times", INTEGER),
         ("states", ADDRESS),  # members by times by n
         ("finals", ADDRESS),
-        ("ends", ADDRESS),  # the times of these
+        ("ends", f64["count"]),  # the times of these
         ("n", INTEGER),
         ("n_events", INTEGER),
         ("max_events", INTEGER),
         ("hopeless", FLOAT),
-        ("event_member", ADDRESS),  # a table of transitions
-        ("event_t", ADDRESS),
-        ("event_name", ADDRESS),
-        ("event_direction", ADDRESS),
-        ("event_ends", ADDRESS),  # whether the run ended there
+        ("event_member", i64["most_rows"]),  # a table of transitions
+        ("event_t", f64["most_rows"]),
+        ("event_name", i64["most_rows"]),
+        ("event_direction", i64["most_rows"]),
+        ("event_ends", i64["most_rows"]),  # whether the run ended there
         ("n_rows", INTEGER),
         ("most_rows", INTEGER),
         ("n_seen", INTEGER),  # transitions that were taken
         ("recent", ADDRESS),
         ("named_times", ADDRESS),
-        ("named_counts", ADDRESS),
+        ("named_counts", i64["n_names"]),
         ("n_names", INTEGER),
-    ]
+    ],
 )
 
 
@@ -135,7 +138,7 @@ def memory_of(h, mode, fired, values):
     h.n_fired = 0
     for i in range(mode.m):
         if fired[i] != 0:
-            names[h.n_fired], kept[h.n_fired] = integers(mode.names, mode.m)[i], values[i]
+            names[h.n_fired], kept[h.n_fired] = mode.names[i], values[i]
             h.n_fired += 1
 
 
@@ -143,8 +146,8 @@ def memory_of(h, mode, fired, values):
 def judge(h, mode, run, t, y, step):
     """Directions of the guards, and signs that are held at first; 0, or IMMEDIATE where one fires at once."""
     m, roots = mode.m, record_at(run.roots, ROOTS)
-    values, direction = vector(mode, 0), integers(roots.direction, m)
-    copy(direction, integers(mode.direction, m))
+    values, direction = vector(mode, 0), roots.direction
+    copy(direction, mode.direction)
     if not guard_values(mode, roots, t, y, values):
         return NOT_PLAIN
     doubtful = False
@@ -157,7 +160,7 @@ def judge(h, mode, run, t, y, step):
 
 @part
 def _look_closer(h, mode, run, roots, t, y, step, values):
-    m, direction = mode.m, integers(roots.direction, mode.m)
+    m, direction = mode.m, roots.direction
     band, noise, zero = vector(mode, 1), vector(mode, 2), _flags(mode, 3)
     if not _bands(mode, roots, t, y, values, band, noise):
         return NOT_PLAIN
@@ -174,7 +177,7 @@ def _look_closer(h, mode, run, roots, t, y, step, values):
     lasting[:] = 0.0
     for i in range(m):
         went = sides[i] if zero[i] else np.sign(values[i])
-        if went != 0.0 and went == direction[i] and integers(mode.immediate, m)[i]:
+        if went != 0.0 and went == direction[i] and mode.immediate[i]:
             if zero[i] and _may_pass(h, mode, i):
                 return NOT_PLAIN
             h.immediate = i
@@ -195,13 +198,13 @@ def _look_closer(h, mode, run, roots, t, y, step, values):
 @part
 def _may_pass(h, mode, i):
     """Whether it is the guard of the transition just taken, which may mark an instant: the driver looks closer."""
-    return h.before == h.mode and h.crossed == integers(mode.transition_names, mode.m)[i]
+    return h.before == h.mode and h.crossed == mode.transition_names[i]
 
 
 @part
 def _fired_before(h, mode, i):
     """The value of the guard of this name where the last mode ended, if it fired there."""
-    name = integers(mode.names, mode.m)[i]
+    name = mode.names[i]
     for k in range(h.n_fired):
         if integers(h.fired, h.n_fired)[k] == name:
             return floats(h.fired_values, h.n_fired)[k]
@@ -212,7 +215,7 @@ def _fired_before(h, mode, i):
 def _bands(mode, roots, t, y, values, band, noise):
     """How much guards change with errors of the tolerance, and with round-off."""
     n, m = mode.n, mode.m
-    rtol, atol = floats(mode.rtol, n), floats(mode.atol, n)
+    rtol, atol = mode.rtol, mode.atol
     moved, rounded, found = state_vector(mode, 0), state_vector(mode, 1), vector(mode, 8)
     for j in range(n):
         pattern, size = np.cos(0.7 + 1.3 * j), abs(y[j])
@@ -232,8 +235,8 @@ def _bands(mode, roots, t, y, values, band, noise):
 @part
 def _leave(mode, run, roots, t, y, step, values, noise, zero, sides, waits):
     """Of guards that are zero: the side to which they move, and when they are there in spite of round-off."""
-    n, k, m = mode.n, mode.n_q, mode.m
-    slope, ahead, found = floats(run.yp, n), state_vector(mode, 0), vector(mode, 8)
+    k, m = mode.n_q, mode.m
+    slope, ahead, found = run.yp, state_vector(mode, 0), vector(mode, 8)
     if not zero.any():
         return True
     for part_of_step in _LOOK:

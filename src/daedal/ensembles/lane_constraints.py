@@ -3,19 +3,18 @@
 See :mod:`daedal.mechanics.straight_line` and :mod:`daedal.formulations.monitor`.
 """
 
-import numpy as np
-
 from daedal.ensembles.lane_steps import CODE, copy_rows, evaluate, larger, size_of_change
 from daedal.formulations.monitor import KEPT, LITTLE, LITTLE_IN_ALL, SUSPICIOUS, VANISHING
 from daedal.kernels.compilation import part
 from daedal.kernels.lanes import BYTES, absolute, all_less, at, put, root, spread, where_less
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct
 from daedal.mechanics.straight_line import MOST_CORRECTIONS, NEGLIGIBLE
 
 _CLEARLY = 1.001  # times what is suspicious: above, a determinant without pivoting needs no second look
 _SMALL_PIVOT = 0.01
 
-CONSTRAINTS = np.dtype(
+CONSTRAINTS = Struct(
+    "CONSTRAINTS",
     [
         ("nx", INTEGER),
         ("n_g", INTEGER),
@@ -36,7 +35,7 @@ CONSTRAINTS = np.dtype(
         ("independence", ADDRESS),
         ("distance", ADDRESS),  # of the basis from the one before, squared
         ("turn", ADDRESS),  # the largest change of a velocity beside its usual size
-    ]
+    ],
 )
 
 

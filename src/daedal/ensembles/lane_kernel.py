@@ -20,9 +20,8 @@ from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.lanes import LANES
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, float_rows, floats, record_at
 from daedal.kernels.signatures import i64
-from daedal.kernels.system import SYSTEM
 from daedal.methods.advance import open_run
 from daedal.methods.one_step import STIFF_STEPS, close_polynomial, count_stiff, next_step_size, polynomial, reject
 from daedal.methods.rosenbrock_step import ROSENBROCK, keep_polynomial
@@ -34,7 +33,8 @@ _FINISHED = int(Ending.FINISHED)
 _MOST_STEPS = 100_000  # after which the loop over single members looks whether a run still advances
 IDLE = -1
 
-LANE = np.dtype(
+LANE = Struct(
+    "LANE",
     [
         ("member", INTEGER),  # or IDLE
         ("t", FLOAT),
@@ -50,12 +50,13 @@ LANE = np.dtype(
         ("largest_independence", FLOAT),
         ("usual_rate", FLOAT),
         ("corner", FLOAT),
-    ]
+    ],
 )
 """A member that is under way: what single runs keep in their records."""
 _LANE_SIZE, _WATCH_SIZE = LANE.itemsize, FIRST_ORDER.itemsize
 
-LANE_BATCH = np.dtype(
+LANE_BATCH = Struct(
+    "LANE_BATCH",
     [
         ("batch", ADDRESS),
         ("lanes", ADDRESS),
@@ -64,10 +65,10 @@ LANE_BATCH = np.dtype(
         ("linear", ADDRESS),  # what Rosenbrock methods have of their own, or 0
         ("monitor", ADDRESS),  # that of single members, or 0
         ("watches", ADDRESS),  # FIRST_ORDER records, one for each lane, or 0
-        ("parameters", ADDRESS),  # where they stand in the blocks of machine code
+        ("parameters", i64["n_parameters"]),  # where they stand in the blocks of machine code
         ("n_parameters", INTEGER),
         ("turns", INTEGER),  # of the loop before it returns
-    ]
+    ],
 )
 
 
@@ -119,8 +120,8 @@ def _gather(vector, address, l):
 @part
 def _take_next(own, batch, run, steps, l):
     """The next member that can begin, in this lane."""
-    system, roots = record_at(run.system, SYSTEM), record_at(run.roots, ROOTS)
-    reasons = integers(batch.reasons, batch.count)
+    system, roots = run.system, record_at(run.roots, ROOTS)
+    reasons = batch.reasons
     while batch.next < batch.count:
         k = batch.next
         batch.next += 1
@@ -140,13 +141,13 @@ def _load(own, batch, run, steps, l, k):
     lane.error_before, lane.rejected, lane.next_time = run.error_before, run.rejected, run.next_time
     lane.steps, lane.failures = 0, 0
     lane.stiff_count, lane.nonstiff_count = run.stiff_count, run.nonstiff_count
-    _scatter(steps.start, l, floats(run.y, run.n))
+    _scatter(steps.start, l, run.y)
     _row(steps.known)[l] = 0.0
     if own.linear != 0:
         linear = record_at(own.linear, LINEAR_STEPS)
-        _scatter(linear.yp, l, floats(run.yp, run.n))
+        _scatter(linear.yp, l, run.yp)
         _row(linear.failures)[l] = 0.0
-    places = integers(own.parameters, own.n_parameters)
+    places = own.parameters
     for i in range(own.n_parameters):
         _scatter(places[i], l, floats(batch.numbers + 8 * k * n, n))
     if own.watches != 0:
@@ -295,7 +296,7 @@ def _accept(own, batch, run, steps, l):
         k = lane.member
         batch.place = lane.place
         write_numbers(batch, k)
-        integers(batch.reasons, batch.count)[k] = finish_member(batch, own.batch, run, k, _FINISHED)
+        batch.reasons[k] = finish_member(batch, own.batch, run, k, _FINISHED)
         lane.member = IDLE
 
 
@@ -303,7 +304,7 @@ def _accept(own, batch, run, steps, l):
 def _is_suspicious(own, run, steps, lane, l, is_done):
     """What the loop over single members asks of problems of first order, at the end of a step."""
     watch = record_at(own.watches + _WATCH_SIZE * l, FIRST_ORDER)
-    y = floats(run.scratch, run.n)
+    y = run.scratch
     _gather(y, steps.y, l)
     watch_sign(watch, y)
     if is_done:
@@ -315,7 +316,7 @@ def _is_suspicious(own, run, steps, lane, l, is_done):
 @part
 def _store_output(own, batch, run, steps, lane, l, h, t):
     """The states at output times up to the end of the step."""
-    times, states, is_ready = floats(batch.times, batch.n_times), states_of(batch, lane.member), False
+    times, states, is_ready = batch.times, states_of(batch, lane.member), False
     limit = run.t_end if run.sign * (t - run.t_end) > 0.0 else t
     n, place = run.n, lane.place
     while lane.next_time < batch.n_times and not run.sign * (times[lane.next_time] - limit) > 0.0:
@@ -329,7 +330,7 @@ def _store_output(own, batch, run, steps, lane, l, h, t):
                 lane.member = IDLE
                 return
             is_ready = True
-            newton_polynomial(at, t, run.psi, differences(run), run.degree, states[place], floats(run.slope, n))
+            newton_polynomial(at, t, run.psi, differences(run), run.degree, states[place], run.slope)
         place += 1
         lane.next_time += 1
     lane.place = place
@@ -338,10 +339,10 @@ def _store_output(own, batch, run, steps, lane, l, h, t):
 @part
 def _polynomial_of(batch, run, steps, lane, l, h):
     """The polynomial of the step of a lane, in the record of single members; False where that is impossible."""
-    tableau, system = record_at(run.method, TABLEAU), record_at(run.system, SYSTEM)
+    tableau, system = record_at(run.method, TABLEAU), run.system
     n, s = run.n, tableau.stages
     k = float_rows(tableau.k, s + tableau.dense_stages, n)
-    y = floats(run.y, n)
+    y = run.y
     write_numbers(batch, lane.member)
     _gather(differences(run)[0], steps.start, l)
     _gather(y, steps.y, l)
@@ -360,7 +361,7 @@ def _linear_polynomial_of(run, steps, l, t, h):
     """The polynomial of a Rosenbrock step."""
     method = record_at(run.method, ROSENBROCK)
     _gather(differences(run)[0], steps.start, l)
-    _gather(floats(run.y, run.n), steps.y, l)
+    _gather(run.y, steps.y, l)
     _gather(floats(method.own, (method.stages + 2) * run.n), steps.slopes.result, l)
     method.result = method.own
     keep_polynomial(run, method, t, h)

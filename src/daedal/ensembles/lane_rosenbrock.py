@@ -5,24 +5,24 @@ Machine code takes the whole step: (y, y', h) -> y, increments, defect [, z].
 
 from math import inf
 
-import numpy as np
-
 from daedal.ensembles.lane_steps import copy_rows, larger, run_code, set_weights, size_of_error
 from daedal.kernels.compilation import part
 from daedal.kernels.lanes import BYTES, absolute, at, put, spread, where_less
-from daedal.kernels.records import ADDRESS, INTEGER, floats
+from daedal.kernels.records import ADDRESS, INTEGER, Struct
+from daedal.kernels.signatures import f64
 from daedal.methods.rosenbrock_step import STUBBORN
 
-LINEAR_STEPS = np.dtype(
+LINEAR_STEPS = Struct(
+    "LINEAR_STEPS",
     [
         ("stages", INTEGER),
         ("quasilinear", INTEGER),  # whether z is among the results
-        ("slope", ADDRESS),  # weights of increments in h y' at the end
+        ("slope", f64["stages"]),  # weights of increments in h y' at the end
         # rows of lanes
         ("yp", ADDRESS),
         ("failures", ADDRESS),  # of this step so far
         ("error", ADDRESS),
-    ]
+    ],
 )
 """What Rosenbrock methods have beside STEPS."""
 
@@ -53,7 +53,7 @@ def attempt_linear(linear, steps):
 def take_over_linear(linear, steps):
     """In lanes that were accepted, the end of the step is the start of the next one."""
     n, half, accepted, h = steps.n, spread(0.5), at(steps.accepted), at(steps.h)
-    slope, u = floats(linear.slope, linear.stages), steps.slopes.result + BYTES * n
+    slope, u = linear.slope, steps.slopes.result + BYTES * n
     for j in range(n):
         start, yp = steps.start + BYTES * j, linear.yp + BYTES * j
         put(start, where_less(half, accepted, at(steps.y + BYTES * j), at(start)))

@@ -6,21 +6,22 @@ members; what one lane needs is computed in all of them, and taken over where it
 
 from math import inf
 
-import numpy as np
-
 from daedal.kernels.compilation import caller, part
 from daedal.kernels.lanes import BYTES, absolute, all_less, at, put, root, spread, where_less
-from daedal.kernels.records import ADDRESS, INTEGER, floats, integers
-from daedal.kernels.signatures import i32, i64
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, floats, integers
+from daedal.kernels.signatures import f64, i32, i64
 from daedal.methods.runge_kutta_step import SHARE
 
-CODE = np.dtype([("address", ADDRESS), ("block", ADDRESS), ("result", ADDRESS), ("n", INTEGER), ("status", ADDRESS)])
+CODE = Struct(
+    "CODE", [("address", ADDRESS), ("block", ADDRESS), ("result", ADDRESS), ("n", INTEGER), ("status", ADDRESS)]
+)
 """Machine code in lanes: the function, its block, and where its n results and its statuses stand there."""
 
-SUMS = np.dtype([("weights", ADDRESS), ("places", ADDRESS), ("first", ADDRESS)])
+SUMS = Struct("SUMS", [("weights", ADDRESS), ("places", ADDRESS), ("first", ADDRESS)])
 """Coefficients that are not zero, row by row: weights, the places of their slopes in bytes, and where rows begin."""
 
-STEPS = np.dtype(
+STEPS = Struct(
+    "STEPS",
     [
         ("n", INTEGER),
         ("nx", INTEGER),  # of a mechanism, whose slopes are (v, a); or 0
@@ -33,10 +34,10 @@ STEPS = np.dtype(
         ("a", SUMS),
         ("e", SUMS),  # the estimate, and the second one
         ("a_dense", SUMS),
-        ("c", ADDRESS),
-        ("rtol", ADDRESS),
-        ("atol", ADDRESS),
-        ("included", ADDRESS),
+        ("c", f64["stages + dense_stages"]),
+        ("rtol", f64["n"]),
+        ("atol", f64["n"]),
+        ("included", f64["n"]),
         # rows of lanes
         ("t", ADDRESS),
         ("h", ADDRESS),
@@ -52,7 +53,7 @@ STEPS = np.dtype(
         ("k", ADDRESS),
         ("weights", ADDRESS),
         ("work", ADDRESS),
-    ]
+    ],
 )
 
 _call = caller(i32(i64, i64))
@@ -133,7 +134,7 @@ def _slopes_to(steps, k):
 def attempt(steps):
     """Stages, y at the end of the step and the size of its error, from `start`."""
     n, s, h, t = steps.n, steps.stages, at(steps.h), at(steps.t)
-    bad, nodes, block, k = set_weights(steps), floats(steps.c, s + steps.dense_stages), steps.slopes.block, steps.k
+    bad, nodes, block, k = set_weights(steps), steps.c, steps.slopes.block, steps.k
     known = at(steps.known)
     if not all_less(spread(0.5), known):
         copy_rows(block, steps.start, n)
@@ -170,7 +171,7 @@ def attempt(steps):
 @part
 def set_weights(steps):
     """1 / (rtol |y| + atol) at the start of the step; returns 1 in lanes where that is infinite, else 0."""
-    rtol, atol, bad = floats(steps.rtol, steps.n), floats(steps.atol, steps.n), spread(0.0)
+    rtol, atol, bad = steps.rtol, steps.atol, spread(0.0)
     for i in range(steps.n):
         weight = rtol[i] * absolute(at(steps.start + BYTES * i)) + atol[i]
         bad = where_less(spread(0.0), weight, bad, spread(1.0))
@@ -192,7 +193,7 @@ def _size_of_estimate(steps, row, h):
 def size_of_error(steps, error):
     """The norm of an error in units of the tolerance, with the larger of |y| at both ends of the step."""
     n, total = steps.n, spread(0.0)
-    rtol, atol, included = floats(steps.rtol, n), floats(steps.atol, n), floats(steps.included, n)
+    rtol, atol, included = steps.rtol, steps.atol, steps.included
     for i in range(n):
         y, start = at(steps.y + BYTES * i), at(steps.start + BYTES * i)
         scale = included[i] / (rtol[i] * larger(absolute(y), absolute(start)) + atol[i])

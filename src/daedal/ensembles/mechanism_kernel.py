@@ -3,26 +3,25 @@
 See :mod:`daedal.ensembles.batch_kernel`.
 """
 
-import numpy as np
-
 from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_PROJECTED, NOT_READY, final_of, start_of, states_of
 from daedal.formulations.monitor import MONITOR, begin_watch_of
 from daedal.kernels.callbacks import nothing
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import ADDRESS, INTEGER, floats, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, floats, record_at
 from daedal.kernels.vectors import copy
 from daedal.mechanics.constrained import CONSTRAINED, load_start
 from daedal.mechanics.manifold import PROJECTOR, project_point
 from daedal.mechanics.readiness import is_ready
 from daedal.methods.run_record import RUN
 
-MECHANISMS = np.dtype(
+MECHANISMS = Struct(
+    "MECHANISMS",
     [
         ("system", ADDRESS),
         ("monitor", ADDRESS),  # or 0
         ("projector", ADDRESS),
         ("expected", INTEGER),  # what `is_ready` must say
-    ]
+    ],
 )
 
 
@@ -37,7 +36,7 @@ def begin_mechanism(address, k):
         return NOT_READY
     _write(record_at(batch.run, RUN), c, y)
     multipliers = floats(c.look, c.n_c)
-    copy(multipliers, floats(c.multipliers, c.n_c))
+    copy(multipliers, c.multipliers)
     if own.monitor != 0:
         begin_watch_of(record_at(own.monitor, MONITOR), c, batch.t0, z, r, none, multipliers)
     else:
@@ -48,11 +47,11 @@ def begin_mechanism(address, k):
 @part
 def _write(run, c, start):
     nx = c.nx
-    slope = floats(run.yp, run.n)
-    copy(floats(run.y, run.n), start)
+    slope = run.yp
+    copy(run.y, start)
     copy(slope, start[nx : 2 * nx])
-    copy(slope[nx:], floats(c.acceleration, nx))
-    copy(slope[2 * nx :], floats(c.rate, c.n_r))
+    copy(slope[nx:], c.acceleration)
+    copy(slope[2 * nx :], c.rate)
 
 
 @entry(MEMBER)
@@ -63,8 +62,8 @@ def finish_mechanism(address, k):
     c = record_at(own.system, CONSTRAINED)
     if c.n_c == 0:
         return 0
-    p, states, times = record_at(own.projector, PROJECTOR), states_of(batch, k), floats(batch.times, batch.n_times)
-    end, final = floats(batch.ends, batch.count)[k], final_of(batch, k)
+    p, states, times = record_at(own.projector, PROJECTOR), states_of(batch, k), batch.times
+    end, final = batch.ends[k], final_of(batch, k)
     for i in range(batch.place):
         if project_point(p, c, times[i], states[i]) != 0:
             return NOT_PROJECTED

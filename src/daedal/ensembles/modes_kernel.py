@@ -15,7 +15,15 @@ from daedal.events.switching import ROOTS
 from daedal.kernels.callbacks import CALLBACK, call_with, is_given, nothing
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.endings import Ending
-from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integer_rows, integers, record_at, words
+from daedal.kernels.records import (
+    INTEGER,
+    Struct,
+    data_of,
+    floats,
+    integer_rows,
+    record_at,
+    words,
+)
 from daedal.kernels.signatures import i64, void
 from daedal.kernels.vectors import copy, largest
 from daedal.mechanics.constrained import CONSTRAINED
@@ -33,16 +41,17 @@ ENDS = -2
 INTERVALS, WINDOW = 6, 500  # those of `hybrid.accumulation`, as are the next
 _EVEN, _CLOSE, _FEW, _HOPELESS = 0.2, 100.0, 30, 10.0
 
-TRANSITION = np.dtype(
+TRANSITION = Struct(
+    "TRANSITION",
     [
         ("name", INTEGER),
         ("decision", CALLBACK),  # a number
-        ("targets", ADDRESS),  # the mode for each of its numbers, -1 for one without a loop, ENDS
+        ("targets", i64["n_targets"]),  # the mode for each of its numbers, -1 for one without a loop, ENDS
         ("n_targets", INTEGER),
         ("reset", CALLBACK),  # (q, v[, r]); without one the state goes on as it is
         ("n_reset", INTEGER),
         ("projects", INTEGER),
-    ]
+    ],
 )
 
 _call = caller(MEMBER)
@@ -59,7 +68,7 @@ def run_through_modes(address):
             _begin_member(h)
         reason = _stretch(h)
         if reason != 0:
-            integers(h.reasons, h.count)[h.member] = reason
+            h.reasons[h.member] = reason
             h.under_way = 0
             h.member += 1
 
@@ -70,7 +79,7 @@ def _begin_member(h):
     h.mode, h.t, h.typical_step = h.first_mode, h.t_begin, h.first_typical_step
     h.under_way, h.is_first, h.running = 1, 1, 0
     h.place, h.n_fired, h.n_events, h.n_seen, h.n_immediate, h.before = 0, 0, 0, 0, 0, -1
-    integers(h.named_counts, h.n_names)[:] = 0
+    h.named_counts[:] = 0
     for k in range(h.n_modes):
         _mode(h, k).step = 0.0
     n = _mode(h, h.mode).n
@@ -101,13 +110,13 @@ def _stretch(h):
 
 @part
 def _mode(h, index):
-    return record_at(integers(h.modes, h.n_modes)[index], MODE)
+    return record_at(h.modes[index], MODE)
 
 
 @part
 def _restore(h, batch):
     """All memory of a mode as a run has it at its start, and the parameters of the member."""
-    image = integer_rows(batch.image, batch.n_image, 3)
+    image = batch.image
     for i in range(batch.n_image):
         copy(words(image[i, 0], image[i, 2]), words(image[i, 1], image[i, 2]))
     write_numbers(batch, h.member)
@@ -162,10 +171,10 @@ def _first_step(h, mode, left):
 @part
 def _begin_output(h, run, y):
     """The times that are left; one at a transition gets the state after it."""
-    times = floats(h.times, h.n_times)
+    times = h.times
     if h.place > 0 and times[h.place - 1] == h.t:
         h.place -= 1
-    run.times, run.n_times, run.next_time = h.times + 8 * h.place, h.n_times - h.place, 0
+    run.times, run.n_times, run.next_time = data_of(h.times) + 8 * h.place, h.n_times - h.place, 0
     if times[h.place] == h.t:
         run.next_time = 1
         copy(_state(h, h.place), y[: h.n])
@@ -181,9 +190,9 @@ def _state(h, i):
 @part
 def _keep_points(h, batch, run):
     """Copy the points that a slice has stored, on the constraints."""
-    rows = float_rows(run.out_y, run.slots, run.n)
+    rows = run.out_y
     for m in range(run.stored):
-        if not _project(batch, floats(h.times, h.n_times)[h.place], rows[m]):
+        if not _project(batch, h.times[h.place], rows[m]):
             return NOT_PROJECTED
         copy(_state(h, h.place), rows[m, : h.n])
         h.place += 1
@@ -201,8 +210,8 @@ def _project(batch, t, y):
 @part
 def _keep_end(h, t, y):
     """The state at the end; an output time there has its own."""
-    times = floats(h.times, h.n_times)
-    floats(h.ends, h.count)[h.member] = t
+    times = h.times
+    h.ends[h.member] = t
     there = h.place > 0 and times[h.place - 1] == t
     copy(floats(h.finals + 8 * h.member * h.n, h.n), _state(h, h.place - 1) if there else y[: h.n])
 
@@ -217,9 +226,9 @@ def _transition(h, mode, batch, run):
     entry = _only_one(mode, fired)
     if run.events_stored != 1 or entry < 0:
         return NOT_PLAIN
-    t, n = floats(run.event_t, run.event_slots)[0], mode.n
+    t, n = run.event_t[0], mode.n
     y = state_vector(mode, 2)
-    copy(y, float_rows(run.event_y, run.event_slots, run.n)[0, :n])
+    copy(y, run.event_y[0, :n])
     if not _project(batch, t, y):
         return NOT_PROJECTED
     if run.steps > 0 and abs(t - h.t) > 0.0:
@@ -245,15 +254,15 @@ def _immediate(h, mode):
     h.n_immediate += 1
     if h.n_immediate > _MOST_IMMEDIATE:
         return NOT_PLAIN
-    found = _take(h, mode, transition, h.t, y, integers(mode.direction, mode.m)[h.immediate])
+    found = _take(h, mode, transition, h.t, y, mode.direction[h.immediate])
     h.before, h.crossed, h.n_fired, h.is_first = source, -1, 0, 0
     return found
 
 
 @part
 def _transition_of(mode, entry):
-    number = integers(mode.owner, mode.m)[entry]
-    return record_at(integers(mode.transitions, mode.n_transitions)[number], TRANSITION)
+    number = mode.owner[entry]
+    return record_at(mode.transitions[number], TRANSITION)
 
 
 @part
@@ -283,18 +292,18 @@ def _take(h, mode, transition, t, y, direction):
 def _note(h, name, direction, ends):
     """One more row of the table, in which there is room."""
     row = h.n_rows
-    integers(h.event_member, h.most_rows)[row] = h.member
-    floats(h.event_t, h.most_rows)[row] = h.t
-    integers(h.event_name, h.most_rows)[row] = name
-    integers(h.event_direction, h.most_rows)[row] = direction
-    integers(h.event_ends, h.most_rows)[row] = ends
+    h.event_member[row] = h.member
+    h.event_t[row] = h.t
+    h.event_name[row] = name
+    h.event_direction[row] = direction
+    h.event_ends[row] = ends
     h.n_rows += 1
 
 
 @part
 def _only_one(mode, fired):
     """The first entry that fired, if all that did belong to one transition; else -1."""
-    owner, first = integers(mode.owner, mode.m), -1
+    owner, first = mode.owner, -1
     for i in range(mode.m):
         if fired[i] != 0:
             if first < 0:
@@ -315,7 +324,7 @@ def _target(transition, t, y):
         if not (number >= 0.0 and number < transition.n_targets):
             return -1
         choice = int(number)
-    return integers(transition.targets, transition.n_targets)[choice]
+    return transition.targets[choice]
 
 
 @part
@@ -357,7 +366,7 @@ def _accumulates(h, name, t):
     recent[seen % WINDOW] = t
     h.n_seen += 1
     times = floats(h.named_times + 8 * name * (INTERVALS + 1), INTERVALS + 1)
-    counts = integers(h.named_counts, h.n_names)
+    counts = h.named_counts
     if counts[name] > INTERVALS:
         for i in range(INTERVALS):
             times[i] = times[i + 1]

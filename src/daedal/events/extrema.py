@@ -11,7 +11,6 @@ import numpy as np
 
 from daedal.events.switching import MUTED, evaluate_on, same_sign
 from daedal.kernels.compilation import inlined, part
-from daedal.kernels.records import floats, integers
 from daedal.kernels.vectors import copy
 
 _MARGIN = 0.25  # part of the step by which the parabola may err in the place of an extremum
@@ -30,14 +29,14 @@ def first_reversal(system, roots, left, right, t_end, psi, phi, k):
     """
     n = roots.n
     low, high, middle, trial, last = (
-        floats(roots.low, n),
-        floats(roots.high, n),
-        floats(roots.middle, n),
-        floats(roots.trial, n),
-        floats(roots.last, n),
+        roots.low,
+        roots.high,
+        roots.middle,
+        roots.trial,
+        roots.last,
     )
-    aim, interior = integers(roots.aim, n), integers(roots.interior, n)
-    touch, delta = integers(roots.touch, n), floats(roots.delta, n)
+    aim, interior = roots.aim, roots.interior
+    touch, delta = roots.touch, roots.delta
     place, touching, asked = right, -1, False
     for i in range(n):
         asked = asked or (interior[i] != 0 and aim[i] != MUTED and same_sign(low[i], last[i]))
@@ -71,11 +70,10 @@ def _lowest(system, roots, i, left, length, t_end, psi, phi, k, allowed):
     Returns (x, value, status) with the place left + x length; the search is given up, with the last value, as soon as
     a parabola stays clear of zero, or of `allowed`.
     """
-    n = roots.n
-    sign = 1.0 if floats(roots.low, n)[i] > 0.0 else -1.0
+    sign = 1.0 if roots.low[i] > 0.0 else -1.0
     xa, xm, xb = 0.0, 0.5, 1.0
-    fa, fm, fb = sign * floats(roots.low, n)[i], sign * floats(roots.middle, n)[i], sign * floats(roots.last, n)[i]
-    u = _turning(fa, fm, fb, integers(roots.fired, n)[i] != 0, allowed)
+    fa, fm, fb = sign * roots.low[i], sign * roots.middle[i], sign * roots.last[i]
+    u = _turning(fa, fm, fb, roots.fired[i] != 0, allowed)
     if u < 0.0:
         return xm, np.inf, 0
     if not (fm < fa and fm < fb):  # the lowest value stands at an end: is there a lower one next to it?
@@ -116,7 +114,7 @@ def _lowest(system, roots, i, left, length, t_end, psi, phi, k, allowed):
 @part
 def _value(system, roots, i, t, t_end, psi, phi, k, sign):
     """Function i, times its sign at the start of the search."""
-    trial = floats(roots.trial, roots.n)
+    trial = roots.trial
     status = evaluate_on(system, roots, t, t_end, psi, phi, k, trial)
     return sign * trial[i], status
 

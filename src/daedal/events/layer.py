@@ -13,7 +13,7 @@ The check is a hook: methods call it with every step that they are about to acce
 from daedal.events.switching import BY_SHAPE, LAYER_WATCHED, ROOTS, evaluate_at, resolution, same_sign
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import entry, inlined, part
-from daedal.kernels.records import floats, integers, record_at
+from daedal.kernels.records import floats, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, SYSTEM, call_hook
 from daedal.kernels.vectors import copy
 
@@ -31,10 +31,10 @@ def layer_hook(record, t, h, y):
         signal = call_hook(roots.inner, roots.inner_record, t, h, y)
         if signal < 0:
             return signal
-    n, size = roots.n, roots.size
-    tried = floats(roots.tried, n)
+    size = roots.size
+    tried = roots.tried
     _take_over(roots, t - h)
-    status = evaluate_at(record_at(roots.system, SYSTEM), roots, t, floats(y, size), floats(roots.slope, size), tried)
+    status = evaluate_at(record_at(roots.system, SYSTEM), roots, t, floats(y, size), roots.slope, tried)
     if status != 0:
         return status
     roots.t_tried = t
@@ -49,10 +49,9 @@ def layer_hook(record, t, h, y):
 @part
 def _take_over(roots, t):
     """If the step that was tried last has been accepted, this one begins where it ended."""
-    n = roots.n
     if abs(t - roots.t_tried) < abs(t - roots.t_start):
-        copy(floats(roots.before, n), floats(roots.start, n))
-        copy(floats(roots.start, n), floats(roots.tried, n))
+        copy(roots.before, roots.start)
+        copy(roots.start, roots.tried)
         roots.t_before = roots.t_start
         roots.t_start = roots.t_tried
         roots.tries = 0
@@ -65,9 +64,9 @@ def _jumps(roots, h):
     Crooked are also functions before whose zero the method shortens its steps, as for equations that end there.
     """
     n = roots.n
-    location, crooked = integers(roots.location, n), integers(roots.crooked, n)
-    start, before, tried = floats(roots.start, n), floats(roots.before, n), floats(roots.tried, n)
-    delta, h_before, jump = floats(roots.delta, n), roots.t_start - roots.t_before, False
+    location, crooked = roots.location, roots.crooked
+    start, before, tried = roots.start, roots.before, roots.tried
+    delta, h_before, jump = roots.delta, roots.t_start - roots.t_before, False
     for i in range(n):
         over = (start[i] > delta[i] and tried[i] < -delta[i]) or (start[i] < -delta[i] and tried[i] > delta[i])
         if location[i] == LAYER_WATCHED:

@@ -12,7 +12,6 @@ import numpy as np
 from daedal.events.extrema import first_reversal
 from daedal.events.switching import LAYER_WATCHED, MUTED, ROOTS_LOCATED, STOPPING, evaluate_on, resolution, same_sign
 from daedal.kernels.compilation import inlined, part
-from daedal.kernels.records import floats, integers
 from daedal.kernels.vectors import copy
 
 _MAX_BISECTIONS = 200
@@ -25,7 +24,7 @@ _TOGETHER = 1e-5  # part of a step: a function that touches zero, flat as it is,
 @part
 def begin(system, roots, t, t_end, psi, phi, k):
     """Values at the left end of a search; functions that have just fired count as zero there."""
-    low, fired = floats(roots.low, roots.n), integers(roots.fired, roots.n)
+    low, fired = roots.low, roots.fired
     status = evaluate_on(system, roots, t, t_end, psi, phi, k, low)
     for i in range(roots.n):
         if fired[i] != 0:
@@ -37,9 +36,9 @@ def begin(system, roots, t, t_end, psi, phi, k):
 def begin_layers(roots, t):
     """A run that begins in a layer begins after the event: where functions stand at the start."""
     n = roots.n
-    low, delta, side = floats(roots.low, n), floats(roots.delta, n), integers(roots.side, n)
-    copy(floats(roots.start, n), low)
-    copy(floats(roots.before, n), low)
+    low, delta, side = roots.low, roots.delta, roots.side
+    copy(roots.start, low)
+    copy(roots.before, low)
     for i in range(n):
         side[i] = 0 if not abs(low[i]) > delta[i] else 1 if low[i] > 0.0 else -1
     roots.t_start = t
@@ -53,9 +52,8 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
     Returns (found, time, status); the functions that fired are marked in ``roots.fired`` with the sign of their
     change, doubled if they end the run, and ``roots.low`` holds the values at the right end of the searched interval.
     """
-    n = roots.n
-    low, high, last = floats(roots.low, n), floats(roots.high, n), floats(roots.last, n)
-    fired, aim = integers(roots.fired, n), integers(roots.aim, n)
+    low, high, last = roots.low, roots.high, roots.last
+    fired, aim = roots.fired, roots.aim
     status = evaluate_on(system, roots, t_high, t_end, psi, phi, k, high)
     if status != 0:
         return False, t_high, status
@@ -92,9 +90,9 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
 def _take_aim(roots):
     """The directions that count now; functions inside of their layer, or just landing there, have no roots."""
     n = roots.n
-    directions, aim, location = integers(roots.direction, n), integers(roots.aim, n), integers(roots.location, n)
-    side, crooked = integers(roots.side, n), integers(roots.crooked, n)
-    high, delta = floats(roots.high, n), floats(roots.delta, n)
+    directions, aim, location = roots.direction, roots.aim, roots.location
+    side, crooked = roots.side, roots.crooked
+    high, delta = roots.high, roots.delta
     for i in range(n):
         aim[i] = directions[i]
         if location[i] != ROOTS_LOCATED:
@@ -111,7 +109,7 @@ def _leave_zeros(system, roots, left, resolved, t_high, t_end, psi, phi, k):
     agree in it. The search goes on from there.
     """
     n = roots.n
-    low, trial, seen = floats(roots.low, n), floats(roots.trial, n), floats(roots.middle, n)
+    low, trial, seen = roots.low, roots.trial, roots.middle
     waiting = False
     for i in range(n):
         seen[i] = 0.0
@@ -159,8 +157,8 @@ def _first_root(system, roots, left, right, resolved, t_high, t_end, psi, phi, k
     ``roots.low`` and ``roots.high`` are the values at the ends of the bracket afterwards.
     """
     n = roots.n
-    low, high, trial = floats(roots.low, n), floats(roots.high, n), floats(roots.trial, n)
-    aim, fired, tolerance = integers(roots.aim, n), integers(roots.fired, n), floats(roots.tolerance, n)
+    low, high, trial = roots.low, roots.high, roots.trial
+    aim, fired, tolerance = roots.aim, roots.fired, roots.tolerance
     alpha, last_side, side, last_leader = 1.0, -1, -1, -1
     width, plateau = np.inf, False
     for i in range(n):
@@ -221,8 +219,8 @@ def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
     zero until it has its old sign at the end of the step, only touches zero.
     """
     n = roots.n
-    low, high, ahead, last = floats(roots.low, n), floats(roots.high, n), floats(roots.trial, n), floats(roots.last, n)
-    aim, fired, touch = integers(roots.aim, n), integers(roots.fired, n), integers(roots.touch, n)
+    low, high, ahead, last = roots.low, roots.high, roots.trial, roots.last
+    aim, fired, touch = roots.aim, roots.fired, roots.touch
     arrived, waiting = False, False
     for i in range(n):
         if _crosses(low[i], high[i], aim[i]):
@@ -251,10 +249,10 @@ def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
             ):
                 beyond *= 2.0
                 place = right + copysign(beyond, t_high - right)
-                status = evaluate_on(system, roots, place, t_end, psi, phi, k, floats(roots.middle, n))
+                status = evaluate_on(system, roots, place, t_end, psi, phi, k, roots.middle)
                 if status != 0:
                     return right, status
-                seen, behind = behind, floats(roots.middle, n)[i]
+                seen, behind = behind, roots.middle[i]
             returns = same_sign(low[i], last[i] if behind == 0.0 else behind)
             if touch[i] or not returns:
                 fired[i] = 1 if low[i] < 0.0 else -1
@@ -271,9 +269,9 @@ def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
 def _enter_layers(roots):
     """Functions that are watched fire where a step has ended in their layer, until they have left it."""
     n = roots.n
-    directions, location, fired = integers(roots.direction, n), integers(roots.location, n), integers(roots.fired, n)
-    side, crooked = integers(roots.side, n), integers(roots.crooked, n)
-    high, delta = floats(roots.high, n), floats(roots.delta, n)
+    directions, location, fired = roots.direction, roots.location, roots.fired
+    side, crooked = roots.side, roots.crooked
+    high, delta = roots.high, roots.delta
     for i in range(n):
         if location[i] == ROOTS_LOCATED:
             continue
@@ -289,8 +287,8 @@ def _enter_layers(roots):
 def _count(roots):
     """Whether a function has fired; those that have done so often enough to end the run are marked."""
     n = roots.n
-    fired, count, terminal = integers(roots.fired, n), integers(roots.count, n), integers(roots.terminal, n)
-    crooked, any_fired = integers(roots.crooked, n), False
+    fired, count, terminal = roots.fired, roots.count, roots.terminal
+    crooked, any_fired = roots.crooked, False
     for i in range(n):
         if fired[i] != 0:
             any_fired = True

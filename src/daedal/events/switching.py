@@ -5,7 +5,8 @@ import numpy as np
 from daedal.kernels.callbacks import CALLBACK, call_with, nothing, repeat_in_python
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.interpolation import newton_polynomial
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, floats
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import copy
 
 _RESOLUTION = 8.0 * np.finfo(float).eps
@@ -17,27 +18,28 @@ STOPPING = 2  # the mark, times the sign of the change, of a function that fires
 INTEGERS = ("direction", "terminal", "count", "interior", "touch", "location", "side", "crooked", "aim", "fired")
 FLOATS = ("tolerance", "delta", "low", "high", "last", "middle", "trial", "start", "before", "tried")
 
-ROOTS = np.dtype(
+ROOTS = Struct(
+    "ROOTS",
     [
         ("n", INTEGER),
         ("size", INTEGER),  # length of the state
         ("functions", CALLBACK),
         ("t_end", FLOAT),  # of the run
-        *[(name, ADDRESS) for name in INTEGERS],
-        *[(name, ADDRESS) for name in FLOATS],
-        ("y", ADDRESS),
+        *[(name, i64["n"]) for name in INTEGERS],
+        *[(name, f64["n"]) for name in FLOATS],
+        ("y", f64["size"]),
         ("yp", ADDRESS),
         # for functions that are watched before a step is accepted
         ("watched", INTEGER),  # how many
         ("system", ADDRESS),
-        ("slope", ADDRESS),  # y' at the end of the step
+        ("slope", f64["size"]),  # y' at the end of the step
         ("inner", ADDRESS),  # another hook, which comes first
         ("inner_record", ADDRESS),
         ("t_start", FLOAT),
         ("t_before", FLOAT),
         ("t_tried", FLOAT),
         ("tries", INTEGER),
-    ]
+    ],
 )
 """The switching functions s(t, y, y'), how each of them is located, and their values at several places.
 
@@ -76,6 +78,6 @@ def evaluate_at(system, roots, t, y, yp, values):
 @part
 def evaluate_on(system, roots, t, t_end, psi, phi, k, values):
     """values = s(t, y(t), y'(t)) on the polynomial of the last step."""
-    y, yp = floats(roots.y, roots.size), floats(roots.yp, roots.size)
+    y, yp = roots.y, floats(roots.yp, roots.size)
     newton_polynomial(t, t_end, psi, phi, k, y, yp)
     return evaluate_at(system, roots, t, y, yp, values)

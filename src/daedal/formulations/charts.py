@@ -11,16 +11,17 @@ from daedal.formulations.monitor import determinant_sign
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, data_of, float_rows, floats, integers, record_at
 from daedal.kernels.signatures import f64, i64, void
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 from daedal.kernels.vectors import add_product, copy, largest, squares, transpose
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, LEVELS, RATE, evaluate, load_state
 from daedal.mechanics.straight_line import accelerate_only
 
-CHART = np.dtype(
+CHART = Struct(
+    "CHART",
     [
-        ("system", ADDRESS),
+        ("system", at(CONSTRAINED)),
         ("n", INTEGER),
         ("n_low", INTEGER),  # coordinates on the levels below the highest
         ("n_top", INTEGER),
@@ -36,7 +37,7 @@ CHART = np.dtype(
         ("low_sign", INTEGER),  # sign of det [R~; K] there, for the positions
         ("sign", INTEGER),
         ("pivot", ADDRESS),
-    ]
+    ],
 )
 
 
@@ -144,11 +145,11 @@ def _rate(chart, c, t, y, rate):
     at = 0
     for level in range(m):
         rows = _rows(chart, c, level)
-        slope = floats(c.acceleration if level == m - 1 else c.state + 8 * (level + 1) * nx, nx)
+        slope = floats(data_of(c.acceleration) if level == m - 1 else c.state + 8 * (level + 1) * nx, nx)
         for i in range(rows.shape[0]):
             rate[at] = add_product(0.0, rows[i], slope)
             at += 1
-    copy(rate[at:], floats(c.rate, c.n_r))
+    copy(rate[at:], c.rate)
     return 0
 
 
@@ -156,9 +157,7 @@ def _rate(chart, c, t, y, rate):
 def chart_rate(t, block):
     """y' of the state-space form; the block is [y | y']."""
     chart = record_at(owner(block), CHART)
-    return _rate(
-        chart, record_at(chart.system, CONSTRAINED), t, floats(block, chart.n), floats(block + 8 * chart.n, chart.n)
-    )
+    return _rate(chart, chart.system, t, floats(block, chart.n), floats(block + 8 * chart.n, chart.n))
 
 
 @entry(NATIVE)
@@ -167,7 +166,7 @@ def chart_residual(t, block):
     chart = record_at(owner(block), CHART)
     n = chart.n
     r, yp = floats(block + 16 * n, n), floats(block + 8 * n, n)
-    status = _rate(chart, record_at(chart.system, CONSTRAINED), t, floats(block, n), r)
+    status = _rate(chart, chart.system, t, floats(block, n), r)
     for i in range(n):
         r[i] = yp[i] - r[i]
     return status
@@ -199,7 +198,7 @@ def _conditioning(chart, c):
 def chart_hook(record, t, h, y):
     """Stop when the chart has become ill-conditioned, compared with the point where it was chosen."""
     chart = record_at(record, CHART)
-    c = record_at(chart.system, CONSTRAINED)
+    c = chart.system
     status = recover(chart, c, t, floats(y, chart.n))
     if status != 0:
         return status
@@ -216,7 +215,7 @@ def chart_hook(record, t, h, y):
 def pivot_hook(record, t, h, y):
     """Stop when the dependent coordinates of a minimal extension are badly determined: K_2^{-1} K_1 has grown large."""
     chart = record_at(record, CHART)
-    c = record_at(chart.system, CONSTRAINED)
+    c = chart.system
     nx, n_c, n = c.nx, c.n_c, c.m * c.nx
     load_state(c, floats(y, n), floats(y + 8 * n, c.n_r))
     status = evaluate(c, t, JACOBIAN)

@@ -36,7 +36,7 @@ from daedal.kernels.records import float_rows, floats, record_at
 from daedal.kernels.system import SYSTEM
 from daedal.kernels.vectors import add_product, copy
 from daedal.mechanics.augmented import solve_augmented
-from daedal.mechanics.constrained import BIAS, CONSTRAINED, FORCE, JACOBIAN, MASS, VELOCITY, evaluate
+from daedal.mechanics.constrained import BIAS, FORCE, JACOBIAN, MASS, VELOCITY, evaluate
 from daedal.mechanics.linearisation import LINEARISATION, acceleration_by, derivatives, level_by, linearise
 
 _WEIGHT_SHARE = 2.0**-13  # u^(1/4), as for other difference quotients
@@ -47,7 +47,7 @@ def condensed_prepare(equations, linear, t, y, yp, r, cj, h, weights):
     """Form the blocks, by differences where there are no exact derivatives, and factor the two small matrices."""
     counters = record_at(equations, SYSTEM)
     form = record_at(owner(counters.residual.block), FORM)
-    system = record_at(form.system, CONSTRAINED)
+    system = form.system
     counters.jacobians += 1
     counters.factorisations += 1
     n = form.n
@@ -81,7 +81,7 @@ def _exact(form, system, t, y, yp):
     lin, accelerated = record_at(form.linearisation, LINEARISATION), form.top == ACCELERATION
     slope, lam = yp[nx:], y[at:]
     if accelerated:
-        slope, lam = floats(system.acceleration, nx), floats(system.multipliers, n_c)
+        slope, lam = system.acceleration, system.multipliers
     status = linearise(lin, system, t, slope, lam)
     if status != 0:
         return status
@@ -234,7 +234,7 @@ def condensed_solve(equations, linear, t, y, yp, r, cj, cj_matrix, weights, b):
     correction = 2.0 / (1.0 + cj / cj_matrix)
     for i in range(form.n):
         rhs[i] *= correction
-    _back_substitute(form, record_at(form.system, CONSTRAINED), rhs)
+    _back_substitute(form, form.system, rhs)
     return 0
 
 

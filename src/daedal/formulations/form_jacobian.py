@@ -19,7 +19,6 @@ from daedal.formulations.variants import slope_of_velocity
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import float_rows, floats, integers, record_at
-from daedal.mechanics.constrained import CONSTRAINED
 from daedal.mechanics.linearisation import (
     LINEARISATION,
     acceleration_by,
@@ -34,7 +33,7 @@ from daedal.mechanics.linearisation import (
 def form_jacobian(t, block):
     """The matrix of a formulation; the block is [y | y' | cj | matrix, column by column]."""
     form = record_at(owner(block), FORM)
-    system = record_at(form.system, CONSTRAINED)
+    system = form.system
     n = form.n
     y, yp, cj = floats(block, n), floats(block + 8 * n, n), floats(block + 16 * n, 1)[0]
     matrix = float_rows(block + 16 * n + 8, n, n)
@@ -59,7 +58,7 @@ def form_jacobian(t, block):
 def _linearise(form, system, t, y, yp):
     nx, lin = system.nx, record_at(form.linearisation, LINEARISATION)
     if form.top == ACCELERATION:
-        return linearise(lin, system, t, floats(system.acceleration, nx), floats(system.multipliers, system.n_c))
+        return linearise(lin, system, t, system.acceleration, system.multipliers)
     slope, top = floats(form.scratch, nx), (yp if form.lowered else y)[multipliers_at(system) :]
     for j in range(nx):
         slope[j] = slope_of_velocity(form, system, y, yp, j)
@@ -164,7 +163,7 @@ def _multipliers(form, system, found, matrix, cj):
     at, factor = multipliers_at(system), cj if form.lowered else 1.0
     w_at, first = at + form.n_top + form.low * n_g, 2 * nx + system.n_r + system.n_w
     columns, direction = float_rows(system.columns, nx, n_c), float_rows(form.direction, nx, n_c)
-    rows, turning = integers(system.rows, n_c), form.variant == FUEHRER_LEIMKUHLER
+    rows, turning = system.rows, form.variant == FUEHRER_LEIMKUHLER
     top = float_rows(form.kept_direction, nx, n_c) if turning else direction
     for k in range(form.n_top):
         target = matrix[at + k]

@@ -4,19 +4,20 @@ import numpy as np
 
 from daedal.kernels.callbacks import CALLBACK, NATIVE, owner
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 from daedal.kernels.vectors import add_product
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, evaluate, fetch
 
-LINEAR_ODE = np.dtype(
+LINEAR_ODE = Struct(
+    "LINEAR_ODE",
     [
         ("n", INTEGER),
-        ("system", ADDRESS),
+        ("system", at(CONSTRAINED)),
         ("limit", FLOAT),
         ("coefficients", CALLBACK),  # K by rows, then k
         ("condition", CALLBACK),
-    ]
+    ],
 )
 
 
@@ -53,7 +54,7 @@ def linear_residual(t, block):
 def linear_hook(record, t, h, y):
     """Stop when a new chart is due; leaves C in the record of the system for further hooks."""
     e = record_at(record, LINEAR_ODE)
-    status = evaluate(record_at(e.system, CONSTRAINED), t, JACOBIAN)
+    status = evaluate(e.system, t, JACOBIAN)
     if status == 0 and e.limit < np.inf:
         status = fetch(e.condition, t, floats(y, 1), 1, 1)
     if status != 0:

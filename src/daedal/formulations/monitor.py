@@ -18,7 +18,7 @@ import numpy as np
 
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import LU, SMALL, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP, call_hook
 from daedal.kernels.vectors import add_product, copy, squares
@@ -36,9 +36,10 @@ NEAR = 0.05  # part of the largest independence of the rows below which branches
 SHARP, CORNER = 30.0, 0.3  # rates of velocities in units of the usual ones; change of a velocity by its own size
 _LARGEST_AMPLIFICATION, _STEPS_OF_AMPLIFICATION = 1.05, 5
 
-MONITOR = np.dtype(
+MONITOR = Struct(
+    "MONITOR",
     [
-        ("system", ADDRESS),
+        ("system", at(CONSTRAINED)),
         ("inner", ADDRESS),  # another hook, which comes first
         ("inner_record", ADDRESS),
         ("inspector", ADDRESS),  # of changes of the constraints, or 0
@@ -61,7 +62,7 @@ MONITOR = np.dtype(
         ("largest_independence", FLOAT),
         ("usual_rate", FLOAT),  # the fastest change of velocities, relative to these speeds, between independent rows
         ("corner", FLOAT),  # by how much they have changed much faster than that, between rows that nearly depend
-    ]
+    ],
 )
 
 
@@ -102,7 +103,7 @@ def begin_watch_of(watch, system, t, z, r, w, lam):
 def monitor_hook(record, t, h, y):
     """The inner hook, then the watch."""
     watch = record_at(record, MONITOR)
-    system = record_at(watch.system, CONSTRAINED)
+    system = watch.system
     signal = HOOK_DONE
     if watch.inner != 0:
         signal = call_hook(watch.inner, watch.inner_record, t, h, y)
@@ -218,7 +219,7 @@ def _determinant(watch, rows, basis):
 def determinant_sign(lu):
     """The sign of the determinant of a factored matrix."""
     n = lu.n
-    by_columns, pivots = float_rows(lu.data, n, n), integers(lu.pivots, n)
+    by_columns, pivots = float_rows(lu.data, n, n), lu.pivots
     sign = 1
     lapack = n > SMALL  # then pivots are 4-byte numbers that begin with 1
     for i in range(n):

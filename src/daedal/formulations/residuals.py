@@ -17,8 +17,6 @@ enters the augmented system, and there are no top multipliers. Equations of Asch
 and (3.11) by the alpha_l, stabilised index 2 (2.18), (4.15), projected invariants (3.25), (3.27).
 """
 
-import numpy as np
-
 from daedal.formulations.shape import (
     ACCELERATION,
     DYNAMICS,
@@ -40,14 +38,15 @@ from daedal.formulations.variants import (
 from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, is_given, owner
 from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
 from daedal.kernels.vectors import add_product, copy, transpose
 from daedal.mechanics.constrained import CONSTRAINED, LEVELS, RATE, accelerate, evaluate, fetch, load, load_state
 from daedal.mechanics.straight_line import accelerate_only, straight_slope
 
-FORM = np.dtype(
+FORM = Struct(
+    "FORM",
     [
-        ("system", ADDRESS),
+        ("system", at(CONSTRAINED)),
         ("n", INTEGER),
         ("top", INTEGER),
         ("variant", INTEGER),
@@ -78,7 +77,7 @@ FORM = np.dtype(
         ("low_rows", LU),
         ("condensed", LU),
         ("cj", FLOAT),
-    ]
+    ],
 )
 
 
@@ -104,7 +103,7 @@ def array_sizes(m: int, nx: int, n_c: int) -> dict[str, int]:
 def form_residual(t, block):
     """The residual of a formulation; the block is [y | y' | F]."""
     form = record_at(owner(block), FORM)
-    system = record_at(form.system, CONSTRAINED)
+    system = form.system
     n = form.n
     y, yp, residual = floats(block, n), floats(block + 8 * n, n), floats(block + 16 * n, n)
     load_unknowns(form, system, y, yp)
@@ -125,7 +124,7 @@ def form_residual(t, block):
 def form_rate(t, block):
     """y' of a formulation that is an ordinary differential equation in (z, r); the block is [y | y']."""
     form = record_at(owner(block), FORM)
-    system = record_at(form.system, CONSTRAINED)
+    system = form.system
     n, nx, m = form.n, system.nx, system.m
     y, rate = floats(block, n), floats(block + 8 * n, n)
     if form.top == ACCELERATION and not form.damped and system.n_arguments == n and n == 2 * nx:
@@ -143,8 +142,8 @@ def form_rate(t, block):
     if status != 0:
         return UNEVALUABLE if status > 0 else status
     copy(rate, y[nx : m * nx])
-    copy(rate[(m - 1) * nx :], floats(system.acceleration, nx))
-    copy(rate[m * nx :], floats(system.rate, system.n_r))
+    copy(rate[(m - 1) * nx :], system.acceleration)
+    copy(rate[m * nx :], system.rate)
     return 0
 
 
@@ -236,7 +235,7 @@ def _factor_mass(form, system):
 def _accelerate_penalty(form, system):
     """M a = f - G^T g / eps."""
     nx = system.nx
-    acceleration, force = floats(system.acceleration, nx), floats(system.force, nx)
+    acceleration, force = system.acceleration, system.force
     penalty = floats(form.scratch, nx)
     penalty[:] = 0.0
     add_penalty_forces(form, system, penalty)
@@ -263,7 +262,7 @@ def _kinematics(form, system, y, yp, residual):
             if form.variant == HANKE:
                 value -= form.mu * yp[(j + 1) * nx + i]
             residual[j * nx + i] = value
-    rate = floats(system.rate, system.n_r)
+    rate = system.rate
     for i in range(system.n_r):
         residual[m * nx + i] = yp[m * nx + i] - rate[i]
 
@@ -275,14 +274,14 @@ def dynamic_rows(form, system, y, yp, target):
     top = (yp if form.lowered else y)[multipliers_at(system) :]
     if form.top == DYNAMICS:
         mass, columns = float_rows(system.mass, nx, nx), float_rows(system.columns, nx, n_c)
-        force = floats(system.force, nx)
+        force = system.force
         for i in range(nx):
             value = -force[i]
             for j in range(nx):
                 value += mass[i, j] * slope_of_velocity(form, system, y, yp, j)
             target[i] = add_product(value, columns[i], top[: form.n_top])
         return
-    acceleration, first, skipped = floats(system.acceleration, nx), (system.m - 1) * nx, n_c - form.n_top
+    acceleration, first, skipped = system.acceleration, (system.m - 1) * nx, n_c - form.n_top
     # the form of Fuehrer and Leimkuhler corrects velocities along M^{-1} G^T, positions along G^T
     address = form.kept_direction if form.variant == FUEHRER_LEIMKUHLER else form.direction
     direction = float_rows(address, nx, n_c)
@@ -319,7 +318,7 @@ def _constraint_rows(form, system, residual):
     for j in range(form.low):
         copy(residual[at + j * n_g :], level[j, :n_g])
     if form.top == DYNAMICS:
-        copy(residual[at + form.low * n_g :], floats(system.algebraic, system.n_w))
+        copy(residual[at + form.low * n_g :], system.algebraic)
 
 
 @part

@@ -8,7 +8,6 @@ from daedal.formulations.second_order_residuals import SECOND_ORDER_FORM, evalua
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import float_rows, floats, integers, record_at
-from daedal.mechanics.constrained import CONSTRAINED
 from daedal.mechanics.linearisation import LINEARISATION, balance_by, derivatives, level_by, linearise
 
 
@@ -16,7 +15,7 @@ from daedal.mechanics.linearisation import LINEARISATION, balance_by, derivative
 def second_order_jacobian(t, block):
     """The matrix; the block is [x | x' | x'' | c1 | c2 | matrix, column by column]."""
     form = record_at(owner(block), SECOND_ORDER_FORM)
-    system, lin = record_at(form.system, CONSTRAINED), record_at(form.linearisation, LINEARISATION)
+    system, lin = form.system, record_at(form.linearisation, LINEARISATION)
     n, nx = form.n, system.nx
     x, xp, xpp = floats(block, n), floats(block + 8 * n, n), floats(block + 16 * n, n)
     factors, matrix = floats(block + 24 * n, 2), float_rows(block + 24 * n + 16, n, n)
@@ -62,7 +61,7 @@ def _stabilising(form, system, found, matrix, c1):
 def _add(form, system, found, j, fq, fv, fa, target):
     """Add the derivatives with respect to coordinate j, on which q, u and a depend with the factors fq, fv, fa."""
     nx, n_r, n_c, n_w, n_g = system.nx, system.n_r, system.n_c, system.n_w, system.n_g
-    alpha, at = floats(form.alpha, 3), nx + n_r
+    alpha, at = form.alpha, nx + n_r
     for i in range(nx):
         target[i] += balance_by(system, found, i, j, fq, fv, fa)
     for i in range(n_r):
@@ -96,7 +95,7 @@ def _add(form, system, found, j, fq, fv, fa, target):
 def _others(system, found, matrix, c1):
     """The columns of r, lam and w."""
     nx, n_r, n_c = system.nx, system.n_r, system.n_c
-    columns, rows = float_rows(system.columns, nx, n_c), integers(system.rows, n_c)
+    columns, rows = float_rows(system.columns, nx, n_c), system.rows
     for j in range(n_r):
         _copy(system, found[2 * nx + j], matrix[nx + j])
         matrix[nx + j, nx + j] += c1

@@ -16,31 +16,31 @@ with u = q', a = q'' for the constraints as they stand (Wunderlich (4.5)), and
   w_2 of their own, and all three levels of the constraints are equations.
 """
 
-import numpy as np
-
 from daedal.formulations.second_order_forms import EXTENDED, STABILISED
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import entry, inlined, part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, integers, record_at
+from daedal.kernels.signatures import f64
 from daedal.kernels.vectors import add_product, copy, largest
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, evaluate, load
 
 _ALONG = 1e-6  # increment of time in the derivative of G^T eta, where eta is as small as the error itself
 
-SECOND_ORDER_FORM = np.dtype(
+SECOND_ORDER_FORM = Struct(
+    "SECOND_ORDER_FORM",
     [
-        ("system", ADDRESS),
+        ("system", at(CONSTRAINED)),
         ("n", INTEGER),
         ("variant", INTEGER),
         ("needed", INTEGER),
-        ("alpha", ADDRESS),  # of the levels 0, 1, 2 of holonomic constraints
+        ("alpha", f64[3]),  # of the levels 0, 1, 2 of holonomic constraints
         ("pivot", ADDRESS),  # 1 + number of the dependent coordinate, or 0
         ("z", ADDRESS),
         ("a", ADDRESS),
         ("work", ADDRESS),
         ("time_scale", FLOAT),
         ("linearisation", ADDRESS),  # exact derivatives, if there are some
-    ]
+    ],
 )
 
 
@@ -48,7 +48,7 @@ SECOND_ORDER_FORM = np.dtype(
 def second_order_residual(t, block):
     """The residual; the block is [x | x' | x'' | F]."""
     form = record_at(owner(block), SECOND_ORDER_FORM)
-    system = record_at(form.system, CONSTRAINED)
+    system = form.system
     n = form.n
     x, xp, xpp = floats(block, n), floats(block + 8 * n, n), floats(block + 16 * n, n)
     residual = floats(block + 24 * n, n)
@@ -131,24 +131,24 @@ def _replace(form, system, x, z, a):
 def _dynamics(system, x, xp, a, residual):
     nx, n_r, n_c = system.nx, system.n_r, system.n_c
     mass, columns = float_rows(system.mass, nx, nx), float_rows(system.columns, nx, n_c)
-    force, rate, lam = floats(system.force, nx), floats(system.rate, n_r), x[nx + n_r : nx + n_r + n_c]
+    force, rate, lam = system.force, system.rate, x[nx + n_r : nx + n_r + n_c]
     for i in range(nx):
         residual[i] = add_product(add_product(-force[i], mass[i], a), columns[i], lam)
     for i in range(n_r):
         residual[nx + i] = xp[nx + i] - rate[i]
-    copy(residual[nx + n_r + n_c :], floats(system.algebraic, system.n_w))
+    copy(residual[nx + n_r + n_c :], system.algebraic)
 
 
 @part
 def _acceleration_level(system, a, k):
-    jacobian, bias = float_rows(system.jacobian, system.n_c, system.nx), floats(system.bias, system.n_c)
+    jacobian, bias = float_rows(system.jacobian, system.n_c, system.nx), system.bias
     return add_product(bias[k], jacobian[k], a)
 
 
 @part
 def _constraints(form, system, a, residual):
     n_g, n_c = system.n_g, system.n_c
-    level, alpha = float_rows(system.level, 2, n_c), floats(form.alpha, 3)
+    level, alpha = float_rows(system.level, 2, n_c), form.alpha
     at = system.nx + system.n_r
     for k in range(n_c):
         if k < n_g:

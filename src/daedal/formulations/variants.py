@@ -26,7 +26,7 @@ def minimal_extension_rows(form, system, y, yp, residual):
     """
     nx, n_c = system.nx, system.n_c
     pivot, level = integers(form.pivot, 2 * nx), floats(system.level, n_c)
-    jacobian, bias = float_rows(system.jacobian, n_c, nx), floats(system.bias, n_c)
+    jacobian, bias = float_rows(system.jacobian, n_c, nx), system.bias
     for i in range(nx):
         if pivot[i] > 0:
             residual[i] = level[pivot[i] - 1]
@@ -66,7 +66,7 @@ def fuehrer_leimkuhler_rows(form, system, t, y, yp, residual):
 def _exact_curvature(form, system, t, tau, residual):
     """Subtract [(G v)_q]^T tau; a status where the exact derivatives do not exist."""
     nx, n_c, lin = system.nx, system.n_c, record_at(form.linearisation, LINEARISATION)
-    status = linearise(lin, system, t, floats(system.acceleration, nx), floats(system.multipliers, n_c))
+    status = linearise(lin, system, t, system.acceleration, system.multipliers)
     if status == 0:
         found = derivatives(lin)
         for k in range(n_c):

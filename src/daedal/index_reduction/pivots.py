@@ -11,31 +11,34 @@ import numpy as np
 from daedal.kernels.callbacks import NATIVE
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, data_of, float_rows, floats, record_at
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 
-BLOCK = np.dtype(
+BLOCK = Struct(
+    "BLOCK",
     [
         ("columns", INTEGER),
         ("equations", INTEGER),
-        ("places", ADDRESS),  # of the columns in y
-        ("values", ADDRESS),  # B, by rows
-        ("rows", ADDRESS),  # S
+        ("places", i64["columns"]),  # of the columns in y
+        ("values", f64["equations", "columns"]),  # B, by rows
+        ("rows", f64["columns - equations", "columns"]),  # S
         ("matrix", LU),
-        ("work", ADDRESS),
-    ]
+        ("work", f64["columns"]),
+    ],
 )
 
-WATCH = np.dtype(
+WATCH = Struct(
+    "WATCH",
     [
         ("n", INTEGER),
         ("code", ADDRESS),  # of the matrices B
-        ("block", ADDRESS),
+        ("block", f64["n"]),
         ("blocks", INTEGER),
-        ("addresses", ADDRESS),
-        ("scale", ADDRESS),  # the largest sizes that y has had
+        ("addresses", i64["blocks"]),
+        ("scale", f64["n"]),  # the largest sizes that y has had
         ("limit", FLOAT),
-    ]
+    ],
 )
 
 _call = caller(NATIVE)
@@ -46,13 +49,13 @@ def watch_hook(record, t, h, y):
     """Stop where dependent derivatives change too much with those that are integrated."""
     watch = record_at(record, WATCH)
     n = watch.n
-    point, scale, given = floats(y, n), floats(watch.scale, n), floats(watch.block, n)
+    point, scale, given = floats(y, n), watch.scale, watch.block
     for i in range(n):
         given[i] = point[i]
         scale[i] = max(scale[i], abs(point[i]))
-    if _call(watch.code, t, watch.block) != 0:
+    if _call(watch.code, t, data_of(watch.block)) != 0:
         return HOOK_STOP
-    addresses = integers(watch.addresses, watch.blocks)
+    addresses = watch.addresses
     for k in range(watch.blocks):
         if not _amplification(record_at(addresses[k], BLOCK), scale) <= watch.limit:
             return HOOK_STOP
@@ -63,8 +66,8 @@ def watch_hook(record, t, h, y):
 def _amplification(block, scale):
     """The largest entry of X, in units of `scale`; infinite where it is not determined."""
     n, m = block.columns, block.equations
-    places, work = integers(block.places, n), floats(block.work, n)
-    values, rows = float_rows(block.values, m, n), float_rows(block.rows, n - m, n)
+    places, work = block.places, block.work
+    values, rows = block.values, block.rows
     by_columns = float_rows(block.matrix.data, n, n)
     for j in range(n):
         size = scale[places[j]]

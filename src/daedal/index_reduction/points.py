@@ -5,27 +5,28 @@ import numpy as np
 from daedal.kernels.callbacks import NATIVE
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, data_of, float_rows, record_at
 from daedal.kernels.signatures import boolean, f64, i64, void
 from daedal.kernels.vectors import add_product, copy
 
-EQUATIONS = np.dtype(
+EQUATIONS = Struct(
+    "EQUATIONS",
     [
         ("n", INTEGER),
         ("m", INTEGER),  # equations
         ("code", ADDRESS),
-        ("block", ADDRESS),  # u, and behind it what follows, at these addresses
-        ("f", ADDRESS),
-        ("entries", ADDRESS),  # of df/du
-        ("rate", ADDRESS),  # of f by time
+        ("block", f64["n"]),  # u, and behind it what follows, at these addresses
+        ("f", f64["m"]),
+        ("entries", f64["count"]),  # of df/du
+        ("rate", f64["m"]),  # of f by time
         ("count", INTEGER),
-        ("entry_rows", ADDRESS),
-        ("entry_columns", ADDRESS),
+        ("entry_rows", i64["count"]),
+        ("entry_columns", i64["count"]),
         ("matrix", LU),
-        ("work", ADDRESS),
-        ("held", ADDRESS),
-        ("before", ADDRESS),  # the point as it was given
-    ]
+        ("work", f64["n"]),
+        ("held", f64["n - m"]),
+        ("before", f64["n"]),  # the point as it was given
+    ],
 )
 
 _MOST_ITERATIONS = 8
@@ -39,11 +40,11 @@ _call = caller(NATIVE)
 def _factor(equations, t, u, fixed):
     """Evaluate at u and factor [df/du; fixed]; whether that went well."""
     n, m, count = equations.n, equations.m, equations.count
-    copy(floats(equations.block, n), u)
-    if _call(equations.code, t, equations.block) != 0:
+    copy(equations.block, u)
+    if _call(equations.code, t, data_of(equations.block)) != 0:
         return False
-    by_columns, entries = float_rows(equations.matrix.data, n, n), floats(equations.entries, count)
-    rows, columns = integers(equations.entry_rows, count), integers(equations.entry_columns, count)
+    by_columns, entries = float_rows(equations.matrix.data, n, n), equations.entries
+    rows, columns = equations.entry_rows, equations.entry_columns
     by_columns[:, :] = 0.0
     for e in range(count):
         by_columns[columns[e], rows[e]] = entries[e]
@@ -57,14 +58,14 @@ def _factor(equations, t, u, fixed):
 def project_point(equations, t, u, fixed, scale):
     """Newton's method to f = 0 with `fixed` u as it is; whether it has converged."""
     n, m = equations.n, equations.m
-    work, held = floats(equations.work, n), floats(equations.held, n - m)
+    work, held = equations.work, equations.held
     for i in range(n - m):
         held[i] = add_product(0.0, fixed[i], u)
     before = np.inf
     for _ in range(_MOST_ITERATIONS):
         if not _factor(equations, t, u, fixed):
             return False
-        copy(work[:m], floats(equations.f, m))
+        copy(work[:m], equations.f)
         for i in range(n - m):
             work[m + i] = add_product(-held[i], fixed[i], u)
         solve_lu(equations.matrix, work)
@@ -86,7 +87,7 @@ def project_points(system, times, points, fixed, following, scale, slopes, found
     """Bring points to f = 0, with `fixed` u as it is, and find u' there: f_t + f_u u' = 0, fixed u' = following u."""
     equations = record_at(system, EQUATIONS)
     n, m = equations.n, equations.m
-    before, work = floats(equations.before, n), floats(equations.work, n)
+    before, work = equations.before, equations.work
     for k in range(times.size):
         copy(before, points[k])
         good = project_point(equations, times[k], points[k], fixed, scale) and _factor(
@@ -97,7 +98,7 @@ def project_points(system, times, points, fixed, following, scale, slopes, found
             copy(points[k], before)
             slopes[k, :] = np.nan
             continue
-        rate = floats(equations.rate, m)
+        rate = equations.rate
         for i in range(m):
             work[i] = -rate[i]
         for i in range(n - m):

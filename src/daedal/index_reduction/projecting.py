@@ -1,13 +1,12 @@
 """Accepted steps brought back to all equations of a prolonged system, in compiled code."""
 
-import numpy as np
-
 from daedal.index_reduction.points import EQUATIONS, project_point
 from daedal.kernels.compilation import entry
-from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, float_rows, floats, record_at
 from daedal.kernels.system import HOOK, HOOK_CHANGED, HOOK_DONE, HOOK_STOP, call_hook
 
-PROJECTING = np.dtype(
+PROJECTING = Struct(
+    "PROJECTING",
     [
         ("equations", ADDRESS),
         ("rows", INTEGER),
@@ -16,7 +15,7 @@ PROJECTING = np.dtype(
         ("before", ADDRESS),
         ("watch", ADDRESS),  # over the selection, 0 for none
         ("watch_record", ADDRESS),
-    ]
+    ],
 )
 
 

@@ -37,7 +37,7 @@ from daedal.kernels.python_api import (
     python_api,
     set_traceback,
 )
-from daedal.kernels.records import ADDRESS, INTEGER, Record, data_of, floats, integers, local_words, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, Record, Struct, data_of, floats, integers, local_words, record_at
 from daedal.kernels.signatures import f64, i32, i64
 
 EVALUATED, UNEVALUABLE, RAISED = 0, -1, -2
@@ -45,7 +45,8 @@ EVALUATED, UNEVALUABLE, RAISED = 0, -1, -2
 _ABSENT, _COMPILED, _PYTHON = 0, 1, 2
 COMPILED_CODE_RAISED = 1
 
-CALLBACK = np.dtype(
+CALLBACK = Struct(
+    "CALLBACK",
     [
         ("kind", INTEGER),
         ("address", ADDRESS),
@@ -53,7 +54,7 @@ CALLBACK = np.dtype(
         ("recorder", ADDRESS),
         ("api", ADDRESS),
         ("block", ADDRESS),
-    ]
+    ],
 )
 """What a kernel sees of a function: its kind, C address, Python object, keeper of exceptions, the functions of Python
 by which it is called, and argument block."""

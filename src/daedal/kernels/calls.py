@@ -33,7 +33,17 @@ from daedal.kernels.python_api import (
     tuple_item,
     tuple_size,
 )
-from daedal.kernels.records import ADDRESS, INTEGER, Record, floats, integers, letters_at, local_words, record_at
+from daedal.kernels.records import (
+    ADDRESS,
+    INTEGER,
+    Record,
+    Struct,
+    floats,
+    integers,
+    letters_at,
+    local_words,
+    record_at,
+)
 from daedal.kernels.signatures import Kind, Signature, fields_of, i64, void
 
 MOST_WORDS, MOST_ARRAYS = 128, 40
@@ -43,15 +53,16 @@ _INTEGER, _FLOAT, _BOOLEAN, _NOTHING = 0, 1, 2, 3
 _CODES = {"i64": _INTEGER, "f64": _FLOAT, "boolean": _BOOLEAN, "void": _NOTHING}
 _NUMBER = -1  # the number of axes of what is no array
 
-CALLED = np.dtype(
+CALLED = Struct(
+    "CALLED",
     [
         ("api", ADDRESS),
         ("function", ADDRESS),
         ("count", INTEGER),
-        ("arguments", ADDRESS),  # of each, the type of its numbers, and its axes
+        ("arguments", i64["2 * count"]),  # of each, the type of its numbers, and its axes
         ("result", INTEGER),
-        ("refusals", ADDRESS),  # messages, Python strings: for each argument, and for their number
-    ]
+        ("refusals", i64["count + 1"]),  # messages, Python strings: for each argument, and for their number
+    ],
 )
 """What has to be known to call an entry from Python."""
 
@@ -83,13 +94,13 @@ def call_from_python(record, arguments):
 
 @part
 def _refuse(api, called, which):
-    set_error(api.PyErr_SetObject, api.type_error, integers(called.refusals, called.count + 1)[which])
+    set_error(api.PyErr_SetObject, api.type_error, called.refusals[which])
 
 
 @part
 def _read(api, called, arguments, words, buffers):
     """Write the words of all arguments; whether that was possible, and how many buffers are held."""
-    kinds, at, held = integers(called.arguments, 2 * called.count), 0, 0
+    kinds, at, held = called.arguments, 0, 0
     for i in range(called.count):
         given, code, axes = tuple_item(api.PyTuple_GetItem, arguments, i), kinds[2 * i], kinds[2 * i + 1]
         if axes == _NUMBER:

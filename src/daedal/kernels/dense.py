@@ -7,7 +7,19 @@ import numpy as np
 
 from daedal.kernels.compilation import caller, entry, inlined, part
 from daedal.kernels.externals import dgetrf, dgetrs
-from daedal.kernels.records import ADDRESS, INTEGER, Arena, Record, address_of, float_rows, floats, integers, record_at
+from daedal.kernels.records import (
+    ADDRESS,
+    INTEGER,
+    Arena,
+    Record,
+    Struct,
+    address_of,
+    data_of,
+    float_rows,
+    floats,
+    integers,
+    record_at,
+)
 from daedal.kernels.signatures import i64
 
 SINGULAR = 1
@@ -18,15 +30,16 @@ N_AT, ML_AT, MU_AT, ROWS_AT, ONE_AT, MODE_AT, INFO_AT = 0, 8, 16, 24, 32, 40, 48
 
 SMALL = 16  # where the loops below and LAPACK take equally long for a factorisation and a few solves
 
-LU = np.dtype(
+LU = Struct(
+    "LU",
     [
         ("n", INTEGER),
         ("data", ADDRESS),
-        ("pivots", ADDRESS),
+        ("pivots", i64["n"]),
         ("lapack", ADDRESS),
         ("factor", ADDRESS),
         ("solve", ADDRESS),
-    ]
+    ],
 )
 """A dense matrix, room for its factors, and where the functions stand that factor it and solve with it."""
 
@@ -60,10 +73,10 @@ def factor_dense(matrix):
     n = matrix.n
     if n > SMALL:
         size = matrix.lapack + N_AT
-        dgetrf(size, size, matrix.data, size, matrix.pivots, matrix.lapack + INFO_AT)
+        dgetrf(size, size, matrix.data, size, data_of(matrix.pivots), matrix.lapack + INFO_AT)
         return SINGULAR if lapack_info(matrix) != 0 else 0
     a = float_rows(matrix.data, n, n)
-    pivots = integers(matrix.pivots, n)
+    pivots = matrix.pivots
     for k in range(n):
         pivot = k
         largest = abs(a[k, k])
@@ -100,14 +113,14 @@ def solve_dense(matrix, b):
             arguments + ONE_AT,
             matrix.data,
             arguments + N_AT,
-            matrix.pivots,
+            data_of(matrix.pivots),
             b.ctypes.data,
             arguments + N_AT,
             arguments + INFO_AT,
         )
         return
     a = float_rows(matrix.data, n, n)
-    pivots = integers(matrix.pivots, n)
+    pivots = matrix.pivots
     for k in range(n):
         pivot = pivots[k]
         b[k], b[pivot] = b[pivot], b[k]

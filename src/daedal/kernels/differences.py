@@ -3,17 +3,15 @@
 Index conventions follow the book shifted by one: ``phi[0]`` is the book's phi_1 = y_n, ``psi[0]`` its psi_1, and so on.
 """
 
-import numpy as np
-
 from daedal.kernels.compilation import inlined, part
-from daedal.kernels.records import FLOAT
+from daedal.kernels.records import FLOAT, Struct, inline
 
 MAX_ORDER = 6
 ROWS = MAX_ORDER + 2
 
 LENGTH = ROWS + 1
 
-COEFFICIENTS = np.dtype([(name, FLOAT, (LENGTH,)) for name in ("alpha", "beta", "gamma", "sigma")])
+COEFFICIENTS = Struct("COEFFICIENTS", [(name, inline(FLOAT, LENGTH)) for name in ("alpha", "beta", "gamma", "sigma")])
 
 
 @part

@@ -7,18 +7,18 @@ and therefore a difference quotient with increment sigma = 1.
 
 from math import isfinite, sqrt
 
-import numpy as np
-
 from daedal.kernels import matrix as iteration_matrix
 from daedal.kernels.callbacks import CALLBACK, call, is_given
 from daedal.kernels.compilation import part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats
+from daedal.kernels.records import FLOAT, INTEGER, Struct, floats
+from daedal.kernels.signatures import f64
 from daedal.kernels.system import rescale_rows, residual
 from daedal.kernels.vectors import add_product, copy, squares
 
 NOT_CONVERGED = 2
 
-KRYLOV = np.dtype(
+KRYLOV = Struct(
+    "KRYLOV",
     [
         ("n", INTEGER),
         ("basis_size", INTEGER),
@@ -28,16 +28,16 @@ KRYLOV = np.dtype(
         ("tolerance", FLOAT),
         ("setup", CALLBACK),
         ("solve", CALLBACK),
-        ("basis", ADDRESS),
-        ("hessenberg", ADDRESS),
-        ("givens", ADDRESS),
-        ("rhs", ADDRESS),
-        ("start", ADDRESS),
-        ("shifted_y", ADDRESS),
-        ("shifted_yp", ADDRESS),
-        ("shifted_r", ADDRESS),
-        ("direction", ADDRESS),
-    ]
+        ("basis", f64["basis_size + 1", "n"]),
+        ("hessenberg", f64["basis_size + 1", "basis_size"]),
+        ("givens", f64["basis_size", 2]),
+        ("rhs", f64["basis_size + 1"]),
+        ("start", f64["n"]),
+        ("shifted_y", f64["n"]),
+        ("shifted_yp", f64["n"]),
+        ("shifted_r", f64["n"]),
+        ("direction", f64["n"]),
+    ],
 )
 
 
@@ -77,7 +77,7 @@ def _precondition(system, krylov, matrix, t, cj, v):
 def _product(system, krylov, matrix, t, y, yp, r, cj, x, result):
     """result = P^{-1} G x, G x = F(t, y + x, y' + cj x) - F(t, y, y')."""
     n = krylov.n
-    shifted_y, shifted_yp = floats(krylov.shifted_y, n), floats(krylov.shifted_yp, n)
+    shifted_y, shifted_yp = krylov.shifted_y, krylov.shifted_yp
     for i in range(n):
         shifted_y[i] = y[i] + x[i]
         shifted_yp[i] = yp[i] + cj * x[i]
@@ -94,7 +94,7 @@ def gmres(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, b, x):
     """x ~ G^{-1} b with ||P^{-1}(b - G x)||_WRMS <= tolerance. Returns 0, NOT_CONVERGED or a callback status."""
     n = krylov.n
     root_n = sqrt(float(n))
-    start, direction, preconditioned = floats(krylov.start, n), floats(krylov.direction, n), floats(krylov.shifted_r, n)
+    start, direction, preconditioned = krylov.start, krylov.direction, krylov.shifted_r
     copy(start, b)
     x[:] = 0.0
     status = _precondition(system, krylov, matrix, t, cj, start)
@@ -136,11 +136,11 @@ def gmres(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, b, x):
 @part
 def _cycle(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, beta, x):
     """One cycle of at most `basis_size` iterations from the scaled residual in ``krylov.start`` of norm `beta`."""
-    n, size = krylov.n, krylov.basis_size
+    n = krylov.n
     root_n = sqrt(float(n))
-    basis, hess = float_rows(krylov.basis, size + 1, n), float_rows(krylov.hessenberg, size + 1, size)
-    givens, rhs = float_rows(krylov.givens, size, 2), floats(krylov.rhs, size + 1)
-    start, direction = floats(krylov.start, n), floats(krylov.direction, n)
+    basis, hess = krylov.basis, krylov.hessenberg
+    givens, rhs = krylov.givens, krylov.rhs
+    start, direction = krylov.start, krylov.direction
     for i in range(n):
         basis[0, i] = start[i] / beta
     rhs[:] = 0.0
@@ -200,9 +200,9 @@ def _cycle(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, beta, x):
 @part
 def _residual_direction_length(krylov, m):
     """With an incomplete orthogonalisation the basis is not orthonormal: the length of the true residual direction."""
-    n, size = krylov.n, krylov.basis_size
-    basis, givens = float_rows(krylov.basis, size + 1, n), float_rows(krylov.givens, size, 2)
-    direction = floats(krylov.direction, n)
+    n = krylov.n
+    basis, givens = krylov.basis, krylov.givens
+    direction = krylov.direction
     copy(direction, basis[0])
     for j in range(m + 1):
         c, s = givens[j, 0], givens[j, 1]

@@ -9,16 +9,15 @@ and both report 0, a status of a callback, SINGULAR or NOT_CONVERGED. They are c
 addresses, which stand in the LINEAR record, by every integrator.
 """
 
-import numpy as np
-
 from daedal.kernels import gmres as krylov_solver
 from daedal.kernels import matrix as iteration_matrix
 from daedal.kernels.compilation import caller, entry, inlined
-from daedal.kernels.records import ADDRESS, INTEGER, floats, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, floats, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import SYSTEM
 
-LINEAR = np.dtype(
+LINEAR = Struct(
+    "LINEAR",
     [
         ("prepare", ADDRESS),
         ("solve", ADDRESS),
@@ -27,7 +26,7 @@ LINEAR = np.dtype(
         ("krylov", krylov_solver.KRYLOV),
         ("solution", ADDRESS),
         ("own_address", ADDRESS),
-    ]
+    ],
 )
 """A direct solver, or GMRES with the direct solver as its preconditioner."""
 

@@ -33,7 +33,8 @@ from daedal.kernels.dense import (
     solve_dense,
 )
 from daedal.kernels.externals import dgbtrf, dgbtrs
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, data_of, float_rows, floats, integers
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, data_of, float_rows, floats, integers
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import SYSTEM, rescale_rows, residual
 from daedal.kernels.vectors import copy, largest
 
@@ -41,7 +42,8 @@ DENSE, BANDED, SPARSE = 0, 1, 2
 
 JACOBIAN_UNEVALUABLE = -3
 
-MATRIX = np.dtype(
+MATRIX = Struct(
+    "MATRIX",
     [
         ("kind", INTEGER),
         ("n", INTEGER),
@@ -50,12 +52,12 @@ MATRIX = np.dtype(
         ("mu", INTEGER),
         ("size", INTEGER),
         ("data", ADDRESS),
-        ("pivots", ADDRESS),
+        ("pivots", i64["n"]),
         ("lapack", ADDRESS),
         ("groups", INTEGER),
-        ("group_start", ADDRESS),
-        ("group_columns", ADDRESS),
-        ("column_start", ADDRESS),
+        ("group_start", i64["groups + 1"]),
+        ("group_columns", i64["n"]),
+        ("column_start", i64["n + 1"]),
         ("rows", ADDRESS),
         ("position", ADDRESS),
         ("jacobian", CALLBACK),
@@ -68,13 +70,13 @@ MATRIX = np.dtype(
         ("keeps_slope", INTEGER),  # whether dF/dy' is wanted beside G
         ("has_slope", INTEGER),
         ("slope", ADDRESS),  # dF/dy', stored like G
-        ("base", ADDRESS),
-        ("shifted_y", ADDRESS),
-        ("shifted_yp", ADDRESS),
-        ("shifted_r", ADDRESS),
-        ("increment", ADDRESS),
-        ("opposite", ADDRESS),
-    ]
+        ("base", f64["total"]),
+        ("shifted_y", f64["total"]),
+        ("shifted_yp", f64["total"]),
+        ("shifted_r", f64["total"]),
+        ("increment", f64["n"]),
+        ("opposite", f64["total"]),
+    ],
 )
 
 _SQRT_ROUNDOFF = sqrt(np.finfo(float).eps)
@@ -146,7 +148,7 @@ def fill(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     if is_given(matrix.jacobian):
         return _form_by_user(system, matrix, t, y, yp, cj)
     if matrix.has_own_residual:
-        base = floats(matrix.base, matrix.total)
+        base = matrix.base
         status = residual(matrix.own, t, y, yp, base)
         if status != 0:
             return status
@@ -170,7 +172,7 @@ def slope_times(matrix, v, result):
                 for i in range(n):
                     result[first + i] += columns[j, i] * v[first + j]
         return
-    slope, column_start = floats(matrix.slope, matrix.size), integers(matrix.column_start, n + 1)
+    slope, column_start = floats(matrix.slope, matrix.size), matrix.column_start
     rows, position = integers(matrix.rows, column_start[n]), integers(matrix.position, column_start[n])
     for k in range(matrix.total // n):
         first = k * n
@@ -219,7 +221,7 @@ def _form_by_user(system, matrix, t, y, yp, cj):
 def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     n, leading = matrix.n, y[: matrix.n]
     columns = float_rows(matrix.data, n, n)
-    shifted = floats(matrix.shifted_r, matrix.total)
+    shifted = matrix.shifted_r
     for j in range(n):
         delta = _increment(matrix, y[j], yp[j], h, inverse_weights[j])
         y_j, yp_j = y[j], yp[j]
@@ -255,8 +257,8 @@ def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
 @part
 def _central_column(system, matrix, t, y, yp, cj, j, delta, column):
     """(F(+delta) - F(-delta)) / 2 delta for column j; UNEVALUABLE where F is not defined on both sides."""
-    n, total = matrix.n, matrix.total
-    shifted, before = floats(matrix.shifted_r, total), floats(matrix.opposite, total)
+    n = matrix.n
+    shifted, before = matrix.shifted_r, matrix.opposite
     y_j, yp_j = y[j], yp[j]
     status = 0
     for side in (-1.0, 1.0):
@@ -289,20 +291,20 @@ def _enlarged(delta, y):
 
 @part
 def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
-    n, total = matrix.n, matrix.total
+    n = matrix.n
     data = floats(matrix.data, matrix.size)
     if matrix.kind == BANDED:
         data[:] = 0.0
-    group_start = integers(matrix.group_start, matrix.groups + 1)
-    group_columns = integers(matrix.group_columns, n)
-    column_start = integers(matrix.column_start, n + 1)
+    group_start = matrix.group_start
+    group_columns = matrix.group_columns
+    column_start = matrix.column_start
     entries = column_start[n]
     rows, position = integers(matrix.rows, entries), integers(matrix.position, entries)
-    shifted_y, shifted_yp = floats(matrix.shifted_y, total), floats(matrix.shifted_yp, total)
+    shifted_y, shifted_yp = matrix.shifted_y, matrix.shifted_yp
     shifted_r, opposite, deltas = (
-        floats(matrix.shifted_r, total),
-        floats(matrix.opposite, total),
-        floats(matrix.increment, n),
+        matrix.shifted_r,
+        matrix.opposite,
+        matrix.increment,
     )
     copy(shifted_y, y)
     copy(shifted_yp, yp)
@@ -371,7 +373,7 @@ def _factor_banded(matrix):
         arguments + MU_AT,
         matrix.data,
         arguments + ROWS_AT,
-        matrix.pivots,
+        data_of(matrix.pivots),
         arguments + INFO_AT,
     )
     return SINGULAR if lapack_info(matrix) != 0 else 0
@@ -396,7 +398,7 @@ def _solve_once(matrix, t, b):
             arguments + ONE_AT,
             matrix.data,
             arguments + ROWS_AT,
-            matrix.pivots,
+            data_of(matrix.pivots),
             b.ctypes.data,
             arguments + N_AT,
             arguments + INFO_AT,

@@ -15,6 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from daedal.kernels.structures import Inline, Reference, Struct, evaluate, is_view
+
+_NUMPY = {"f64": np.float64, "i64": np.int64}
 _begins: list[int] = []  # of arrays whose addresses stand in records, in order
 _sizes: dict[int, int] = {}  # in bytes, by where they begin
 
@@ -83,9 +86,9 @@ def integer_rows(address, rows, n):
     return _array(address, (rows, n), np.int64)
 
 
-def record_at(address, dtype):
-    """The record of type `dtype` at an address."""
-    return RecordView(int(address), dtype)
+def record_at(address, structure):
+    """The record of a structure at an address."""
+    return RecordView(int(address), structure)
 
 
 def letters_at(address):
@@ -99,8 +102,8 @@ def address_of(record):
 
 
 def data_of(array):
-    """Where the entries of a contiguous array stand in memory."""
-    return array.ctypes.data
+    """Where the entries of a contiguous array stand in memory; 0 for one without entries."""
+    return array.ctypes.data if array.size else 0
 
 
 def local_words(n: int):
@@ -115,27 +118,46 @@ def local_words(n: int):
 
 
 class RecordView:
-    """A record at an address, with its fields as attributes."""
+    """A record at an address, with its fields as attributes: numbers, views of arrays, other records."""
 
-    __slots__ = ("_address", "_dtype")
+    __slots__ = ("_address", "_structure")
 
-    def __init__(self, address: int, dtype: np.dtype):
+    def __init__(self, address: int, structure: Struct):
         object.__setattr__(self, "_address", address)
-        object.__setattr__(self, "_dtype", dtype)
+        object.__setattr__(self, "_structure", structure)
 
     def __getattr__(self, name: str) -> Any:
         kind, address = self._field(name)
-        if kind.subdtype is not None:
-            return _array(address, kind.shape, kind.base)
-        return RecordView(address, kind) if kind.names else _array(address, (1,), kind)[0]
+        if isinstance(kind, Struct):
+            return RecordView(address, kind)
+        if isinstance(kind, Inline):
+            return _array(address, kind.shape, self._structure[name].base)
+        number = _array(address, (1,), self._structure[name])[0]
+        if isinstance(kind, Reference):
+            return RecordView(int(number), kind.target)
+        if not is_view(kind):
+            return number
+        shape = tuple(evaluate(length, self._value, int, _combine) for length in kind.shape)
+        return _array(number, shape if number else (0,) * len(shape), _NUMPY[kind.name])
 
     def __setattr__(self, name: str, value):
         kind, address = self._field(name)
-        _array(address, (1,), kind)[0] = value
+        if is_view(kind) or isinstance(kind, (Struct, Inline, Reference)):
+            raise AttributeError(f"{self._structure.name}.{name} is not a number")
+        _array(address, (1,), self._structure[name])[0] = value
 
-    def _field(self, name: str) -> tuple[np.dtype, int]:
+    def _field(self, name: str) -> tuple[Any, int]:
         try:
-            kind, offset = self._dtype.fields[name][:2]
+            return self._structure.kinds[name], self._address + self._structure.offset(name)
         except KeyError:
-            raise AttributeError(name) from None
-        return kind, self._address + offset
+            raise AttributeError(f"{self._structure.name} has no field {name!r}") from None
+
+    def _value(self, path: tuple[str, ...]) -> int:
+        found: Any = self
+        for name in path:
+            found = getattr(found, name)
+        return int(found)
+
+
+def _combine(name: str, left: int, right: int) -> int:
+    return {"add": left + right, "sub": left - right, "mul": left * right}[name]

@@ -10,10 +10,8 @@ import ctypes
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from daedal.kernels.compilation import caller
-from daedal.kernels.records import ADDRESS, Record
+from daedal.kernels.records import ADDRESS, Record, Struct
 from daedal.kernels.signatures import f64, i32, i64, void
 
 _FUNCTIONS = (
@@ -42,7 +40,7 @@ _FUNCTIONS = (
 )
 _OBJECTS = {"none": None, "type_error": TypeError}
 
-PYTHON = np.dtype([(name, ADDRESS) for name in (*_FUNCTIONS, *_OBJECTS)])
+PYTHON = Struct("PYTHON", [(name, ADDRESS) for name in (*_FUNCTIONS, *_OBJECTS)])
 """Where these functions and objects stand in this process."""
 
 call_one_arg = caller(i64(i64, i64))

@@ -1,6 +1,6 @@
 """Records: how kernels receive many arrays and numbers at the price of one pointer.
 
-A kernel's data are fields of a NumPy record: numbers, nested records, and the addresses of arrays. A record travels
+A kernel's data are fields of a record, which a struct declares (:mod:`daedal.kernels.structures`). A record travels
 between compiled functions as a single pointer, without reference counting, and its fields have names on both sides.
 Passing the arrays themselves, alone or in tuples, makes calls ten times slower and compilation five times.
 """
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daedal.kernels.compilation import MODE
+from daedal.kernels.signatures import f64, i64
+from daedal.kernels.structures import ADDRESS, Struct, at, inline
 
 if not TYPE_CHECKING and MODE == "build":
     from daedal.kernels.compiler_memory import (
@@ -49,11 +51,14 @@ __all__ = [
     "INTEGER",
     "Arena",
     "Record",
+    "Struct",
     "address_of",
+    "at",
     "data_of",
     "float_blocks",
     "float_rows",
     "floats",
+    "inline",
     "integer_rows",
     "integers",
     "letters_at",
@@ -65,9 +70,7 @@ __all__ = [
 if MODE == "python":
     from daedal.kernels.memory import watch
 
-ADDRESS = np.int64
-INTEGER = np.int64
-FLOAT = np.float64
+INTEGER, FLOAT = i64, f64
 
 
 class Arena:
@@ -95,15 +98,16 @@ class Record:
 
     Examples
     --------
-    >>> from daedal.kernels.records import ADDRESS, INTEGER, Record
-    >>> point = Record(np.dtype([("n", INTEGER), ("y", ADDRESS)]), n=2, y=np.zeros(2))
+    >>> from daedal.kernels.records import Record, Struct
+    >>> from daedal.kernels.signatures import f64, i64
+    >>> point = Record(Struct("POINT", [("n", i64), ("y", f64["n"])]), n=2, y=np.zeros(2))
     >>> int(point["n"])
     2
     """
 
-    def __init__(self, dtype: np.dtype, arena: Arena | None = None, **values):
+    def __init__(self, struct: Struct, arena: Arena | None = None, **values):
         self._alive: dict[str, Any] = {}
-        numbers = dict(_zeros(dtype))
+        numbers = dict(_zeros(struct))
         if arena is not None:
             numbers.update(arena.addresses)
             self._alive.update(arena.arrays)
@@ -115,7 +119,7 @@ class Record:
                 numbers[name] = self._address(name, value)
             else:
                 numbers[name] = value
-        self.data: np.ndarray = np.array([tuple(numbers[name] for name in _names(dtype))], dtype=dtype)
+        self.data: np.ndarray = np.array([tuple(numbers[name] for name in struct.kinds)], dtype=struct.dtype)
         self.address: int = self.data.ctypes.data
 
     def _address(self, name: str, array: np.ndarray) -> int:
@@ -138,16 +142,12 @@ class Record:
 
 
 @cache
-def _zeros(dtype: np.dtype) -> tuple[tuple[str, object], ...]:
+def _zeros(struct: Struct) -> tuple[tuple[str, object], ...]:
     """Field names and zeros of their shape, nested records as nested tuples."""
-    return tuple((name, _zero(dtype[name])) for name in _names(dtype))
+    return tuple((name, _zero(struct[name])) for name in struct.kinds)
 
 
 def _zero(dtype: np.dtype):
     if dtype.subdtype is None:
         return np.zeros((), dtype=dtype).item()
     return np.zeros(dtype.shape, dtype=dtype.base).tolist()
-
-
-def _names(dtype: np.dtype) -> tuple[str, ...]:
-    return dtype.names or ()

@@ -11,27 +11,27 @@ nearly equal values would lose.
 What is stored, interpolated and tested is y: components of x and of x', in the order of `source`.
 """
 
-import numpy as np
-
 from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, fetch, fetch_at, owner
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, floats, record_at
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import copy
 
-SECOND_ORDER = np.dtype(
+SECOND_ORDER = Struct(
+    "SECOND_ORDER",
     [
         ("n", INTEGER),
         ("n_y", INTEGER),
         ("residual", CALLBACK),  # block [x | x' | x'' | F]
         ("jacobian", CALLBACK),  # block [x | x' | x'' | c1 | c2 | matrix], if there is one
         ("entries", INTEGER),  # of the matrix
-        ("source", ADDRESS),  # component j of y is x_i with i = source_j < n, or x'_i with n + i = source_j
-        ("order", ADDRESS),  # highest derivative of each variable
+        ("source", i64["n_y"]),  # component j of y is x_i with i = source_j < n, or x'_i with n + i = source_j
+        ("order", i64["n"]),  # highest derivative of each variable
         ("c1", FLOAT),
         ("c2", FLOAT),
-        ("base", ADDRESS),  # x_0, x'_0, x''_0
-        ("slopes", ADDRESS),  # room for x' and x''
-    ]
+        ("base", f64[3, "n"]),  # x_0, x'_0, x''_0
+        ("slopes", f64[2, "n"]),  # room for x' and x''
+    ],
 )
 
 
@@ -45,7 +45,7 @@ def evaluate_second_order(form, t, x, xp, xpp, result):
 @part
 def derivatives(form, e, xp, xpp):
     """x' and x'' that belong to e."""
-    base = float_rows(form.base, 3, form.n)
+    base = form.base
     for i in range(form.n):
         xp[i] = base[1, i] + form.c1 * e[i]
         xpp[i] = base[2, i] + form.c2 * e[i]
@@ -56,7 +56,7 @@ def discretised_residual(t, block):
     """F with the derivatives that belong to e; the block is [x | e | F]."""
     form = record_at(owner(block), SECOND_ORDER)
     n = form.n
-    slopes = float_rows(form.slopes, 2, n)
+    slopes = form.slopes
     derivatives(form, floats(block + 8 * n, n), slopes[0], slopes[1])
     return evaluate_second_order(form, t, floats(block, n), slopes[0], slopes[1], floats(block + 16 * n, n))
 
@@ -80,7 +80,7 @@ def discretised_jacobian(t, block):
     """dF/dx with x' and x'' that follow x through e; the block is [x | e | 1 | matrix]."""
     form = record_at(owner(block), SECOND_ORDER)
     n = form.n
-    slopes = float_rows(form.slopes, 2, n)
+    slopes = form.slopes
     derivatives(form, floats(block + 8 * n, n), slopes[0], slopes[1])
     result = floats(block + 16 * n + 8, form.entries)
     return evaluate_matrix(form, t, floats(block, n), slopes[0], slopes[1], form.c1, form.c2, result)
@@ -89,7 +89,7 @@ def discretised_jacobian(t, block):
 @part
 def gather(form, x, xp, y):
     """y from x and x'."""
-    source = integers(form.source, form.n_y)
+    source = form.source
     for j in range(form.n_y):
         i = source[j]
         y[j] = x[i] if i < form.n else xp[i - form.n]
@@ -98,7 +98,7 @@ def gather(form, x, xp, y):
 @part
 def scatter(form, y, x, xp):
     """x and x' from y, as far as they are part of it."""
-    source = integers(form.source, form.n_y)
+    source = form.source
     for j in range(form.n_y):
         i = source[j]
         if i < form.n:

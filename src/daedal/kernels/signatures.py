@@ -16,11 +16,16 @@ class Kind:
     Calling a kind with the kinds of arguments gives a :class:`Signature`.
     """
 
-    def __init__(self, name: str, axes: int = 0):
-        self.name, self.axes = name, axes
+    def __init__(self, name: str, shape: tuple[Any, ...] = ()):
+        self.name, self.shape = name, shape
 
-    def __getitem__(self, axes) -> Kind:
-        return Kind(self.name, len(axes) if isinstance(axes, tuple) else 1)
+    @property
+    def axes(self) -> int:
+        """How many axes an array has; 0 for a number."""
+        return len(self.shape)
+
+    def __getitem__(self, shape) -> Kind:
+        return Kind(self.name, shape if isinstance(shape, tuple) else (shape,))
 
     def __call__(self, *arguments: Kind | type) -> Signature:
         return Signature(self, arguments)

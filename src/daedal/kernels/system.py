@@ -1,10 +1,8 @@
 """The equations F(t, y, y') = 0, or y' = f(t, y), as kernels see them, with the hook and the counters of a run."""
 
-import numpy as np
-
 from daedal.kernels.callbacks import CALLBACK, fetch, nothing
 from daedal.kernels.compilation import caller, part
-from daedal.kernels.records import ADDRESS, INTEGER, floats
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, floats
 from daedal.kernels.signatures import f64, i64
 
 COUNTERS = (
@@ -19,7 +17,8 @@ COUNTERS = (
     "event_evaluations",
 )
 
-SYSTEM = np.dtype(
+SYSTEM = Struct(
+    "SYSTEM",
     [
         ("n", INTEGER),
         ("own_address", ADDRESS),
@@ -27,7 +26,7 @@ SYSTEM = np.dtype(
         ("rate", CALLBACK),
         ("norm", CALLBACK),
         ("scaled_rows", INTEGER),
-        ("row_power", ADDRESS),  # rows are multiplied by cj**row_power
+        ("row_power", f64["n"]),  # rows are multiplied by cj**row_power
         ("row_scale", ADDRESS),
         ("hook", ADDRESS),  # called after every accepted step, with the record of its owner
         ("hook_record", ADDRESS),
@@ -35,7 +34,7 @@ SYSTEM = np.dtype(
         ("norm_failed", INTEGER),
         ("hook_signal", INTEGER),
         *[(name, INTEGER) for name in COUNTERS],
-    ]
+    ],
 )
 
 CHANGING = ("norm_failed", "hook_signal", *COUNTERS)
@@ -85,7 +84,7 @@ def rescale_rows(system, cj, r):
     """Scale row i, and r, by cj**row_power[i]; BCP section 5.4 asks for 1/h on the constraints of index-2 systems."""
     if not system.scaled_rows:
         return
-    power, scale = floats(system.row_power, system.n), floats(system.row_scale, system.n)
+    power, scale = system.row_power, floats(system.row_scale, system.n)
     for i in range(system.n):
         new = abs(cj) ** power[i]
         r[i] *= new / scale[i]

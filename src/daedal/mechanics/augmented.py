@@ -3,7 +3,7 @@ r"""The augmented system [[M, B], [K, 0]] (z_m', lam) = (f, -bias): acceleration
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import factor_lu, solve_lu
-from daedal.kernels.records import float_rows, floats, integers, record_at
+from daedal.kernels.records import float_rows, floats, record_at
 from daedal.kernels.vectors import copy, transpose
 from daedal.mechanics.constrained import ACCELERATION, ALGEBRAIC, CONSTRAINED, EVALUATION, FORCE, LEVELS, evaluate
 
@@ -14,7 +14,7 @@ def _damped_bias(c, damping, i):
 
     The polynomial of a velocity constraint is tau + alpha, with alpha the last of the coefficients.
     """
-    value = floats(c.bias, c.n_c)[i]
+    value = c.bias[i]
     if damping == 0:
         return value
     alpha, level = floats(damping, c.m + 1), float_rows(c.level, c.m, c.n_c)
@@ -44,12 +44,12 @@ def solve_augmented(c, damping=0):
     """z_m' and lam from [[M, B], [K, 0]] (z_m', lam) = (f, -bias - sum alpha_l g^(l)) with the factors at hand."""
     nx, n_c = c.nx, c.n_c
     solution = floats(c.solution, nx + n_c)
-    copy(solution, floats(c.force, nx))
+    copy(solution, c.force)
     for i in range(n_c):
         solution[nx + i] = -_damped_bias(c, damping, i)
     solve_lu(c.kkt, solution)
-    copy(floats(c.acceleration, nx), solution[:nx])
-    copy(floats(c.multipliers, n_c), solution[nx:])
+    copy(c.acceleration, solution[:nx])
+    copy(c.multipliers, solution[nx:])
 
 
 @entry(EVALUATION)
@@ -73,7 +73,7 @@ def accelerator(system, t, damping):
 def _coupled_residual(c, t, damping, u, residual):
     """lam_augmented(lam, w) - lam and d(lam, w) for u = (lam, w)."""
     n, n_c = c.m * c.nx + c.n_r, c.n_c
-    state, rows = floats(c.state, n + c.n_w + c.all_g + c.all_v), integers(c.rows, n_c)
+    state, rows = floats(c.state, n + c.n_w + c.all_g + c.all_v), c.rows
     copy(state[n:], u[n_c : n_c + c.n_w])
     if c.uses_multipliers:
         for i in range(n_c):
@@ -82,10 +82,10 @@ def _coupled_residual(c, t, damping, u, residual):
     if status != 0:
         return status
     solve_augmented(c, damping)
-    multipliers = floats(c.multipliers, n_c)
+    multipliers = c.multipliers
     for i in range(n_c):
         residual[i] = multipliers[i] - u[i]
-    copy(residual[n_c:], floats(c.algebraic, c.n_w))
+    copy(residual[n_c:], c.algebraic)
     return 0
 
 
@@ -93,12 +93,12 @@ def _coupled_residual(c, t, damping, u, residual):
 def accelerate_coupled(c, t, damping=0):
     """Newton's method on (lam, w) with the factors of the augmented matrix at hand."""
     n, n_c, size = c.m * c.nx + c.n_r, c.n_c, c.n_c + c.n_w
-    state, rows = floats(c.state, n + c.n_w + c.all_g + c.all_v), integers(c.rows, n_c)
-    inner = floats(c.inner, 4 * size)
+    state, rows = floats(c.state, n + c.n_w + c.all_g + c.all_v), c.rows
+    inner = c.inner
     u, residual, shifted = inner[:size], inner[size : 2 * size], inner[2 * size : 3 * size]
     matrix = floats(c.inner_matrix.data, size * size)
     for i in range(n_c):
-        u[i] = state[n + c.n_w + rows[i]] if c.uses_multipliers else floats(c.multipliers, n_c)[i]
+        u[i] = state[n + c.n_w + rows[i]] if c.uses_multipliers else c.multipliers[i]
     copy(u[n_c:], state[n : n + c.n_w])
     for _ in range(25):
         status = _coupled_residual(c, t, damping, u, residual)

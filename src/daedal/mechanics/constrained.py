@@ -18,7 +18,7 @@ import numpy as np
 from daedal.kernels.callbacks import CALLBACK, fetch_at
 from daedal.kernels.compilation import caller, inlined, part
 from daedal.kernels.dense import LU
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, address_of, data_of, floats, integers
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, address_of, data_of, floats
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import copy
 
@@ -86,7 +86,22 @@ def array_sizes(m: int, nx: int, n_c: int, all_g: int, all_v: int, n_r: int, n_w
     }
 
 
-CONSTRAINED = np.dtype(
+_VIEWS = {
+    "multipliers": f64["n_c"],
+    "acceleration": f64["nx"],
+    "rate": f64["n_r"],
+    "rows": i64["n_c"],
+    "force": f64["nx"],
+    "algebraic": f64["n_w"],
+    "bias": f64["n_c"],
+    "inner": f64["4 * (n_c + n_w)"],
+    "all_position": f64["all_g"],
+    "binomials": f64["m + 1", "m + 1"],
+    "given": f64["nx"],
+}
+
+CONSTRAINED = Struct(
+    "CONSTRAINED",
     [
         *[(name, INTEGER) for name in SIZES],
         ("autonomous", INTEGER),
@@ -98,14 +113,14 @@ CONSTRAINED = np.dtype(
         ("searches", INTEGER),  # for increments, in this run
         ("patience", INTEGER),  # evaluations before the next one
         *[(name, CALLBACK) for name in FUNCTIONS],
-        *[(name, ADDRESS) for name in array_sizes(0, 0, 0, 0, 0, 0, 0)],
+        *[(name, _VIEWS.get(name, ADDRESS)) for name in array_sizes(0, 0, 0, 0, 0, 0, 0)],
         ("kkt", LU),
         ("projection", LU),
         ("inner_matrix", LU),
         ("evaluations", INTEGER),
         ("evaluator", ADDRESS),
         ("accelerator", ADDRESS),
-    ]
+    ],
 )
 
 
@@ -136,7 +151,7 @@ def load(c, z, r, w, lam):
     """Write the variables to ``c.state``; multipliers of rows that were left out as redundant are zero."""
     load_state(c, z, r)
     n = c.m * c.nx
-    state, rows = floats(c.state, n + c.n_r + c.n_w + c.all_g + c.all_v), integers(c.rows, c.n_c)
+    state, rows = floats(c.state, n + c.n_r + c.n_w + c.all_g + c.all_v), c.rows
     copy(state[n + c.n_r :], w[: c.n_w])
     if c.uses_multipliers:
         for i in range(c.n_c):
@@ -147,7 +162,7 @@ def load(c, z, r, w, lam):
 def load_start(c, z, r, w, lam):
     """Write the variables of a start, and its multipliers as the first guess."""
     load(c, z, r, w, lam)
-    copy(floats(c.multipliers, c.n_c), lam[: c.n_c])
+    copy(c.multipliers, lam[: c.n_c])
 
 
 EVALUATION = i64(i64, f64, i64)

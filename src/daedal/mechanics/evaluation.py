@@ -7,7 +7,7 @@ Compiled once: all other kernels reach it through its address, which stands in t
 
 from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import float_rows, floats, integers, record_at
+from daedal.kernels.records import float_rows, floats, record_at
 from daedal.kernels.vectors import add_product, copy, transpose
 from daedal.mechanics.constrained import (
     ACCURATE,
@@ -56,11 +56,11 @@ def _evaluate(c, t, what):
         transpose(float_rows(c.mass, nx, nx), float_rows(c.mass_function.block + 8 * nx, nx, nx))
     status = 0
     if what & FORCE:
-        status = _fetch_into(c.force_function, t, state, c.n_arguments, floats(c.force, nx))
+        status = _fetch_into(c.force_function, t, state, c.n_arguments, c.force)
     if status == 0 and what & RATE and c.n_r > 0:
-        status = _fetch_into(c.state_rate, t, state, c.n_arguments, floats(c.rate, c.n_r))
+        status = _fetch_into(c.state_rate, t, state, c.n_arguments, c.rate)
     if status == 0 and what & ALGEBRAIC and c.n_w > 0:
-        status = _fetch_into(c.algebraic_equation, t, state, c.n_arguments, floats(c.algebraic, c.n_w))
+        status = _fetch_into(c.algebraic_equation, t, state, c.n_arguments, c.algebraic)
     if status == 0 and c.n_c > 0:
         if c.all_g > 0:
             status = _evaluate_holonomic(c, t, state, what)
@@ -83,7 +83,7 @@ def _evaluate_holonomic(c, t, state, what):
     rows = c.all_g
     status = 0
     if what & POSITION:
-        status = _fetch_into(c.constraint, t, state, c.nx, floats(c.all_position, rows))
+        status = _fetch_into(c.constraint, t, state, c.nx, c.all_position)
     if status == 0:
         status, doubtful = _derivatives(c, t, state, what)
     if status == 0 and doubtful and may_search(c):
@@ -200,9 +200,9 @@ def _line_derivative(c, t, state, target):
 def _select(c, what):
     """Copy the rows that are in use."""
     nx, n_c = c.nx, c.n_c
-    rows, total = integers(c.rows, n_c), c.all_g + c.all_v
-    level, bias = float_rows(c.level, c.m, n_c), floats(c.bias, n_c)
-    position, velocity = floats(c.all_position, c.all_g), floats(c.all_velocity, total)
+    rows, total = c.rows, c.all_g + c.all_v
+    level, bias = float_rows(c.level, c.m, n_c), c.bias
+    position, velocity = c.all_position, floats(c.all_velocity, total)
     all_bias, all_jacobian = floats(c.all_bias, total), float_rows(c.all_jacobian, total, nx)
     jacobian, columns = float_rows(c.jacobian, n_c, nx), float_rows(c.columns, nx, n_c)
     for i in range(n_c):
@@ -232,7 +232,7 @@ def _evaluate_linear(c, t, what):
         return status
     block, first_b, first_q = c.coefficients.block + 8, m * nx * nx, m * nx * nx + nx * ny
     first_c, first_r = first_q + nx, first_q + nx + (m + 1) * ny * nx
-    force, drive = floats(c.force, nx), floats(block + 8 * first_q, nx)
+    force, drive = c.force, floats(block + 8 * first_q, nx)
     columns, b_rows = float_rows(c.columns, nx, ny), float_rows(block + 8 * first_b, nx, ny)
     c_rows = float_rows(block + 8 * first_c, (m + 1) * ny, nx)
     r_rows, z = float_rows(block + 8 * first_r, m + 1, ny), float_rows(c.state, m, nx)
@@ -243,7 +243,7 @@ def _evaluate_linear(c, t, what):
         for k in range(ny):
             columns[i, k] = -b_rows[i, k]
     copy(floats(c.jacobian, ny * nx), floats(block + 8 * first_c, ny * nx))
-    level, bias, binomial = float_rows(c.level, m, ny), floats(c.bias, ny), float_rows(c.binomials, m + 1, m + 1)
+    level, bias, binomial = float_rows(c.level, m, ny), c.bias, c.binomials
     for order in range(m + 1):
         if m == 2 and not what & (POSITION if order == 0 else VELOCITY if order == 1 else BIAS):
             continue  # who does not ask for a level must find it unchanged

@@ -15,7 +15,7 @@ import numpy as np
 
 from daedal.kernels.callbacks import RAISED, UNEVALUABLE, is_given
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 from daedal.kernels.vectors import add_product, copy
 from daedal.mechanics.constrained import BIAS, CONSTRAINED, JACOBIAN, POSITION, VELOCITY, evaluate
@@ -32,9 +32,10 @@ _NOT_THE_SAME = 1e-5  # relative disagreement of the complex step and difference
 _MOST_REPETITIONS = 6
 _TIMES = 64.0  # at which constraints are looked at over the interval, besides the ends of steps
 
-INSPECTION = np.dtype(
+INSPECTION = Struct(
+    "INSPECTION",
     [
-        ("system", ADDRESS),
+        ("system", at(CONSTRAINED)),
         ("changes", INTEGER),  # when changes of g are compared with predictions
         ("complex_step", INTEGER),
         ("timeless", INTEGER),  # whether it matters that the constraints do not depend on time
@@ -51,7 +52,7 @@ INSPECTION = np.dtype(
         ("partial_t", ADDRESS),
         ("second", ADDRESS),
         ("values", ADDRESS),
-    ]
+    ],
 )
 
 
@@ -59,7 +60,7 @@ INSPECTION = np.dtype(
 def inspect(record, t, h, y):
     """Look at the point in ``c.state``, to which a step h has led; h = 0 at the start."""
     p = record_at(record, INSPECTION)
-    c = record_at(p.system, CONSTRAINED)
+    c = p.system
     if h == 0.0:
         p.started, p.repetitions = 0, 0
     if p.timeless and c.autonomous and h != 0.0:
@@ -120,7 +121,7 @@ def _partial_t(p, c, i):
 def _keep(p, c, t):
     nx, rows = c.nx, c.all_g
     copy(floats(p.q, nx), floats(c.state, nx))
-    copy(floats(p.position, rows), floats(c.all_position, rows))
+    copy(floats(p.position, rows), c.all_position)
     copy(floats(p.jacobian, rows * nx), floats(c.all_jacobian, rows * nx))
     copy(floats(p.second, rows), floats(p.values + 8 * rows, rows))
     partial_t = floats(p.partial_t, rows)
@@ -135,7 +136,7 @@ def _is_explained(p, c, t):
     nx, rows, h = c.nx, c.all_g, t - p.t
     q, q_before = floats(c.state, nx), floats(p.q, nx)
     jacobian, before = float_rows(c.all_jacobian, rows, nx), float_rows(p.jacobian, rows, nx)
-    position, position_before = floats(c.all_position, rows), floats(p.position, rows)
+    position, position_before = c.all_position, floats(p.position, rows)
     second, second_before = floats(p.values + 8 * rows, rows), floats(p.second, rows)
     partial_t = floats(p.partial_t, rows)
     worst = 1.0

@@ -9,23 +9,23 @@ for given a and lam. A quantity that depends on q, v and a, which in turn depend
 and fa, has the derivative fq (..)_q + fv (..)_v + fa (..)_a, where (..)_a is M or K.
 """
 
-import numpy as np
-
 from daedal.kernels.callbacks import CALLBACK
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.dense import solve_lu
-from daedal.kernels.records import INTEGER, float_rows, floats, integers
+from daedal.kernels.records import INTEGER, Struct, float_rows, floats
 from daedal.kernels.vectors import copy
 from daedal.mechanics.constrained import fetch
 
-LINEARISATION = np.dtype([("function", CALLBACK), ("rows", INTEGER), ("columns", INTEGER), ("n_arguments", INTEGER)])
+LINEARISATION = Struct(
+    "LINEARISATION", [("function", CALLBACK), ("rows", INTEGER), ("columns", INTEGER), ("n_arguments", INTEGER)]
+)
 
 
 @part
 def linearise(lin, c, t, a, lam):
     """Evaluate the derivatives at the variables in ``c.state``; 0 or a status."""
     n, total = 2 * c.nx + c.n_r + c.n_w, c.all_g + c.all_v
-    arguments, rows = floats(lin.function.block, lin.n_arguments), integers(c.rows, c.n_c)
+    arguments, rows = floats(lin.function.block, lin.n_arguments), c.rows
     copy(arguments, floats(c.state, n))
     for i in range(total):
         arguments[n + i] = 0.0
@@ -54,7 +54,7 @@ def level_by(c, found, level, k, j, fq, fv, fa):
     gradient = float_rows(c.jacobian, c.n_c, c.nx)[k, j]
     if level == 0:
         return fq * gradient
-    row = c.nx + c.n_r + c.n_w + integers(c.rows, c.n_c)[k]
+    row = c.nx + c.n_r + c.n_w + c.rows[k]
     if level == 1:
         return fq * found[j, row] + fv * gradient
     row += c.all_g + c.all_v

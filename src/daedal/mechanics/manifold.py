@@ -12,7 +12,7 @@ import numpy as np
 from daedal.kernels.callbacks import UNEVALUABLE, is_given
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import N_AT, SINGULAR, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, integers, record_at
 from daedal.kernels.signatures import f64, i64, void
 from daedal.kernels.system import HOOK, HOOK_CHANGED, HOOK_DONE
 from daedal.kernels.vectors import copy, largest, squares, transpose
@@ -35,15 +35,16 @@ _MAX_ITERATIONS = 30
 _ROUNDOFF = 4.0 * np.finfo(float).eps
 _NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
 
-PROJECTOR = np.dtype(
+PROJECTOR = Struct(
+    "PROJECTOR",
     [
-        ("system", ADDRESS),
+        ("system", at(CONSTRAINED)),
         ("weight_kind", INTEGER),
         ("weight", ADDRESS),
         ("levels", INTEGER),
         ("rtol", FLOAT),  # a drift within this part of the size of q, plus atol, is left alone
         ("atol", FLOAT),
-    ]
+    ],
 )
 """How to project: the CONSTRAINED system, W, and the levels (1: positions only, m: all)."""
 
@@ -187,7 +188,7 @@ def _drift_is_small(p, c):
 def projection_hook(record, t, h, y):
     """Project the state at the beginning of y after an accepted step."""
     p = record_at(record, PROJECTOR)
-    c = record_at(p.system, CONSTRAINED)
+    c = p.system
     n = c.m * c.nx
     z = floats(y, n)
     load_state(c, z, floats(y + 8 * n, c.n_r))
@@ -243,9 +244,9 @@ def accelerate_points(system, times, states, guesses, accelerations, multipliers
             statuses[k] = evaluate(c, times[k], RATE)
         if statuses[k] != 0:
             continue
-        copy(accelerations[k], floats(c.acceleration, c.nx))
-        copy(multipliers[k], floats(c.multipliers, c.n_c))
-        copy(rates[k], floats(c.rate, c.n_r))
+        copy(accelerations[k], c.acceleration)
+        copy(multipliers[k], c.multipliers)
+        copy(rates[k], c.rate)
         copy(algebraic[k], floats(c.state + 8 * (n + c.n_r), n_w))
 
 

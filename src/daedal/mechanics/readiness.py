@@ -53,7 +53,7 @@ def is_ready(system, t, z, r):
         status = evaluate(c, t, RATE)
     if status != 0:
         return NOT_READY
-    for value in floats(c.acceleration, nx):
+    for value in c.acceleration:
         if not np.isfinite(value):
             return NOT_READY
     return answer

@@ -6,7 +6,7 @@ redundant constraints and for singular configurations can be spared.
 """
 
 from daedal.kernels.compilation import entry
-from daedal.kernels.records import floats, record_at
+from daedal.kernels.records import record_at
 from daedal.kernels.signatures import boolean, f64, i64
 from daedal.kernels.vectors import copy, largest
 from daedal.mechanics.constrained import CONSTRAINED
@@ -22,7 +22,7 @@ def settle(system, projector, t, y):
     """Move y = (q, v, r) onto the constraints; False if it is not near them, or they are not clearly regular."""
     c, p = record_at(system, CONSTRAINED), record_at(projector, PROJECTOR)
     nx = c.nx
-    given = floats(c.given, nx)
+    given = c.given
     copy(given, y[:nx])
     for _ in range(_ATTEMPTS):
         if is_ready(system, t, y[: 2 * nx], y[2 * nx :]) != 0:

@@ -65,8 +65,8 @@ def straight_slope(c, t, y, slope):
 
 @part
 def _keep(c, result):
-    copy(floats(c.acceleration, c.nx), floats(result, c.nx))
-    copy(floats(c.multipliers, c.n_c), floats(result + 8 * c.nx, c.n_c))
+    copy(c.acceleration, floats(result, c.nx))
+    copy(c.multipliers, floats(result + 8 * c.nx, c.n_c))
 
 
 @part

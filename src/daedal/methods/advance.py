@@ -20,9 +20,8 @@ from daedal.kernels.differences import ROWS
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.norms import set_weights
-from daedal.kernels.records import float_rows, floats, integer_rows, integers, record_at
+from daedal.kernels.records import float_rows, floats, integer_rows, record_at
 from daedal.kernels.signatures import i64
-from daedal.kernels.system import SYSTEM
 from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import choose_first_step, shortest_step
 
@@ -41,7 +40,7 @@ _LEAST_ADVANCE = 1e-3
 def advance(address):
     """Integrate until the end, a failure, a terminal event, or a full buffer; returns the reason."""
     run = record_at(address, RUN)
-    system, roots = record_at(run.system, SYSTEM), record_at(run.roots, ROOTS)
+    system, roots = run.system, record_at(run.roots, ROOTS)
     _empty_buffers(run)
     if not run.started:
         reason = open_run(system, run, roots, address)
@@ -93,7 +92,7 @@ def _too_many_steps(run):
 def open_run(system, run, roots, address):
     """The first values, weights, step size and switching functions; 0 or the reason to stop."""
     n = run.n
-    y, yp, phi = floats(run.y, n), floats(run.yp, n), differences(run)
+    y, yp, phi = run.y, run.yp, differences(run)
     if not _set_weights(run, y):
         return _ZERO_WEIGHT
     if run.h == 0.0:
@@ -118,8 +117,7 @@ def open_run(system, run, roots, address):
 @inlined
 def _set_weights(run, y):
     """1 / (rtol |y| + atol); False where that is infinite."""
-    n = run.n
-    run.zero_weight = set_weights(y, floats(run.rtol, n), floats(run.atol, n), floats(run.inverse_weights, n))
+    run.zero_weight = set_weights(y, run.rtol, run.atol, run.inverse_weights)
     return run.zero_weight < 0
 
 
@@ -136,8 +134,8 @@ def _search_end(run, roots):
     A polynomial of degree s may turn s - 1 times, and so may the functions. Functions that are asked at the ends of
     steps alone, and functions that are watched, whose events are ends of steps, are searched at once.
     """
-    location, crooked = integers(roots.location, roots.n), integers(roots.crooked, roots.n)
-    interior, whole = integers(roots.interior, roots.n), True
+    location, crooked = roots.location, roots.crooked
+    interior, whole = roots.interior, True
     for i in range(roots.n):
         whole = whole and interior[i] == 0
     whole = whole or run.attempt == 0
@@ -167,14 +165,14 @@ def _store_step(run):
     if not (run.each_step or run.dense):
         return
     m, degree = run.steps_stored, run.degree
-    floats(run.step_t, run.slots)[m] = run.t
-    floats(run.step_h, run.slots)[m] = run.h_last
-    integers(run.step_order, run.slots)[m] = degree
-    integers(run.step_start, run.slots)[m] = run.rows_before + run.rows_stored
+    run.step_t[m] = run.t
+    run.step_h[m] = run.h_last
+    run.step_order[m] = degree
+    run.step_start[m] = run.rows_before + run.rows_stored
     run.steps_stored = m + 1
     if run.dense:
         psi, phi = float_rows(run.step_psi, run.slots, ROWS), differences(run)
-        rows = float_rows(run.coefficients, run.rows, run.n)
+        rows = run.coefficients
         for j in range(degree + 1):
             psi[m, j] = run.psi[j]
             for i in range(run.n):
@@ -219,7 +217,7 @@ def _process_step(system, run, roots):
 
 @part
 def _stops(roots):
-    fired = integers(roots.fired, roots.n)
+    fired = roots.fired
     for i in range(roots.n):
         if abs(fired[i]) == STOPPING:
             return True
@@ -228,12 +226,12 @@ def _stops(roots):
 
 @part
 def _store_event(run, roots):
-    m, n = run.events_stored, run.n
-    fired, all_fired = integers(roots.fired, roots.n), integer_rows(run.event_fired, run.event_slots, roots.n)
-    floats(run.event_t, run.event_slots)[m] = run.t_limit
+    m = run.events_stored
+    fired, all_fired = roots.fired, integer_rows(run.event_fired, run.event_slots, roots.n)
+    run.event_t[m] = run.t_limit
     for i in range(roots.n):
         all_fired[m, i] = fired[i]
-    y, yp = float_rows(run.event_y, run.event_slots, n), float_rows(run.event_yp, run.event_slots, n)
+    y, yp = run.event_y, run.event_yp
     newton_polynomial(run.t_limit, run.t, run.psi, differences(run), run.degree, y[m], yp[m])
     run.events_stored = m + 1
 
@@ -264,10 +262,10 @@ def _store_output(run, terminal):
 def _store_point(run, t):
     """Store the solution at t: the computed values at the end of the step, the interpolant inside it."""
     m, n = run.stored, run.n
-    y, yp = float_rows(run.out_y, run.slots, n), float_rows(run.out_yp, run.slots, n)
-    floats(run.out_t, run.slots)[m] = t
+    y, yp = run.out_y, run.out_yp
+    run.out_t[m] = t
     if t == run.t:
-        phi, slope = differences(run), floats(run.yp, n)
+        phi, slope = differences(run), run.yp
         for i in range(n):
             y[m, i] = phi[0, i]
             yp[m, i] = slope[i]

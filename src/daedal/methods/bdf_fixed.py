@@ -10,10 +10,8 @@ from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.differences import leading_coefficient, predict, update_coefficients, update_differences
 from daedal.kernels.endings import Ending
-from daedal.kernels.linear import LINEAR
 from daedal.kernels.newton import CONVERGED, SINGULAR
 from daedal.kernels.records import floats, record_at
-from daedal.kernels.system import SYSTEM
 from daedal.methods.dassl_step import DASSL, apply_hook
 from daedal.methods.newton_to_roundoff import newton_to_roundoff
 from daedal.methods.one_step import ending_of
@@ -28,7 +26,7 @@ def fixed_bdf_step(address):
     """One step of order ``run.order``; 0 or the reason to stop."""
     run = record_at(address, RUN)
     method = record_at(run.method, DASSL)
-    return _step(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), run, method)
+    return _step(run.system, method.linear, run, method)
 
 
 @part
@@ -46,7 +44,7 @@ def _step(system, linear, run, method):
         return _CALLBACK_RAISED
     if status != CONVERGED:
         return ending_of(status, 1 if status == SINGULAR else 0)
-    update_differences(phi, k, True, floats(run.correction, run.n))
+    update_differences(phi, k, True, run.correction)
     run.t = t
     run.h_last = h
     run.degree = k
@@ -58,8 +56,8 @@ def _step(system, linear, run, method):
 def _solve_step(system, linear, run, method, t):
     """Newton's method from the prediction."""
     n = run.n
-    y, yp, delta, correction = floats(run.y, n), floats(run.yp, n), floats(method.delta, n), floats(run.correction, n)
-    weights, max_change = floats(run.inverse_weights, n), floats(method.max_change, n)
+    y, yp, delta, correction = run.y, run.yp, floats(method.delta, n), run.correction
+    weights, max_change = run.inverse_weights, floats(method.max_change, n)
     predict(differences(run), method.c.gamma, run.order, y, yp)
     last = differences(run)[0]
     for i in range(n):

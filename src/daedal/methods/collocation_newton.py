@@ -14,8 +14,9 @@ from daedal.kernels.compilation import inlined, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, float_rows, floats
 from daedal.kernels.second_order import evaluate_matrix, evaluate_second_order
+from daedal.kernels.signatures import f64
 from daedal.kernels.vectors import power
 
 _MAX_ITERATIONS, _POLISHING = 10, 15
@@ -24,7 +25,8 @@ _NOISE = 100.0 * np.finfo(np.float64).eps
 _INCREMENT = 2.0**-26
 _WEIGHT_SHARE = 2.0**-13
 
-COLLOCATION = np.dtype(
+COLLOCATION = Struct(
+    "COLLOCATION",
     [
         ("second_order", ADDRESS),
         ("s", INTEGER),
@@ -35,15 +37,15 @@ COLLOCATION = np.dtype(
         ("gamma", FLOAT),
         ("position_ratio", FLOAT),
         ("filtered", INTEGER),  # whether errors along constraint forces may be left out of the test
-        ("c", ADDRESS),
-        ("w", ADDRESS),
-        ("w2", ADDRESS),
-        ("known_column", ADDRESS),
-        ("transform", ADDRESS),
-        ("inverse", ADDRESS),
+        ("c", f64["s"]),
+        ("w", f64["s - known", "s - known"]),
+        ("w2", f64["s - known", "s - known"]),
+        ("known_column", f64["s - known"]),
+        ("transform", f64["s - known", "s - known"]),
+        ("inverse", f64["s - known", "s - known"]),
         ("pairs", ADDRESS),
-        ("polynomials", ADDRESS),
-        ("error_weights", ADDRESS),
+        ("polynomials", f64["3 * s", "s + 2"]),
+        ("error_weights", f64["s + 1"]),
         ("thesis", INTEGER),  # the controller of the thesis
         ("successes", INTEGER),
         ("past_t", ADDRESS),
@@ -65,14 +67,14 @@ COLLOCATION = np.dtype(
         ("r", ADDRESS),
         ("hat", ADDRESS),
         ("stage", ADDRESS),
-        ("theta", ADDRESS),
+        ("theta", f64[3, "s"]),
         ("weights", ADDRESS),
         ("others", ADDRESS),  # weights of multipliers, and of variables that are only computed along
         # Jacobians and factors
         ("j0", ADDRESS),
         ("j1", ADDRESS),
         ("j2", ADDRESS),
-        ("mass", ADDRESS),  # F_x'' of the leading variables, if the residual leaves it somewhere
+        ("mass", f64["n_mass", "n_mass"]),  # F_x'' of the leading variables, if the residual leaves it somewhere
         ("n_mass", INTEGER),
         ("real_lu", LU),
         ("first_lu", LU),
@@ -81,7 +83,7 @@ COLLOCATION = np.dtype(
         ("jacobian_known", INTEGER),
         ("jacobian_new", INTEGER),
         ("rate", FLOAT),
-    ]
+    ],
 )
 
 
@@ -100,7 +102,7 @@ def _jacobians(system, method, form, run, h):
     n = form.n
     x, xp, xpp = vectors(method, n)
     base, value = floats(method.stage, n), floats(method.hat, n)
-    weights, order = floats(method.weights, n), integers(form.order, n)
+    weights, order = floats(method.weights, n), form.order
     others = floats(method.others, n)
     j0, j1, j2 = float_rows(method.j0, n, n), float_rows(method.j1, n, n), float_rows(method.j2, n, n)
     system.jacobians += 1
@@ -109,7 +111,7 @@ def _jacobians(system, method, form, run, h):
     if status != 0:
         return status
     if method.n_mass > 0:
-        mass = float_rows(method.mass, method.n_mass, method.n_mass)
+        mass = method.mass
         for j in range(n):
             for i in range(n):
                 inside = i < method.n_mass and j < method.n_mass
@@ -207,9 +209,9 @@ def _predict(method, form, h):
     """Z from the polynomial of the last step, or from the first two derivatives at the start."""
     n, stages, known = form.n, method.s, method.known
     x, xp, xpp = vectors(method, n)
-    z, c, order = float_rows(method.z, stages, n), floats(method.c, stages), integers(form.order, n)
+    z, c, order = float_rows(method.z, stages, n), method.c, form.order
     old_x, old_xp, old_k = floats(method.old_x, n), floats(method.old_xp, n), float_rows(method.old_k, stages, n)
-    theta = float_rows(method.theta, 3, stages)
+    theta = method.theta
     for i in range(known, stages):
         if method.old_h == 0.0:
             d = c[i] * h
@@ -227,7 +229,7 @@ def _predict(method, form, h):
 def weights_at(method, a, theta):
     """L_j, its integral and its double integral at theta = a."""
     stages = method.s
-    table = float_rows(method.polynomials, 3 * stages, stages + 2)
+    table = method.polynomials
     for level in range(3):
         for j in range(stages):
             value = 0.0
@@ -250,8 +252,8 @@ def inside(order, theta, k, j, stages, a, h, x, xp):
 @part
 def _stage_weights(method, form, run, h):
     """Corrections are judged by what they mean for x and x'; those of multipliers when x has converged."""
-    n, source, inverse = form.n, integers(form.source, form.n_y), floats(run.inverse_weights, run.n)
-    weights, order, included = floats(method.weights, n), integers(form.order, n), floats(run.included, run.n)
+    n, source, inverse = form.n, form.source, run.inverse_weights
+    weights, order, included = floats(method.weights, n), form.order, run.included
     others, g = floats(method.others, n), abs(method.gamma / h)
     for j in range(form.n_y):
         i = source[j]
@@ -271,9 +273,9 @@ def _residuals(system, method, form, run, h):
     x, xp, xpp = vectors(method, n)
     z, k, r = float_rows(method.z, stages, n), float_rows(method.k, stages, n), float_rows(method.r, stages, n)
     count = stages - known
-    w1, w2 = float_rows(method.w, count, count), float_rows(method.w2, count, count)
-    first = floats(method.known_column, count)
-    c, order = floats(method.c, stages), integers(form.order, n)
+    w1, w2 = method.w, method.w2
+    first = method.known_column
+    c, order = method.c, form.order
     work = float_rows(method.stage, 3, n)
     for i in range(known, stages):
         for j in range(n):
@@ -310,7 +312,7 @@ def _correction(method, form):
     n, known = form.n, method.known
     count = method.s - known
     r, hat = float_rows(method.r, method.s, n), float_rows(method.hat, count, n)
-    transform, inverse = float_rows(method.transform, count, count), float_rows(method.inverse, count, count)
+    transform, inverse = method.transform, method.inverse
     for i in range(count):
         for j in range(n):
             value = 0.0

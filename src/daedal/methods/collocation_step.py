@@ -15,9 +15,9 @@ from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.dense import solve_lu
 from daedal.kernels.newton import CONVERGED, DIVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import float_rows, floats, integers, record_at
+from daedal.kernels.records import float_rows, floats, record_at
 from daedal.kernels.second_order import SECOND_ORDER, gather, scatter
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM
+from daedal.kernels.system import HOOK_CHANGED
 from daedal.methods.collocation_newton import COLLOCATION, inside, solve_stages, vectors, weights_at
 from daedal.methods.one_step import ATTEMPT, close_polynomial, give_to_owner
 from daedal.methods.run_record import RUN, differences
@@ -34,7 +34,7 @@ def collocation_attempt(address, t, h):
     """The stages, the end of the step and its error."""
     run = record_at(address, RUN)
     method = record_at(run.method, COLLOCATION)
-    return _attempt(record_at(run.system, SYSTEM), method, record_at(method.second_order, SECOND_ORDER), run, t, h)
+    return _attempt(run.system, method, record_at(method.second_order, SECOND_ORDER), run, t, h)
 
 
 @entry(ATTEMPT)
@@ -42,7 +42,7 @@ def collocation_accept(address, t, h):
     """The polynomial of the step, and what the next one begins with."""
     run = record_at(address, RUN)
     method = record_at(run.method, COLLOCATION)
-    return _accept(record_at(run.system, SYSTEM), method, record_at(method.second_order, SECOND_ORDER), run, t, h)
+    return _accept(run.system, method, record_at(method.second_order, SECOND_ORDER), run, t, h)
 
 
 @part
@@ -53,7 +53,7 @@ def _attempt(system, method, form, run, t, h):
     if status != CONVERGED:
         return status
     _finish(method, form, h)
-    gather(form, floats(method.new_x, form.n), floats(method.new_xp, form.n), floats(run.y, run.n))
+    gather(form, floats(method.new_x, form.n), floats(method.new_xp, form.n), run.y)
     if method.thesis:
         if run.steps >= _THESIS_START:
             run.error_of_step = extrapolation_error(method, run, t)
@@ -76,7 +76,7 @@ def _attempt(system, method, form, run, t, h):
 def _thesis_rules(method, run, t, h):
     """The step after an accepted one, by the controller of the thesis."""
     method.successes = 1 if run.rejected else method.successes + 1
-    remember(method, run, t, floats(run.y, run.n))
+    remember(method, run, t, run.y)
     if run.steps + 1 >= _THESIS_START:
         run.h = step_after_success(h, _THESIS_ORDER, run.error_of_step, method.successes)
 
@@ -87,8 +87,8 @@ def _finish(method, form, h):
     n, stages = form.n, method.s
     x, xp, _ = vectors(method, n)
     new_x, new_xp, new_xpp = floats(method.new_x, n), floats(method.new_xp, n), floats(method.new_xpp, n)
-    z, k, order = float_rows(method.z, stages, n), float_rows(method.k, stages, n), integers(form.order, n)
-    theta = float_rows(method.theta, 3, stages)
+    z, k, order = float_rows(method.z, stages, n), float_rows(method.k, stages, n), form.order
+    theta = method.theta
     weights_at(method, 1.0, theta)
     for j in range(n):
         single, double, value = 0.0, 0.0, 0.0
@@ -115,8 +115,8 @@ def _error(method, form, run, h, noise):
     """The error of the step in units of the tolerance, filtered, less what errors `noise` |x| of x make."""
     n, stages = form.n, method.s
     x, xp, xpp = vectors(method, n)
-    k, order = float_rows(method.k, stages, n), integers(form.order, n)
-    weights = floats(method.error_weights, stages + 1)
+    k, order = float_rows(method.k, stages, n), form.order
+    weights = method.error_weights
     j1, j2 = float_rows(method.j1, n, n), float_rows(method.j2, n, n)
     e, d = floats(method.stage, n), floats(method.hat, n)
     g = method.gamma / h
@@ -141,10 +141,10 @@ def _error(method, form, run, h, noise):
     _differentiation_error(method, form, h, e)
     if method.filtered:
         _along_stiff_forces(method, form, g, e)
-    source, vector = integers(form.source, form.n_y), floats(run.scratch, run.n)
-    y, start = floats(run.y, run.n), differences(run)[0]
-    rtol, atol, scale = floats(run.rtol, run.n), floats(run.atol, run.n), floats(run.scale, run.n)
-    included = floats(run.included, run.n)
+    source, vector = form.source, run.scratch
+    y, start = run.y, differences(run)[0]
+    rtol, atol, scale = run.rtol, run.atol, run.scale
+    included = run.included
     for j in range(form.n_y):
         i = source[j]
         if i >= n:
@@ -171,7 +171,7 @@ def _along_stiff_forces(method, form, g, e):
     """
     n = form.n
     j0, j1, j2 = float_rows(method.j0, n, n), float_rows(method.j1, n, n), float_rows(method.j2, n, n)
-    order, stiff = integers(form.order, n), floats(method.stage, 2 * n)[n:]
+    order, stiff = form.order, floats(method.stage, 2 * n)[n:]
     for _ in range(2):
         for i in range(n):
             stiff[i], moves = 0.0, False
@@ -196,7 +196,7 @@ def _differentiation_error(method, form, h, e):
     """
     n, count = form.n, method.s - method.known + 2
     x, xp, _ = vectors(method, n)
-    z, c, old_x = float_rows(method.z, method.s, n), floats(method.c, method.s), floats(method.old_x, n)
+    z, c, old_x = float_rows(method.z, method.s, n), method.c, floats(method.old_x, n)
     begin = 0 if method.old_h != 0.0 else 1
     slope = 0.0
     for i in range(1, count):
@@ -239,7 +239,7 @@ def _accept(system, method, form, run, t, h):
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
-            scatter(form, floats(run.y, run.n), new_x, new_xp)
+            scatter(form, run.y, new_x, new_xp)
         elif status != 0:
             return status
     _keep_polynomial(method, form, run, h)
@@ -251,7 +251,7 @@ def _accept(system, method, form, run, t, h):
         old_x[j], old_xp[j] = x[j], xp[j]
         x[j], xp[j], xpp[j] = new_x[j], new_xp[j], new_xpp[j]
     method.old_h = h
-    yp, source = floats(run.yp, run.n), integers(form.source, form.n_y)
+    yp, source = run.yp, form.source
     for j in range(form.n_y):
         i = source[j]
         yp[j] = xpp[i - n] if i >= n else xp[i]
@@ -266,9 +266,9 @@ def _keep_polynomial(method, form, run, h):
     """The collocation polynomial and its derivative, as values at equidistant points of the step."""
     n, stages = form.n, method.s
     degree = stages + 1
-    phi, source, order = differences(run), integers(form.source, form.n_y), integers(form.order, n)
+    phi, source, order = differences(run), form.source, form.order
     x, xp, _ = vectors(method, n)
-    k, theta, y = float_rows(method.k, stages, n), float_rows(method.theta, 3, stages), floats(run.y, run.n)
+    k, theta, y = float_rows(method.k, stages, n), method.theta, run.y
     for q in range(1, degree):
         a = 1.0 - q / degree
         weights_at(method, a, theta)

@@ -12,7 +12,7 @@ from daedal.kernels.linear import solve_linear
 from daedal.kernels.matrix import slope_times
 from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import norm
-from daedal.kernels.records import floats
+from daedal.kernels.records import data_of, floats
 from daedal.kernels.system import residual
 from daedal.methods.run_record import differences
 
@@ -31,7 +31,7 @@ def set_test_weights(run, method):
     if method.plain_weights:
         return
     h = 1.0 / abs(run.cj)
-    plain, included = floats(run.inverse_weights, run.n), floats(run.included, run.n)
+    plain, included = run.inverse_weights, run.included
     error_power, newton_power = floats(method.error_power, run.n), floats(method.newton_power, run.n)
     error_weights, newton_weights = floats(method.error_weights, run.n), floats(method.newton_weights, run.n)
     for i in range(run.n):
@@ -41,7 +41,7 @@ def set_test_weights(run, method):
 
 @inlined
 def error_test_weights(run, method):
-    return floats(run.inverse_weights if method.plain_weights else method.error_weights, run.n)
+    return floats(data_of(run.inverse_weights) if method.plain_weights else method.error_weights, run.n)
 
 
 @part
@@ -49,7 +49,7 @@ def error_and_order(system, linear, run, method, t):
     """The error of this step, the estimate at the order to use if it fails, and that order (BCP section 5.2.3)."""
     k, n = run.order, run.n
     sigma, phi = method.c.sigma, differences(run)
-    correction, scratch = floats(run.correction, n), floats(run.scratch, n)
+    correction, scratch = run.correction, run.scratch
     method.has_base = 0
     if method.estimate == WATCHED and method.new_matrix:
         status = _watch(system, linear, run, method, t)
@@ -98,7 +98,7 @@ def _watch(system, linear, run, method, t):
     if method.watched > _OFTEN and method.watched % _OFTEN != 0:
         return 0
     n = run.n
-    correction, weights = floats(run.correction, n), error_test_weights(run, method)
+    correction, weights = run.correction, error_test_weights(run, method)
     plain = norm(system, t, correction, weights)
     status = _filter(system, linear, run, method, t, correction)
     if status != 0:
@@ -137,9 +137,9 @@ def estimate_size(system, linear, run, method, t, v):
 def _filter(system, linear, run, method, t, v):
     """delta := cj G^{-1} (dF/dy') v, the error that an error v of the formula makes (BCP section 5.4.2)."""
     n = run.n
-    y, yp, shifted = floats(run.y, n), floats(run.yp, n), floats(method.scratch_yp, n)
+    y, yp, shifted = run.y, run.yp, floats(method.scratch_yp, n)
     change, base = floats(method.delta, n), floats(method.base, n)
-    weights = floats(run.inverse_weights, n)
+    weights = run.inverse_weights
     if linear.matrix.has_slope and not linear.use_krylov:
         slope_times(linear.matrix, v, change)
         for i in range(n):

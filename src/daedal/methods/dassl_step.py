@@ -24,8 +24,8 @@ from daedal.kernels.linear import LINEAR, prepare_matrix, solve_linear
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
 from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, TOLERANCE, UNKNOWN_RATE, newton
 from daedal.kernels.norms import norm
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step, residual
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, data_of, floats, integers, record_at
+from daedal.kernels.system import HOOK_CHANGED, after_step, residual
 from daedal.kernels.vectors import power
 from daedal.methods.dassl_estimate import FILTERED, MATRIX_NEEDED, error_and_order, estimate_size, set_test_weights
 from daedal.methods.run_record import RUN, STEP, differences
@@ -62,9 +62,10 @@ ARRAYS = (
     "base",
 )
 
-DASSL = np.dtype(
+DASSL = Struct(
+    "DASSL",
     [
-        ("linear", ADDRESS),
+        ("linear", at(LINEAR)),
         ("c", COEFFICIENTS),
         *[(name, ADDRESS) for name in ARRAYS],
         # options
@@ -93,7 +94,7 @@ DASSL = np.dtype(
         ("new_matrix", INTEGER),  # whether this attempt has one
         ("watched", INTEGER),  # new matrices so far
         ("has_base", INTEGER),  # whether `base` is the residual at the end of this attempt
-    ]
+    ],
 )
 
 
@@ -110,7 +111,7 @@ def dassl_begin(address):
     method.rate_factor = UNKNOWN_RATE
     method.initial_phase = 1
     method.matrix_status = MATRIX_NEEDED
-    rtol = floats(run.rtol, run.n)
+    rtol = run.rtol
     for i in range(run.n):
         if rtol[i] < _TIGHT:
             method.tight = 1
@@ -122,14 +123,14 @@ def dassl_step(address):
     """One accepted step; 0 or the reason to stop."""
     run = record_at(address, RUN)
     method = record_at(run.method, DASSL)
-    return _limited_step(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), run, method)
+    return _limited_step(run.system, method.linear, run, method)
 
 
 @part
 def _limited_step(system, linear, run, method):
     """A step that respects the longest step and the time that must not be passed."""
     if method.tight:
-        if 100.0 * _ROUNDOFF * norm(system, run.t, differences(run)[0], floats(run.inverse_weights, run.n)) > 1.0:
+        if 100.0 * _ROUNDOFF * norm(system, run.t, differences(run)[0], run.inverse_weights) > 1.0:
             return _TOO_ACCURATE
     if abs(run.h) > run.h_max:
         run.h = run.sign * run.h_max
@@ -195,7 +196,7 @@ def _step(system, linear, run, method):
             status = _choose_order_and_step(system, linear, run, method, t, estimate, k_new)
             if status != CONVERGED:
                 return _CALLBACK_RAISED if status == RAISED else _UNEVALUABLE
-            update_differences(phi, k, k < method.max_order, floats(run.correction, run.n))
+            update_differences(phi, k, k < method.max_order, run.correction)
             run.degree = k
             return 0
 
@@ -264,14 +265,14 @@ def _give_up(status, error_failures, newton_failures, singular, too_small):
 
 @inlined
 def _newton_test_weights(run, method):
-    return floats(run.inverse_weights if method.plain_weights else method.newton_weights, run.n)
+    return floats(data_of(run.inverse_weights) if method.plain_weights else method.newton_weights, run.n)
 
 
 @part
 def _correct(system, linear, run, method, t):
     """Solve for y_{n+1}; with an old matrix a failure leads to a second try with a new one."""
     n = run.n
-    y, yp, delta, correction = floats(run.y, n), floats(run.yp, n), floats(method.delta, n), floats(run.correction, n)
+    y, yp, delta, correction = run.y, run.yp, floats(method.delta, n), run.correction
     weights = _newton_test_weights(run, method)
     method.new_matrix = 0
     while True:
@@ -282,7 +283,7 @@ def _correct(system, linear, run, method, t):
         if method.matrix_status == MATRIX_NEEDED:
             method.cj_matrix = run.cj
             method.rate_factor = UNKNOWN_RATE
-            status = prepare_matrix(system, linear, t, y, yp, delta, run.cj, run.h, floats(run.inverse_weights, n))
+            status = prepare_matrix(system, linear, t, y, yp, delta, run.cj, run.h, run.inverse_weights)
             if status != 0:
                 return status
             method.matrix_status = _MATRIX_CURRENT
@@ -309,7 +310,7 @@ def _correct(system, linear, run, method, t):
 def _staggered(system, linear, run, method, t, weights):
     """The solution of the step, then its sensitivities; the status, and the factor of the rate of the former."""
     n, cj, leading = run.n, run.cj, method.leading
-    y, yp, delta, correction = floats(run.y, n), floats(run.yp, n), floats(method.delta, n), floats(run.correction, n)
+    y, yp, delta, correction = run.y, run.yp, floats(method.delta, n), run.correction
     for i in range(n):
         correction[i] = 0.0
     status, rate_factor = newton_on(
@@ -325,7 +326,7 @@ def _staggered(system, linear, run, method, t, weights):
         )
         return status, rate_factor
     method.cj_matrix = cj
-    status = prepare_matrix(system, linear, t, y, yp, delta, cj, run.h, floats(run.inverse_weights, n))
+    status = prepare_matrix(system, linear, t, y, yp, delta, cj, run.h, run.inverse_weights)
     if status == 0:
         system.newton_iterations += 1
         status = solve_linear(system, linear, t, y, yp, delta, cj, cj, weights, delta)
@@ -338,7 +339,7 @@ def _staggered(system, linear, run, method, t, weights):
 def apply_hook(system, run, method, t):
     """Give the step to the owner of the problem; a change of y (a projection) becomes part of the correction."""
     n = run.n
-    y, correction, before = floats(run.y, n), floats(run.correction, n), floats(method.scratch_yp, n)
+    y, correction, before = run.y, run.correction, floats(method.scratch_yp, n)
     for i in range(n):
         before[i] = y[i]
     signal = after_step(system, t, run.h, y)
@@ -353,7 +354,7 @@ def apply_hook(system, run, method, t):
 def _keep_nonnegative(system, run, method, t):
     """Clip small negative values; a clip that the Newton test would notice is a failure of the step."""
     n = run.n
-    y, correction, scratch = floats(run.y, n), floats(run.correction, n), floats(run.scratch, n)
+    y, correction, scratch = run.y, run.correction, run.scratch
     nonnegative = integers(method.nonnegative, n)
     for i in range(n):
         scratch[i] = min(y[i], 0.0) if nonnegative[i] else 0.0
@@ -383,7 +384,7 @@ def _choose_order_and_step(system, linear, run, method, t, estimate, k_new):
         run.order = k - 1
     elif k < method.max_order and k + 1 < method.constant_steps and not raised:
         phi = differences(run)
-        correction, scratch = floats(run.correction, n), floats(run.scratch, n)
+        correction, scratch = run.correction, run.scratch
         for i in range(n):
             scratch[i] = correction[i] - phi[k + 1, i]
         term_kp1, status = estimate_size(system, linear, run, method, t, scratch)

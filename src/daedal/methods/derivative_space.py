@@ -10,7 +10,8 @@ import numpy as np
 
 from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, float_rows, floats
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import residual
 from daedal.kernels.vectors import add_product, copy, squares
 from daedal.methods.partial_derivatives import separate
@@ -18,7 +19,8 @@ from daedal.methods.partial_derivatives import separate
 _EXACT, _BY_DIFFERENCES = 1e-12, 1e-6  # parts of a row that count as zero
 _SHARE = 2e-3  # of the interval: the distance of differences with respect to t, if steps are not shorter
 
-SPACE = np.dtype(
+SPACE = Struct(
+    "SPACE",
     [
         ("projector", ADDRESS),  # P, then P at earlier and shifted times
         ("before", ADDRESS),
@@ -29,15 +31,15 @@ SPACE = np.dtype(
         ("rest", ADDRESS),
         ("solution", ADDRESS),
         ("entries", INTEGER),  # of the iteration matrix: their rows, columns, and places in its storage
-        ("entry_rows", ADDRESS),
-        ("entry_columns", ADDRESS),
-        ("place", ADDRESS),
-        ("f_y", ADDRESS),
-        ("f_yp", ADDRESS),
+        ("entry_rows", i64["entries"]),
+        ("entry_columns", i64["entries"]),
+        ("place", i64["entries"]),
+        ("f_y", f64["entries"]),
+        ("f_yp", f64["entries"]),
         ("varies", INTEGER),  # whether P' is not zero
         ("known", INTEGER),  # whether there is an earlier P
         ("span", FLOAT),
-    ]
+    ],
 )
 
 
@@ -46,9 +48,9 @@ def find_space(space, system, linear, run, t, y, yp, projector):
     """P at (t, y, y') into `projector`, and the smallest y'-change that solves the linearised F = 0 into `solution`."""
     n, matrix, cj, entries = y.size, linear.matrix, run.cj, space.entries
     r, rows, sizes = floats(space.residual, n), float_rows(space.rows, n, n), floats(space.rest, n)
-    of_rows, of_columns = integers(space.entry_rows, entries), integers(space.entry_columns, entries)
-    f_y, f_yp = floats(space.f_y, entries), floats(space.f_yp, entries)
-    status = separate(system, matrix, run, t, y, yp, r, cj, run.h, integers(space.place, entries), f_y, f_yp)
+    of_rows, of_columns = space.entry_rows, space.entry_columns
+    f_y, f_yp = space.f_y, space.f_yp
+    status = separate(system, matrix, run, t, y, yp, r, cj, run.h, space.place, f_y, f_yp)
     if status == 0:
         status = residual(system, t, y, yp, r)
     if status != 0:

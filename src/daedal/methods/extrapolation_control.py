@@ -56,7 +56,7 @@ _call = caller(ATTEMPT)
 @part
 def begin_table(run, method):
     """Columns that suit the tolerance, to begin with."""
-    digits = np.log10(max(wrms(floats(run.y, run.n), floats(run.inverse_weights, run.n)), 1.0))
+    digits = np.log10(max(wrms(run.y, run.inverse_weights), 1.0))
     columns = int((0.6 * digits + 1.5) / method.power) + method.power - 1
     method.target = max(method.least, min(method.most - 1, columns))
 
@@ -65,7 +65,7 @@ def begin_table(run, method):
 def fill_table(run, method, address, t, h):
     """Rows of the table until the error is small enough, or there is no hope for it."""
     n = run.n
-    start, y, table = differences(run)[0], floats(run.y, n), float_rows(method.table, MOST_COLUMNS, n)
+    start, y, table = differences(run)[0], run.y, float_rows(method.table, MOST_COLUMNS, n)
     method.iterations, method.iterated = 0, 0
     last = method.most if run.fixed else min(method.target + 1, method.most)
     before = np.inf
@@ -116,7 +116,7 @@ def _extend(run, method):
     """One more row of the table from the sum of its steps; table[0] becomes T_jj, error T_jj - T_j,j-1."""
     n, j = run.n, method.current
     numbers, table = integers(method.numbers, MOST_COLUMNS), float_rows(method.table, MOST_COLUMNS, n)
-    total, error = floats(method.total, n), floats(run.error, n)
+    total, error = floats(method.total, n), run.error
     for i in range(n):
         table[j, i] = total[i]
         error[i] = 0.0

@@ -19,8 +19,9 @@ from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, factor, solve
 from daedal.kernels.newton import DIVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
-from daedal.kernels.system import SYSTEM, residual
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, integers, record_at
+from daedal.kernels.signatures import f64, i64
+from daedal.kernels.system import residual
 from daedal.methods.extrapolation_control import TABLE
 from daedal.methods.extrapolation_sequences import MOST_COLUMNS
 from daedal.methods.one_step import ATTEMPT
@@ -37,9 +38,10 @@ MIDDLE = 2
 
 VECTORS = ("stage_y", "stage_yp", "residual", "total", "sum", "noise")
 
-EXTRAPOLATION = np.dtype(
+EXTRAPOLATION = Struct(
+    "EXTRAPOLATION",
     [
-        ("linear", ADDRESS),
+        ("linear", at(LINEAR)),
         ("linearise", ADDRESS),
         ("scheme", INTEGER),
         # dF/dy and dF/dy', entry by entry, and their places in the matrix
@@ -47,11 +49,11 @@ EXTRAPOLATION = np.dtype(
         ("f_y", ADDRESS),
         ("f_yp", ADDRESS),
         ("look", ADDRESS),  # working memory of `first_look`
-        ("moving_f_y", ADDRESS),  # of scheme 2
-        ("moving_f_yp", ADDRESS),
-        ("rows", ADDRESS),
-        ("columns", ADDRESS),
-        ("place", ADDRESS),
+        ("moving_f_y", f64["entries"]),  # of scheme 2
+        ("moving_f_yp", f64["entries"]),
+        ("rows", i64["entries"]),
+        ("columns", i64["entries"]),
+        ("place", i64["entries"]),
         *TABLE,
         ("amplification", ADDRESS),
         # in the middle of the step y - y_0 and H y', at its end H^k y^(k), from every row
@@ -66,7 +68,7 @@ EXTRAPOLATION = np.dtype(
         ("scale", FLOAT),  # of those at the start
         *[(name, ADDRESS) for name in VECTORS if name != "total"],
         ("jacobian_known", INTEGER),
-    ]
+    ],
 )
 
 _MOST_ITERATIONS, _POLISHING = 12, 50  # of Newton's method; with constant steps
@@ -78,7 +80,7 @@ _NOISE = 4.0  # corrections by so many times the round-off end Newton's method
 @part
 def _coefficients(system, linear, run, method, t, y, yp, h, f_y, f_yp):
     """F_y and F_y' at (t, y, y')."""
-    place, r = integers(method.place, method.entries), floats(method.sum, run.n)
+    place, r = method.place, floats(method.sum, run.n)
     return separate(system, linear.matrix, run, t, y, yp, r, 1.0 / h, h, place, f_y, f_yp)
 
 
@@ -88,8 +90,8 @@ def euler_linearise(address, t, h):
     run = record_at(address, RUN)
     method = record_at(run.method, EXTRAPOLATION)
     f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
-    start, yp = differences(run)[0], floats(run.yp, run.n)
-    system, linear = record_at(run.system, SYSTEM), record_at(method.linear, LINEAR)
+    start, yp = differences(run)[0], run.yp
+    system, linear = run.system, method.linear
     status = _coefficients(system, linear, run, method, run.t, start, yp, h, f_y, f_yp)
     method.jacobian_known = 1 if status == 0 else 0
     return status
@@ -100,7 +102,7 @@ def euler_row(address, t, h):
     """The Euler steps of the row ``method.current``, of the basic step h that ends at t."""
     run = record_at(address, RUN)
     method = record_at(run.method, EXTRAPOLATION)
-    return _row(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), run, method, t, h)
+    return _row(run.system, method.linear, run, method, t, h)
 
 
 @part
@@ -108,7 +110,7 @@ def _row(system, linear, run, method, t, h):
     n, count = run.n, integers(method.numbers, MOST_COLUMNS)[method.current]
     small = h / count
     nabla, total, start = float_rows(method.nabla, DIFFERENCES, n), floats(method.total, n), differences(run)[0]
-    y, v, yp = floats(method.stage_y, n), floats(method.stage_yp, n), floats(run.yp, n)
+    y, v, yp = floats(method.stage_y, n), floats(method.stage_yp, n), run.yp
     f_yp = floats(method.f_yp, method.entries)
     rates = float_rows(method.derivatives, MOST_COLUMNS * (MIDDLE + DIFFERENCES), n)
     run.cj = 1.0 / small
@@ -156,7 +158,7 @@ def _factor(system, linear, method, f_yp, t, h):
     """Factors of F_y + F_y'/h."""
     matrix = linear.matrix
     f_y, data = floats(method.f_y, method.entries), floats(matrix.data, matrix.size)
-    place = integers(method.place, method.entries)
+    place = method.place
     if matrix.kind == BANDED:
         data[:] = 0.0
     for e in range(method.entries):
@@ -169,8 +171,8 @@ def _factor(system, linear, method, f_yp, t, h):
 def _estimate_noise(linear, run, method, t):
     """Round-off of a Euler step: the terms of F times the unit round-off, as a right-hand side."""
     n = run.n
-    y, yp, noise = differences(run)[0], floats(run.yp, n), floats(method.noise, n)
-    rows, columns = integers(method.rows, method.entries), integers(method.columns, method.entries)
+    y, yp, noise = differences(run)[0], run.yp, floats(method.noise, n)
+    rows, columns = method.rows, method.columns
     f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
     for j in range(n):
         noise[j] = 0.0
@@ -185,11 +187,11 @@ def _solve_linear(system, linear, run, method, t, h):
     """The increment of a linearly implicit step from `stage_y` with the last slope `stage_yp`, in `residual`."""
     n = run.n
     y, v, r = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.residual, n)
-    rows, columns = integers(method.rows, method.entries), integers(method.columns, method.entries)
+    rows, columns = method.rows, method.columns
     f_yp = floats(method.f_yp, method.entries)
     if method.scheme == LIMEX:
-        f_yp = floats(method.moving_f_yp, method.entries)
-        status = _coefficients(system, linear, run, method, t, y, v, h, floats(method.moving_f_y, method.entries), f_yp)
+        f_yp = method.moving_f_yp
+        status = _coefficients(system, linear, run, method, t, y, v, h, method.moving_f_y, f_yp)
         if status == 0:
             status = _factor(system, linear, method, f_yp, t, h)
         if status != 0:
@@ -210,7 +212,7 @@ def _solve_implicit(system, linear, run, method, t, h, before):
     n = run.n
     y, v, r = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.residual, n)
     nabla, step = float_rows(method.nabla, DIFFERENCES, n), floats(method.sum, n)
-    weights = floats(run.inverse_weights, n)
+    weights = run.inverse_weights
     for j in range(n):
         step[j] = h * v[j]
     for k in range(2, min(before + 1, DIFFERENCES)):
@@ -247,7 +249,7 @@ def _solve_implicit(system, linear, run, method, t, h, before):
         if m > 1 and rate >= 1.0:
             break
         size_before = max(size, np.finfo(np.float64).tiny)
-    correction, tried = floats(run.correction, n), floats(run.y, n)
+    correction, tried = run.correction, run.y
     for j in range(n):
         correction[j] = r[j]
         tried[j] = y[j]

@@ -32,7 +32,7 @@ def interpolate(system, run, method, h):
     n = run.n
     ends, starts = float_rows(method.end, DIFFERENCES, n), float_rows(method.start, DIFFERENCES, n)
     inner, table = float_rows(method.inner, MIDDLE, n), floats(method.table, n)
-    error, slope = floats(run.error, n), floats(run.slope, n)
+    error, slope = run.error, run.slope
     _count_conditions(method)
     for i in range(n):
         ends[0, i] = table[i]
@@ -65,7 +65,7 @@ def leave_out_noise(run, method):
 
 @part
 def _subtract(run, method, factor):
-    error, noise = floats(run.error, run.n), floats(method.noise, run.n)
+    error, noise = run.error, floats(method.noise, run.n)
     factor *= floats(method.amplification, MOST_COLUMNS)[method.reached - 1]
     for i in range(run.n):
         error[i] = max(abs(error[i]) - factor * abs(noise[i]), 0.0)
@@ -156,7 +156,7 @@ def keep_polynomial(run, method, h):
     nodes = floats(_room_for_nodes(), _NODES)
     degree = set_nodes(method, nodes)
     store_polynomial(run, h, nodes, degree, ends, float_rows(method.inner, MIDDLE, n), starts)
-    yp, slope = floats(run.yp, n), floats(run.slope, n)
+    yp, slope = run.yp, run.slope
     for i in range(n):
         yp[i] = slope[i]
         for order in range(1, DIFFERENCES):
@@ -167,7 +167,7 @@ def keep_polynomial(run, method, h):
 @part
 def store_polynomial(run, h, nodes, degree, ends, inner, starts):
     """The polynomial of y - y_0 with these nodes by its values at equidistant points, in Newton form."""
-    n, phi, y, values = run.n, differences(run), floats(run.y, run.n), floats(_room_for_values(), _NODES)
+    n, phi, y, values = run.n, differences(run), run.y, floats(_room_for_values(), _NODES)
     for i in range(n):
         start = phi[0, i]
         divided_differences(values, nodes, degree, ends[:, i], inner[:, i], starts[:, i])

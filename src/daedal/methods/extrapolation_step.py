@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.records import record_at
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM
+from daedal.kernels.system import HOOK_CHANGED
 from daedal.methods.extrapolation_control import begin_table, count_polynomial, fill_table, next_step
 from daedal.methods.extrapolation_euler import EXTRAPOLATION
 from daedal.methods.extrapolation_output import interpolate, keep_polynomial, leave_out_noise
@@ -43,14 +43,14 @@ def extrapolation_attempt(address, t, h):
 def extrapolation_accept(address, t, h):
     """The polynomial of the step, and size and order of the next one."""
     run = record_at(address, RUN)
-    return _accept(record_at(run.system, SYSTEM), run, record_at(run.method, EXTRAPOLATION), t, h)
+    return _accept(run.system, run, record_at(run.method, EXTRAPOLATION), t, h)
 
 
 @entry(ATTEMPT)
 def extrapolation_measure(address, t, h):
     """The error of the last column, and of the polynomial where that is small enough."""
     run = record_at(address, RUN)
-    return _measure(record_at(run.system, SYSTEM), run, record_at(run.method, EXTRAPOLATION), h)
+    return _measure(run.system, run, record_at(run.method, EXTRAPOLATION), h)
 
 
 @part

@@ -10,7 +10,7 @@ import numpy as np
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import part
 from daedal.kernels.endings import Ending
-from daedal.kernels.records import float_rows, floats, integer_rows, integers
+from daedal.kernels.records import float_rows, floats, integer_rows
 
 _CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
 _RANK = 1e-7  # pivots below it count as zero, after scaling
@@ -37,7 +37,7 @@ def after_first_look(status, method, n):
 @part
 def _is_plain(method, n):
     """Whether equations without derivatives determine as many variables without, and the others their derivatives."""
-    rows, columns = integers(method.rows, method.entries), integers(method.columns, method.entries)
+    rows, columns = method.rows, method.columns
     f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
     if n > LARGEST:
         return False

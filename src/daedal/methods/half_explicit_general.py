@@ -24,8 +24,9 @@ from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.endings import Ending
 from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, float_rows, floats, record_at
+from daedal.kernels.signatures import f64, i64
+from daedal.kernels.system import HOOK_CHANGED, after_step
 from daedal.kernels.vectors import copy
 from daedal.methods.half_explicit_step import NODES, TWO_ESTIMATES
 from daedal.methods.one_step import ATTEMPT, close_polynomial, combine
@@ -43,7 +44,8 @@ _FIRST, _SECOND = 0.4, 0.75  # where the slope of a step is looked at
 # of theta^2 (1 - theta)^3, the form of the error: its maximum over its slope at the second point
 _ERROR_PER_DEFECT = 0.4**2 * 0.6**3 / (_SECOND * (1.0 - _SECOND) ** 2 * (5.0 * _SECOND - 2.0))
 
-GENERAL = np.dtype(
+GENERAL = Struct(
+    "GENERAL",
     [
         ("n_y", INTEGER),
         ("n_z", INTEGER),
@@ -52,35 +54,38 @@ GENERAL = np.dtype(
         ("known_first", INTEGER),
         ("error_kind", INTEGER),
         ("maximum_norm", INTEGER),
-        ("a", ADDRESS),
-        ("ab", ADDRESS),
-        ("c", ADDRESS),
-        ("cb", ADDRESS),
-        ("e", ADDRESS),
-        ("e2", ADDRESS),
+        ("a", f64["stages", "stages"]),
+        ("ab", f64["stages", "stages"]),
+        ("c", f64["stages"]),
+        ("cb", f64["stages"]),
+        ("e", f64["stages"]),
+        ("e2", f64["stages"]),
         ("f", CALLBACK),
         ("g", CALLBACK),
-        ("contains_z", ADDRESS),  # 1 for the rows of g that depend on z
-        ("k", ADDRESS),
-        ("stage", ADDRESS),
-        ("bar", ADDRESS),
-        ("middle", ADDRESS),  # y and its slope inside of the step
-        ("middle_slope", ADDRESS),
-        ("quartic", ADDRESS),  # c_4 and c_5: the step is its cubic plus theta^2 (1 - theta)^2 (c_4 + c_5 (1 - theta))
-        ("quintic", ADDRESS),
-        ("first_z", ADDRESS),
-        ("second_z", ADDRESS),
-        ("z", ADDRESS),
-        ("z_start", ADDRESS),
-        ("residual", ADDRESS),
+        ("contains_z", i64["n_z"]),  # 1 for the rows of g that depend on z
+        ("k", f64["stages + 2", "n_y"]),
+        ("stage", f64["n_y"]),
+        ("bar", f64["n_y"]),
+        ("middle", f64["n_y"]),  # y and its slope inside of the step
+        ("middle_slope", f64["n_y"]),
+        (
+            "quartic",
+            f64["n_y"],
+        ),  # c_4 and c_5: the step is its cubic plus theta^2 (1 - theta)^2 (c_4 + c_5 (1 - theta))
+        ("quintic", f64["n_y"]),
+        ("first_z", f64["n_z"]),
+        ("second_z", f64["n_z"]),
+        ("z", f64["n_z"]),
+        ("z_start", f64["n_z"]),
+        ("residual", f64["n_z"]),
         ("base", ADDRESS),  # residual and `bar` while a matrix is formed
-        ("base_bar", ADDRESS),
-        ("shifted", ADDRESS),
-        ("slope", ADDRESS),
+        ("base_bar", f64["n_y"]),
+        ("shifted", f64["n_z"]),
+        ("slope", f64["n_y"]),
         ("matrix", LU),
         ("matrix_known", INTEGER),
         ("moved", FLOAT),  # by how much of the tolerance the last Newton iteration has moved the point of the stage
-    ]
+    ],
 )
 
 
@@ -90,12 +95,12 @@ def general_begin(address):
     run = record_at(address, RUN)
     method = record_at(run.method, GENERAL)
     n_y, n_z = method.n_y, method.n_z
-    y, z_start = floats(run.y, run.n), floats(method.z_start, n_z)
+    y, z_start = run.y, method.z_start
     for i in range(n_z):
         z_start[i] = y[n_y + i]
-    slopes = float_rows(method.k, method.stages + 2, n_y)
+    slopes = method.k
     first = slopes[0 if method.known_first else method.stages + 1]
-    status = _evaluate(record_at(run.system, SYSTEM), method.f, run.t, y[:n_y], z_start, first)
+    status = _evaluate(run.system, method.f, run.t, y[:n_y], z_start, first)
     if status != 0:
         return _CALLBACK_RAISED if status == RAISED else _UNEVALUABLE
     return 0
@@ -105,14 +110,14 @@ def general_begin(address):
 def general_attempt(address, t, h):
     """The stages from phi_0, y_1 and its error."""
     run = record_at(address, RUN)
-    return _attempt(record_at(run.system, SYSTEM), record_at(run.method, GENERAL), run, t, h)
+    return _attempt(run.system, record_at(run.method, GENERAL), run, t, h)
 
 
 @entry(ATTEMPT)
 def general_accept(address, t, h):
     """z at the end of the step, and its polynomial."""
     run = record_at(address, RUN)
-    return _accept(record_at(run.system, SYSTEM), record_at(run.method, GENERAL), run, t, h)
+    return _accept(run.system, record_at(run.method, GENERAL), run, t, h)
 
 
 @part
@@ -125,10 +130,10 @@ def _evaluate(system, callback, t, y, z, target):
 @part
 def _stage_residual(system, method, run, t, h, i, stage, z, slope, residual):
     """Rows without z: g at the point of stage i, divided by h ab_ii; rows with z: g at the stage. `slope` becomes f."""
-    n_y, n_z, s = method.n_y, method.n_z, method.stages
-    ab, cb, start = float_rows(method.ab, s, s), floats(method.cb, s), differences(run)[0]
-    k, bar, own = float_rows(method.k, s + 2, n_y), floats(method.bar, n_y), floats(method.shifted, n_z)
-    rtol, atol, contains = floats(run.rtol, run.n), floats(run.atol, run.n), integers(method.contains_z, n_z)
+    n_y, n_z = method.n_y, method.n_z
+    ab, cb, start = method.ab, method.cb, differences(run)[0]
+    k, bar, own = method.k, method.bar, method.shifted
+    rtol, atol, contains = run.rtol, run.atol, method.contains_z
     status = _evaluate(system, method.f, t, stage, z, slope)
     if status != 0:
         return status
@@ -162,13 +167,13 @@ def _stage_residual(system, method, run, t, h, i, stage, z, slope, residual):
 @part
 def _increment(system, method, run, t, h, j, stage, z, base_slope):
     """An increment of z_j that moves h f visibly, and not by much: g is known to the round-off of y only."""
-    slope, largest, scale = floats(method.middle_slope, method.n_y), 0.0, 0.0
+    slope, largest, scale = method.middle_slope, 0.0, 0.0
     n_y = method.n_y // method.copies
     for l in range(method.n_z // method.copies):
         largest = max(largest, abs(z[l]))
     for l in range(n_y):
         scale = max(scale, abs(stage[l]), abs(h * base_slope[l]))
-    kept, usual = z[j], max(1e-7 * max(abs(z[j]), 1e-3 * largest), 1e-3 * floats(run.atol, run.n)[method.n_y + j])
+    kept, usual = z[j], max(1e-7 * max(abs(z[j]), 1e-3 * largest), 1e-3 * run.atol[method.n_y + j])
     if usual == 0.0:
         usual = 1e-7
     delta = usual
@@ -195,10 +200,10 @@ def _increment(system, method, run, t, h, j, stage, z, base_slope):
 def _form_matrix(system, method, run, t, h, i, stage, z, slope, residual):
     """The derivative of the residual with respect to z, by differences; `slope` and `residual` are those at z."""
     n_y, n_z, leading = method.n_y, method.n_z, method.matrix.n
-    columns, base_slope = float_rows(method.matrix.data, leading, leading), floats(method.middle, n_y)
-    base, bar = floats(method.base, residual.size), floats(method.base_bar, n_y)
+    columns, base_slope = float_rows(method.matrix.data, leading, leading), method.middle
+    base, bar = floats(method.base, residual.size), method.base_bar
     copy(base, residual)
-    copy(bar, floats(method.bar, n_y))
+    copy(bar, method.bar)
     for l in range(n_y):
         base_slope[l] = slope[l]
     for j in range(leading):
@@ -213,7 +218,7 @@ def _form_matrix(system, method, run, t, h, i, stage, z, slope, residual):
     for row in range(n_z):
         residual[row] = base[row]
     for l in range(n_y):
-        floats(method.bar, n_y)[l] = bar[l]
+        method.bar[l] = bar[l]
     method.matrix_known = 1
     system.jacobians += 1
     system.factorisations += 1
@@ -246,7 +251,7 @@ def _improve(method, z, residual):
 @part
 def _solve_stage(system, method, run, t, h, i, stage, z, slope):
     """Z_i by simplified Newton iterations; a new matrix when they converge slowly."""
-    residual, late = floats(method.residual, method.n_z), 1 if method.copies == 1 else 2
+    residual, late = method.residual, 1 if method.copies == 1 else 2
     before, change, size, fresh = np.inf, np.inf, 0.0, False
     leading, leading_before = np.inf, np.inf
     for iteration in range(_MAX_ITERATIONS):
@@ -280,8 +285,8 @@ def _solve_stage(system, method, run, t, h, i, stage, z, slope):
 def _hidden(system, method, t, h, y, z, slope, enough):
     """z at a point from g_y f + g_t = 0 (3.6), by a difference along the flow; rows with z as they stand."""
     n_y, n_z = method.n_y, method.n_z
-    residual, own, bar = floats(method.residual, n_z), floats(method.shifted, n_z), floats(method.bar, n_y)
-    contains = integers(method.contains_z, n_z)
+    residual, own, bar = method.residual, method.shifted, method.bar
+    contains = method.contains_z
     before, delta, late = np.inf, _FLOW_INCREMENT * h, 0 if method.copies == 1 else 1
     for iteration in range(_MAX_ITERATIONS):
         status = _evaluate(system, method.f, t, y, z, slope)
@@ -316,9 +321,9 @@ def _hidden(system, method, t, h, y, z, slope, enough):
 def _attempt(system, method, run, t, h):
     """All stages from phi_0; y_1 in run.y and the multiplier of the last stage in method.z."""
     n_y, n_z, s = method.n_y, method.n_z, method.stages
-    start, y, k = differences(run)[0], floats(run.y, run.n), float_rows(method.k, s + 2, n_y)
-    a, c, stage = float_rows(method.a, s, s), floats(method.c, s), floats(method.stage, n_y)
-    z, z_start, bar = floats(method.z, n_z), floats(method.z_start, n_z), floats(method.bar, n_y)
+    start, y, k = differences(run)[0], run.y, method.k
+    a, c, stage = method.a, method.c, method.stage
+    z, z_start, bar = method.z, method.z_start, method.bar
     method.matrix_known = 0
     for i in range(n_z):
         z[i] = z_start[i]
@@ -340,10 +345,10 @@ def _attempt(system, method, run, t, h):
 def _look_inside(system, method, run, t, h):
     """Slopes and z at the end and at two points inside of the step, and the error of interpolation from them."""
     n_y, n_z, s = method.n_y, method.n_z, method.stages
-    y, k, slope = floats(run.y, run.n), float_rows(method.k, s + 2, n_y), floats(method.slope, n_y)
-    z, z_start, missing = floats(method.z, n_z), floats(method.z_start, n_z), floats(method.middle, n_y)
-    first_z, second_z = floats(method.first_z, n_z), floats(method.second_z, n_z)
-    quartic, quintic = floats(method.quartic, n_y), floats(method.quintic, n_y)
+    y, k, slope = run.y, method.k, method.slope
+    z, z_start, missing = method.z, method.z_start, method.middle
+    first_z, second_z = method.first_z, method.second_z
+    quartic, quintic = method.quartic, method.quintic
     if method.known_first:
         for j in range(n_y):
             slope[j] = k[s - 1, j]
@@ -366,7 +371,7 @@ def _look_inside(system, method, run, t, h):
     status = _missing_slope(system, method, run, h, _SECOND, second_z)
     if status != 0:
         return status
-    total, start, rtol, atol = 0.0, differences(run)[0], floats(run.rtol, run.n), floats(run.atol, run.n)
+    total, start, rtol, atol = 0.0, differences(run)[0], run.rtol, run.atol
     for j in range(n_y):
         # theta^2 (1 - theta)^3 has no slope at the first point, so that what was found there remains
         quintic[j] = missing[j] / (_SECOND * (1.0 - _SECOND) ** 2 * (2.0 - 5.0 * _SECOND))
@@ -381,16 +386,16 @@ def _look_inside(system, method, run, t, h):
 def _missing_slope(system, method, run, h, theta, z):
     """z at t_0 + theta h, and what the polynomial so far lacks of h y' there, left in ``method.middle``."""
     n_y, s = method.n_y, method.stages
-    middle, middle_slope = floats(method.middle, n_y), floats(method.middle_slope, n_y)
-    k = float_rows(method.k, s + 2, n_y)
-    first, last, y = k[0 if method.known_first else s + 1], floats(method.slope, n_y), floats(run.y, run.n)
+    middle, middle_slope = method.middle, method.middle_slope
+    k = method.k
+    first, last, y = k[0 if method.known_first else s + 1], method.slope, run.y
     for j in range(n_y):
         middle[j] = _inside(method, run, y[j], h, theta, j)
     status = _hidden(system, method, run.t + theta * h, h, middle, z, middle_slope, 1e-10)
     for j in range(n_y):
         slope = 6.0 * theta * (1.0 - theta) * (y[j] - differences(run)[0, j])
         slope += h * ((1.0 - theta) * (1.0 - 3.0 * theta) * first[j] + theta * (3.0 * theta - 2.0) * last[j])
-        slope += floats(method.quartic, n_y)[j] * 2.0 * theta * (1.0 - theta) * (1.0 - 2.0 * theta)
+        slope += method.quartic[j] * 2.0 * theta * (1.0 - theta) * (1.0 - 2.0 * theta)
         middle[j] = h * middle_slope[j] - slope
     return status
 
@@ -398,12 +403,12 @@ def _missing_slope(system, method, run, h, theta, z):
 @part
 def _inside(method, run, end, h, theta, j):
     """The polynomial of the step at t_0 + theta h; phi_0 are the values at its start."""
-    n_y, s = method.n_y, method.stages
-    first = float_rows(method.k, s + 2, n_y)[0 if method.known_first else s + 1, j]
-    start, last = differences(run)[0, j], floats(method.slope, n_y)[j]
+    s = method.stages
+    first = method.k[0 if method.known_first else s + 1, j]
+    start, last = differences(run)[0, j], method.slope[j]
     change, u = end - start, theta * (theta - 1.0)
     cubic = u * ((1.0 - 2.0 * theta) * change + h * ((theta - 1.0) * first + theta * last))
-    higher = floats(method.quartic, n_y)[j] + (1.0 - theta) * floats(method.quintic, n_y)[j]
+    higher = method.quartic[j] + (1.0 - theta) * method.quintic[j]
     return start + theta * change + cubic + u * u * higher
 
 
@@ -416,7 +421,7 @@ def _bulge(start, first, end):
 @part
 def _size(method, run, h, weights, start, y):
     n_y, s = method.n_y, method.stages
-    k, rtol, atol = float_rows(method.k, s + 2, n_y), floats(run.rtol, run.n), floats(run.atol, run.n)
+    k, rtol, atol = method.k, run.rtol, run.atol
     total = 0.0
     for j in range(n_y):
         value = 0.0
@@ -430,18 +435,18 @@ def _size(method, run, h, weights, start, y):
 @part
 def _error(method, run, h):
     """The error of the step in units of the tolerance."""
-    s, start, y = method.stages, differences(run)[0], floats(run.y, run.n)
-    size = _size(method, run, h, floats(method.e, s), start, y)
+    start, y = differences(run)[0], run.y
+    size = _size(method, run, h, method.e, start, y)
     if method.error_kind == TWO_ESTIMATES and size > 0.0:
-        size = size * size / (size + 0.01 * _size(method, run, h, floats(method.e2, s), start, y))
+        size = size * size / (size + 0.01 * _size(method, run, h, method.e2, start, y))
     return size
 
 
 @part
 def _accept(system, method, run, t, h):
     n_y, n_z, s = method.n_y, method.n_z, method.stages
-    y, yp, k = floats(run.y, run.n), floats(run.yp, run.n), float_rows(method.k, s + 2, n_y)
-    z, z_start, slope = floats(method.z, n_z), floats(method.z_start, n_z), floats(method.slope, n_y)
+    y, yp, k = run.y, run.yp, method.k
+    z, z_start, slope = method.z, method.z_start, method.slope
     for i in range(n_z):
         y[n_y + i] = z[i]
     if system.hook != 0:
@@ -462,8 +467,8 @@ def _accept(system, method, run, t, h):
 @part
 def _keep_polynomial(method, run, y, z_start, h):
     """The polynomial of the step by its values at equidistant points: y, and the cubic through four values of z."""
-    phi, yp, n_y, n_z = differences(run), floats(run.yp, run.n), method.n_y, method.n_z
-    first_z, second_z = floats(method.first_z, n_z), floats(method.second_z, n_z)
+    phi, yp, n_y, n_z = differences(run), run.yp, method.n_y, method.n_z
+    first_z, second_z = method.first_z, method.second_z
     for j in range(n_y):
         for q in range(NODES - 1, 0, -1):
             phi[q, j] = _inside(method, run, y[j], h, 1.0 - q / NODES, j)

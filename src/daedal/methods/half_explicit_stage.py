@@ -11,7 +11,7 @@ from __future__ import annotations
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import part
 from daedal.kernels.dense import factor_lu
-from daedal.kernels.records import float_rows, floats, integers
+from daedal.kernels.records import float_rows, floats
 from daedal.mechanics.augmented import accelerate_coupled, solve_augmented
 from daedal.mechanics.constrained import FORCE, JACOBIAN, MASS, RATE, VELOCITY, evaluate, load_state
 from daedal.mechanics.straight_line import accelerate_only, solve_stage
@@ -29,7 +29,7 @@ def slope_at(system, c, t, y, target):
         status = evaluate(c, t, RATE)
     if status != 0:
         return UNEVALUABLE if status > 0 else status
-    acceleration, rate = floats(c.acceleration, nx), floats(c.rate, n_r)
+    acceleration, rate = c.acceleration, c.rate
     for i in range(nx):
         target[i] = y[nx + i]
         target[nx + i] = acceleration[i]
@@ -98,7 +98,7 @@ def _impose_constraint(c, t_bar, stage, bar, step):
     for j in range(nx):
         for l in range(n_c):
             matrix[j, nx + l] = jacobian[l, j]
-    velocity_level, bias = float_rows(c.level, c.m, n_c)[1], floats(c.bias, n_c)
+    velocity_level, bias = float_rows(c.level, c.m, n_c)[1], c.bias
     for l in range(n_c):
         bias[l] = velocity_level[l] / step
     return 0
@@ -108,7 +108,7 @@ def _impose_constraint(c, t_bar, stage, bar, step):
 def _keep_slope(c, t, slope):
     """V'_i, and the rate of the first-order states, which may depend on the multipliers."""
     nx, n_c, n_r = c.nx, c.n_c, c.n_r
-    acceleration, check = floats(c.acceleration, nx), 0.0
+    acceleration, check = c.acceleration, 0.0
     for j in range(nx):
         slope[nx + j] = acceleration[j]
         check += acceleration[j] * 0.0
@@ -118,12 +118,12 @@ def _keep_slope(c, t, slope):
         return 0
     if c.uses_multipliers:
         first = 2 * nx + n_r + c.n_w
-        state, multipliers = floats(c.state, first + c.all_g + c.all_v), floats(c.multipliers, n_c)
-        rows = integers(c.rows, n_c)
+        state, multipliers = floats(c.state, first + c.all_g + c.all_v), c.multipliers
+        rows = c.rows
         for l in range(n_c):
             state[first + rows[l]] = multipliers[l]
     status = evaluate(c, t, RATE)
-    rate = floats(c.rate, n_r)
+    rate = c.rate
     for j in range(n_r):
         slope[2 * nx + j] = rate[j]
     return status

@@ -18,13 +18,12 @@ For the methods of Brasey and Hairer ab_i = a_{i+1}: the constraint of the next 
 
 from __future__ import annotations
 
-import numpy as np
-
 from daedal.kernels.callbacks import RAISED, is_given
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import solve_lu
-from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, record_at
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, float_rows, floats, record_at
+from daedal.kernels.signatures import f64
+from daedal.kernels.system import HOOK_CHANGED
 from daedal.mechanics.constrained import CONSTRAINED
 from daedal.methods.half_explicit_stage import slope_at, stage_slope
 from daedal.methods.one_step import (
@@ -44,7 +43,8 @@ NODES = 5  # intervals between the points that define the polynomial of a step
 PLAIN_ERROR, PROJECTED_ERROR, TWO_ESTIMATES = 0, 1, 2
 _STIFF_LIMIT = 1.2  # of |h lambda|, as that of DOPRI5, on whose stages these methods stand; `Method.suspicious`
 
-HALF_EXPLICIT = np.dtype(
+HALF_EXPLICIT = Struct(
+    "HALF_EXPLICIT",
     [
         ("mechanism", ADDRESS),
         ("stages", INTEGER),
@@ -53,17 +53,17 @@ HALF_EXPLICIT = np.dtype(
         ("end_slope", INTEGER),  # the accelerations at the end of the step are wanted for the polynomial
         ("error_kind", INTEGER),
         ("maximum_norm", INTEGER),
-        ("a", ADDRESS),
-        ("ab", ADDRESS),
-        ("c", ADDRESS),
-        ("cb", ADDRESS),
-        ("e", ADDRESS),
-        ("e2", ADDRESS),
+        ("a", f64["stages", "stages"]),
+        ("ab", f64["stages", "stages"]),
+        ("c", f64["stages"]),
+        ("cb", f64["stages"]),
+        ("e", f64["stages"]),
+        ("e2", f64["stages"]),
         ("inner", ADDRESS),
         ("k", ADDRESS),  # slopes of (q, v, r), one row for each stage, then at the start and at the end
         ("stage", ADDRESS),
         ("bar", ADDRESS),
-    ]
+    ],
 )
 
 
@@ -72,7 +72,7 @@ def half_explicit_attempt(address, t, h):
     """The stages from phi_0, y_1 and its error."""
     run = record_at(address, RUN)
     method = record_at(run.method, HALF_EXPLICIT)
-    return _attempt(record_at(run.system, SYSTEM), method, record_at(method.mechanism, CONSTRAINED), run, h)
+    return _attempt(run.system, method, record_at(method.mechanism, CONSTRAINED), run, h)
 
 
 @entry(ATTEMPT)
@@ -80,13 +80,13 @@ def half_explicit_accept(address, t, h):
     """The polynomial of the step, and the slope that the next one begins with."""
     run = record_at(address, RUN)
     method = record_at(run.method, HALF_EXPLICIT)
-    return _accept(record_at(run.system, SYSTEM), method, record_at(method.mechanism, CONSTRAINED), run, t, h)
+    return _accept(run.system, method, record_at(method.mechanism, CONSTRAINED), run, t, h)
 
 
 @part
 def _attempt(system, method, c, run, h):
     n, s = run.n, method.stages
-    start, y, k = differences(run)[0], floats(run.y, n), float_rows(method.k, s + 2, n)
+    start, y, k = differences(run)[0], run.y, float_rows(method.k, s + 2, n)
     if not run.slope_known and (method.known_first or method.end_slope):
         status = slope_at(system, c, run.t, start, k[0] if method.known_first else k[s + 1])
         if status != 0:
@@ -101,7 +101,7 @@ def _attempt(system, method, c, run, h):
         for i in range(n):
             y[i] = stage[i]
     else:
-        combine(float_rows(method.ab, s, s)[s - 1], s, k, start, h, 0, n, y)
+        combine(method.ab[s - 1], s, k, start, h, 0, n, y)
     if not run.fixed:
         run.error_of_step = _error(method, c, run, h)
     return 0
@@ -112,14 +112,14 @@ def _stage(system, method, c, run, i, h):
     """Stage i: its slope in row i of k."""
     n, s, nx = run.n, method.stages, c.nx
     start, k, stage = differences(run)[0], float_rows(method.k, s + 2, n), floats(method.stage, n)
-    ab, bar = float_rows(method.ab, s, s), floats(method.bar, n)
-    combine(float_rows(method.a, s, s)[i], i, k, start, h, 0, n, stage)
+    ab, bar = method.ab, floats(method.bar, n)
+    combine(method.a[i], i, k, start, h, 0, n, stage)
     for j in range(nx):
         k[i, j] = stage[nx + j]
     if c.n_c > 0:
         combine(ab[i], i + 1, k, start, h, 0, nx, bar)
         combine(ab[i], i, k, start, h, nx, 2 * nx, bar)
-    t, t_bar = run.t + floats(method.c, s)[i] * h, run.t + floats(method.cb, s)[i] * h
+    t, t_bar = run.t + method.c[i] * h, run.t + method.cb[i] * h
     straight = c.n_c > 0 and is_given(c.stage)
     leaves_matrix = method.error_kind == PROJECTED_ERROR and i == s - 1  # for the error
     # the constraint gradients of a chained stage are those of the last one's own point
@@ -141,9 +141,9 @@ def _estimate(weights, k, h, error):
 def _error(method, c, run, h):
     """The error of the step in units of the tolerance."""
     n, s = run.n, method.stages
-    start, y, error, k = differences(run)[0], floats(run.y, n), floats(run.error, n), float_rows(method.k, s + 2, n)
-    rtol, atol, scale = floats(run.rtol, n), floats(run.atol, n), floats(run.scale, n)
-    _estimate(floats(method.e, s), k, h, error)
+    start, y, error, k = differences(run)[0], run.y, run.error, float_rows(method.k, s + 2, n)
+    rtol, atol, scale = run.rtol, run.atol, run.scale
+    _estimate(method.e, k, h, error)
     for i in range(n):
         scale[i] = 1.0 / (rtol[i] * max(abs(y[i]), abs(start[i])) + atol[i])
     if method.error_kind == PROJECTED_ERROR and c.n_c > 0:
@@ -151,7 +151,7 @@ def _error(method, c, run, h):
     size = size_in(method.maximum_norm, error, scale)
     if method.error_kind != TWO_ESTIMATES or size == 0.0:
         return size
-    _estimate(floats(method.e2, s), k, h, error)
+    _estimate(method.e2, k, h, error)
     return size * size / (size + 0.01 * size_in(method.maximum_norm, error, scale))
 
 
@@ -174,22 +174,22 @@ def _project_error(c, error):
 @part
 def _accept(system, method, c, run, t, h):
     n, s = run.n, method.stages
-    k, y, yp = float_rows(method.k, s + 2, n), floats(run.y, n), floats(run.yp, n)
+    k, y, yp = float_rows(method.k, s + 2, n), run.y, run.yp
     changed = False
     if run.stop_when_stiff and method.known_first:
-        watch_stiffness(run, h, k, float_rows(method.a, s, s), floats(method.bar, n), _STIFF_LIMIT)
+        watch_stiffness(run, h, k, method.a, floats(method.bar, n), _STIFF_LIMIT)
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
-            change = size_in(method.maximum_norm, floats(run.scratch, n), floats(run.inverse_weights, n))
+            change = size_in(method.maximum_norm, run.scratch, run.inverse_weights)
             changed = run.fixed != 0 or change > HARMLESS
         elif status != 0:
             return status
     if method.end_slope:
-        status = slope_at(system, c, t, y, floats(run.slope, n))
+        status = slope_at(system, c, t, y, run.slope)
         if status != 0:
             return status
-    slope = floats(run.slope, n)
+    slope = run.slope
     for i in range(n):
         if method.end_slope:
             yp[i] = slope[i]

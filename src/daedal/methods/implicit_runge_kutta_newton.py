@@ -19,17 +19,29 @@ from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, MATRIX, factor, solve
 from daedal.kernels.newton import CONVERGED, DIVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integer_rows, integers, record_at
-from daedal.kernels.system import SYSTEM, residual
+from daedal.kernels.records import (
+    ADDRESS,
+    FLOAT,
+    INTEGER,
+    Struct,
+    at,
+    float_rows,
+    floats,
+    integer_rows,
+    record_at,
+)
+from daedal.kernels.signatures import f64, i64
+from daedal.kernels.system import residual
 from daedal.kernels.vectors import power, smallest
 from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN, STEP, differences
 
 VECTORS = ("stage_y", "stage_yp", "residual", "middle", "secant", "power", "weights", "inherited")
 
-IRK = np.dtype(
+IRK = Struct(
+    "IRK",
     [
-        ("linear", ADDRESS),
+        ("linear", at(LINEAR)),
         ("linearise", ADDRESS),
         ("form", ADDRESS),
         ("correct", ADDRESS),
@@ -37,21 +49,21 @@ IRK = np.dtype(
         ("s", INTEGER),
         ("order", INTEGER),
         ("known", INTEGER),  # whether the slope of the first stage is y' at the start
-        ("a", ADDRESS),
-        ("b", ADDRESS),
-        ("c", ADDRESS),
+        ("a", f64["s", "s"]),
+        ("b", f64["s"]),
+        ("c", f64["s"]),
         ("blocks", INTEGER),
-        ("block_first", ADDRESS),
-        ("block_size", ADDRESS),
-        ("block_matrix", ADDRESS),
+        ("block_first", i64["blocks"]),
+        ("block_size", i64["blocks"]),
+        ("block_matrix", i64["blocks"]),
         ("doubling", INTEGER),  # whether the error is found by two steps of half the size
-        ("embedded", ADDRESS),  # else weights of the slopes in the error
+        ("embedded", f64["s"]),  # else weights of the slopes in the error
         ("filtering", INTEGER),  # and the block whose matrix filters it, or -1
-        ("end_slope", ADDRESS),
+        ("end_slope", f64["s + 1"]),
         ("straight", INTEGER),  # whether the slopes of stages are too rough to be extrapolated
-        ("halves", ADDRESS),  # slopes of the whole step at the stages of its halves
+        ("halves", f64["2 * s", "s + 1"]),  # slopes of the whole step at the stages of its halves
         ("degree", INTEGER),
-        ("inner", ADDRESS),
+        ("inner", f64["2 * (degree - 1)", "s + 1"]),
         # the polynomial of the step by its values at equidistant points, the last one first, and its defect: where it
         # is looked for, with weights of the values and of the slopes; the matrix F_y + (g/h) F_y' and its h, or 0
         ("points", ADDRESS),
@@ -66,15 +78,15 @@ IRK = np.dtype(
         ("h_matrix", FLOAT),
         # matrices of Newton's method: for steps, then for their halves
         ("n_matrices", INTEGER),
-        ("matrices", ADDRESS),  # their addresses
-        ("places", ADDRESS),  # addresses of the places of their blocks
-        ("factored", ADDRESS),  # the step for which they are factored, or 0
+        ("matrices", i64["2 * n_matrices"]),  # their addresses
+        ("places", i64["2 * n_matrices"]),  # addresses of the places of their blocks
+        ("factored", f64["2 * n_matrices"]),  # the step for which they are factored, or 0
         ("level", INTEGER),  # 1 for halves
         # dF/dy and dF/dy', entry by entry: at the start, or at every stage
         ("entries", INTEGER),
-        ("rows", ADDRESS),
-        ("columns", ADDRESS),
-        ("place", ADDRESS),
+        ("rows", i64["entries"]),
+        ("columns", i64["entries"]),
+        ("place", i64["entries"]),
         ("f_y", ADDRESS),
         ("f_yp", ADDRESS),
         ("look", ADDRESS),  # working memory of `first_look`
@@ -107,10 +119,10 @@ IRK = np.dtype(
         ("multiplier", ADDRESS),
         ("constraint", ADDRESS),
         ("derivative", ADDRESS),
-        ("end_value", ADDRESS),  # weights of slopes in the end of multipliers
+        ("end_value", f64["s"]),  # weights of slopes in the end of multipliers
         ("direction", ADDRESS),
         ("lu", LU),
-    ]
+    ],
 )
 
 _TOLERANCE = 1e-3  # of Newton's method, in units of the error tolerance
@@ -132,14 +144,14 @@ def irk_linearise(address):
     """F_y and F_y' at the point in `stage_t`, `stage_y`, `stage_yp`."""
     run = record_at(address, RUN)
     method = record_at(run.method, IRK)
-    return _linearise(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), run, method)
+    return _linearise(run.system, method.linear, run, method)
 
 
 @entry(STEP)
 def irk_form(address):
     """The matrix of a block, factored."""
     run = record_at(address, RUN)
-    return _form(record_at(run.system, SYSTEM), record_at(run.method, IRK), run.t)
+    return _form(run.system, record_at(run.method, IRK), run.t)
 
 
 @entry(STEP)
@@ -155,7 +167,7 @@ def _linearise(system, linear, run, method):
     y, yp, r = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.residual, n)
     f_y = float_rows(method.f_y, method.s + 1, entries)[method.slot]
     f_yp = float_rows(method.f_yp, method.s + 1, entries)[method.slot]
-    place = integers(method.place, entries)
+    place = method.place
     method.h_matrix = 0.0
     return separate(system, linear.matrix, run, method.stage_t, y, yp, r, 1.0 / h, h, place, f_y, f_yp)
 
@@ -163,20 +175,20 @@ def _linearise(system, linear, run, method):
 @inlined
 def _matrix_number(method):
     """Which matrix belongs to the block and the level."""
-    return method.level * method.n_matrices + integers(method.block_matrix, method.blocks)[method.block]
+    return method.level * method.n_matrices + method.block_matrix[method.block]
 
 
 @part
 def _form(system, method, t):
     """delta_ij F_y' / h + a_ij F_y for the stages i, j of the block."""
     number, entries, s = _matrix_number(method), method.entries, method.s
-    size = integers(method.block_size, method.blocks)[method.block]
-    begin = integers(method.block_first, method.blocks)[method.block]
-    matrix = record_at(integers(method.matrices, 2 * method.n_matrices)[number], MATRIX)
-    places = integer_rows(integers(method.places, 2 * method.n_matrices)[number], size, entries)
-    data, a = floats(matrix.data, matrix.size), float_rows(method.a, s, s)
+    size = method.block_size[method.block]
+    begin = method.block_first[method.block]
+    matrix = record_at(method.matrices[number], MATRIX)
+    places = integer_rows(method.places[number], size, entries)
+    data, a = floats(matrix.data, matrix.size), method.a
     f_y, f_yp = float_rows(method.f_y, s, entries), float_rows(method.f_yp, s, entries)
-    factored = floats(method.factored, 2 * method.n_matrices)
+    factored = method.factored
     factored[number] = 0.0
     if matrix.kind == BANDED:
         data[:] = 0.0
@@ -200,8 +212,8 @@ def _form(system, method, t):
 @part
 def _correct(method, n, t):
     """The unknowns of all stages of a component stand together."""
-    size = integers(method.block_size, method.blocks)[method.block]
-    matrix = record_at(integers(method.matrices, 2 * method.n_matrices)[_matrix_number(method)], MATRIX)
+    size = method.block_size[method.block]
+    matrix = record_at(method.matrices[_matrix_number(method)], MATRIX)
     r, hat = float_rows(method.r, method.s, n), floats(method.hat, size * n)
     for i in range(size):
         for j in range(n):
@@ -217,11 +229,11 @@ def _correct(method, n, t):
 def linearise_at_start(run, method, address, h):
     """F_y and F_y' at the start of the step."""
     n = run.n
-    y, yp, start, slope = floats(method.stage_y, n), floats(method.stage_yp, n), differences(run)[0], floats(run.yp, n)
+    y, yp, start, slope = floats(method.stage_y, n), floats(method.stage_yp, n), differences(run)[0], run.yp
     for j in range(n):
         y[j], yp[j] = start[j], slope[j]
     method.stage_t, method.slot, method.h, method.at_stages, method.jacobian_known = run.t, 0, h, 0, 0
-    floats(method.factored, 2 * method.n_matrices)[:] = 0.0
+    method.factored[:] = 0.0
     status = _call(method.linearise, address)
     if status == 0:
         method.jacobian_known = 1
@@ -253,7 +265,7 @@ def solve_stages(system, run, method, address, t0, t1, h, start, k):
 def _solve_block(system, run, method, address, t0, t1, h, start, k, guess):
     """Old derivatives lead to a second try, constant steps to a third one with derivatives at the stages."""
     n = run.n
-    first, size = integers(method.block_first, method.blocks), integers(method.block_size, method.blocks)
+    first, size = method.block_first, method.block_size
     begin, count = first[method.block], size[method.block]
     method.at_stages = 0
     while True:
@@ -263,7 +275,7 @@ def _solve_block(system, run, method, address, t0, t1, h, start, k, guess):
                 if status != 0:
                     return status
             method.h = h
-            if floats(method.factored, 2 * method.n_matrices)[_matrix_number(method)] != h:
+            if method.factored[_matrix_number(method)] != h:
                 status = _call(method.form, address)
                 if status != 0 and not method.jacobian_fresh and status > 0:
                     method.jacobian_known = 0
@@ -292,10 +304,10 @@ def _solve_block(system, run, method, address, t0, t1, h, start, k, guess):
 def _residuals(system, run, method, address, t0, t1, h, start, k):
     """r_i = F at the stages of the block, with derivatives if they are wanted."""
     n, s = run.n, method.s
-    begin = integers(method.block_first, method.blocks)[method.block]
-    count = integers(method.block_size, method.blocks)[method.block]
+    begin = method.block_first[method.block]
+    count = method.block_size[method.block]
     y, yp = floats(method.stage_y, n), floats(method.stage_yp, n)
-    a, c, r = float_rows(method.a, s, s), floats(method.c, s), float_rows(method.r, s, n)
+    a, c, r = method.a, method.c, float_rows(method.r, s, n)
     for i in range(begin, begin + count):
         for j in range(n):
             y[j] = 0.0
@@ -321,8 +333,8 @@ def _residuals(system, run, method, address, t0, t1, h, start, k):
 def _iterate(system, run, method, address, t0, t1, h, start, k):
     """Newton's method for the block from the guess in k."""
     n = run.n
-    begin = integers(method.block_first, method.blocks)[method.block]
-    count = integers(method.block_size, method.blocks)[method.block]
+    begin = method.block_first[method.block]
+    count = method.block_size[method.block]
     r, weights = float_rows(method.r, method.s, n), floats(method.weights, n)
     most = _POLISHING if run.fixed else _MOST
     noise = _NOISE * max(wrms(start, weights), 1.0 if run.fixed else 0.0)
@@ -383,8 +395,8 @@ def _size(method, r, count, weights, everything):
 @part
 def _diverged(run, method, h, start, k):
     """Keep the last correction for messages."""
-    n, last = run.n, integers(method.block_size, method.blocks)[method.block] - 1
-    r, correction, y = float_rows(method.r, method.s, n), floats(run.correction, n), floats(run.y, n)
+    n, last = run.n, method.block_size[method.block] - 1
+    r, correction, y = float_rows(method.r, method.s, n), run.correction, run.y
     for j in range(n):
         correction[j] = r[last, j]
         y[j] = start[j] + h * k[method.s, j]

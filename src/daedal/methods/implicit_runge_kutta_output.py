@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import caller, entry, inlined, part
-from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, factor, solve
 from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import float_rows, floats, integers, record_at
-from daedal.kernels.system import SYSTEM, residual
+from daedal.kernels.records import float_rows, floats, record_at
+from daedal.kernels.system import residual
 from daedal.methods.implicit_runge_kutta_newton import IRK
 from daedal.methods.implicit_stages import MOST_DEGREE, PLACES
 from daedal.methods.one_step import close_polynomial, combine, weighted_sum
@@ -36,13 +35,13 @@ def irk_factor(address):
     """The factors of F_y + (g/h) F_y'."""
     run = record_at(address, RUN)
     method = record_at(run.method, IRK)
-    return _factor(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), method, run.t)
+    return _factor(run.system, method.linear, method, run.t)
 
 
 @part
 def _factor(system, linear, method, t):
     matrix, entries, weight = linear.matrix, method.entries, method.g / method.h_matrix
-    f_y, f_yp, place = floats(method.f_y, entries), floats(method.f_yp, entries), integers(method.place, entries)
+    f_y, f_yp, place = floats(method.f_y, entries), floats(method.f_yp, entries), method.place
     data = floats(matrix.data, matrix.size)
     if matrix.kind == BANDED:
         data[:] = 0.0
@@ -71,12 +70,12 @@ def find_points(run, method, h):
     In the first step the slope of the start is left out: of algebraic variables it need not be known.
     """
     n, s, halved, degree = run.n, method.s, is_halved(run, method), _degree(run, method)
-    start, y, middle = differences(run)[0], floats(run.y, n), floats(method.middle, n)
+    start, y, middle = differences(run)[0], run.y, floats(method.middle, n)
     points, whole = float_rows(method.points, MOST_DEGREE + 1, n), float_rows(method.whole, s + 1, n)
     first, second = float_rows(method.first, s + 1, n), float_rows(method.second, s + 1, n)
     count = degree // 2 - 1 if halved else degree - 1  # in one half
     rows = method.degree - 1
-    inner = float_rows(method.inner, 2 * rows, s + 1)[0 if run.steps > 0 else rows :]
+    inner = method.inner[0 if run.steps > 0 else rows :]
     for q in range(degree - 1):
         target = points[q + 1]
         if not halved:
@@ -101,11 +100,11 @@ def add_defect(system, linear, run, method, address, t, h):
     variables have index 2 or 3, in which round-off and errors of the start come divided by h.
     """
     n, rows = run.n, _degree(run, method) + 1
-    error, r = floats(run.error, n), floats(method.residual, n)
+    error, r = run.error, floats(method.residual, n)
     y, yp, points = floats(method.stage_y, n), floats(method.stage_yp, n), float_rows(method.points, rows, n)
     value, slope = float_rows(method.inside_value, PLACES, rows), float_rows(method.inside_slope, PLACES, rows)
     inherited, share = floats(method.inherited, n), floats(method.inside_inherited, PLACES)
-    if method.some_powers or wrms(differences(run)[0], floats(run.inverse_weights, n)) > _SHARPEST:
+    if method.some_powers or wrms(differences(run)[0], run.inverse_weights) > _SHARPEST:
         return CONVERGED
     if method.h_matrix != h:
         method.h_matrix = h
@@ -145,10 +144,10 @@ def _find_inherited(system, linear, run, method, t):
     """
     n, entries = run.n, method.entries
     inherited, r = floats(method.inherited, n), floats(method.residual, n)
-    rows, columns, f_y = integers(method.rows, entries), integers(method.columns, entries), floats(method.f_y, entries)
+    rows, columns, f_y = method.rows, method.columns, floats(method.f_y, entries)
     for j in range(n):
         inherited[j] = 0.0
-    status = residual(system, run.t, differences(run)[0], floats(run.yp, n), r)
+    status = residual(system, run.t, differences(run)[0], run.yp, r)
     if status == UNEVALUABLE:
         return 0
     if status == 0:
@@ -164,7 +163,7 @@ def _find_inherited(system, linear, run, method, t):
 def keep_polynomial(run, method, h):
     """The polynomial in Newton form; its end is where the run goes on."""
     n, degree = run.n, _degree(run, method)
-    phi, points, y = differences(run), float_rows(method.points, degree + 1, n), floats(run.y, n)
+    phi, points, y = differences(run), float_rows(method.points, degree + 1, n), run.y
     for j in range(n):
         phi[0, j] = y[j]
         for q in range(1, degree + 1):

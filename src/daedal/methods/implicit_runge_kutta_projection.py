@@ -32,8 +32,8 @@ _call = caller(STEP)
 def project(system, run, method, address, t, h, start, k, y):
     """Correct the end y of a step with the slopes k along f_z until the constraints hold."""
     n, s = run.n, method.s
-    multiplier, weights = integers(method.multiplier, n), floats(method.end_value, s)
-    point, slope, end_slope = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.end_slope, s + 1)
+    multiplier, weights = integers(method.multiplier, n), method.end_value
+    point, slope, end_slope = floats(method.stage_y, n), floats(method.stage_yp, n), method.end_slope
     for j in range(n):
         if multiplier[j] >= 0:
             value = 0.0
@@ -57,7 +57,7 @@ def project(system, run, method, address, t, h, start, k, y):
 def _directions(method, n):
     """f_z, and the factors of g_y f_z."""
     entries, n_z = method.entries, method.n_z
-    rows, columns = integers(method.rows, entries), integers(method.columns, entries)
+    rows, columns = method.rows, method.columns
     multiplier, constraint = integers(method.multiplier, n), integers(method.constraint, n)
     derivative, f_y = integers(method.derivative, n), float_rows(method.f_y, method.s + 1, entries)[method.s]
     direction, matrix = float_rows(method.direction, n, n_z), float_rows(method.lu.data, n_z, n_z)
@@ -79,7 +79,7 @@ def _onto_constraints(system, run, method, t, y):
     n, n_z = run.n, method.n_z
     slope, r, change = floats(method.stage_yp, n), floats(method.residual, n), floats(method.stage_y, n)
     rhs, constraint = floats(method.hat, n_z), integers(method.constraint, n)
-    direction, weights = float_rows(method.direction, n, n_z), floats(run.inverse_weights, n)
+    direction, weights = float_rows(method.direction, n, n_z), run.inverse_weights
     noise, before = _NOISE * wrms(y, weights), np.inf
     for _ in range(_MOST):
         status = residual(system, t, y, slope, r)

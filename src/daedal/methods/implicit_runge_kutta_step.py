@@ -14,10 +14,9 @@ import numpy as np
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
-from daedal.kernels.linear import LINEAR
 from daedal.kernels.newton import CONVERGED
-from daedal.kernels.records import float_rows, floats, integers, record_at
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM
+from daedal.kernels.records import float_rows, floats, record_at
+from daedal.kernels.system import HOOK_CHANGED
 from daedal.methods.first_look import after_first_look
 from daedal.methods.implicit_runge_kutta_newton import IRK, linearise_at_start, solve_stages
 from daedal.methods.implicit_runge_kutta_output import add_defect, find_points, is_halved, keep_polynomial
@@ -52,14 +51,14 @@ def irk_begin(address):
 def irk_attempt(address, t, h):
     """The stages, the end of the step and its error."""
     run = record_at(address, RUN)
-    return _attempt(record_at(run.system, SYSTEM), run, record_at(run.method, IRK), address, t, h)
+    return _attempt(run.system, run, record_at(run.method, IRK), address, t, h)
 
 
 @entry(ATTEMPT)
 def irk_accept(address, t, h):
     """The polynomial of the step."""
     run = record_at(address, RUN)
-    return _accept(record_at(run.system, SYSTEM), run, record_at(run.method, IRK), t, h)
+    return _accept(run.system, run, record_at(run.method, IRK), t, h)
 
 
 @part
@@ -72,12 +71,12 @@ def _attempt(system, run, method, address, t, h):
         method.jacobian_fresh = 0
     _predict(run, method, h)
     method.level = 0
-    status = _stages_and_end(system, run, method, address, run.t, t, h, start, whole, floats(run.y, run.n))
+    status = _stages_and_end(system, run, method, address, run.t, t, h, start, whole, run.y)
     if status == CONVERGED and not run.fixed:
         status = _halves(system, run, method, address, t, h) if method.doubling else _embedded(run, method, address, h)
         if status == CONVERGED:
             find_points(run, method, h)
-            status = add_defect(system, record_at(method.linear, LINEAR), run, method, address, t, h)
+            status = add_defect(system, method.linear, run, method, address, t, h)
         if status == CONVERGED and method.some_powers:
             status = _discount_roundoff(run, method, address)
         if status == CONVERGED:
@@ -91,7 +90,7 @@ def _attempt(system, run, method, address, t, h):
 def _set_weights(run, method, h):
     """Weights of corrections; those of variables of index 2 and 3 count less where steps are short, like errors."""
     n = run.n
-    weights, plain, power = floats(method.weights, n), floats(run.inverse_weights, n), floats(method.power, n)
+    weights, plain, power = floats(method.weights, n), run.inverse_weights, floats(method.power, n)
     share = share_of_class(run, method, h) if method.some_powers and not run.fixed else 1.0
     for j in range(n):
         weights[j] = plain[j] * share ** power[j]
@@ -103,7 +102,7 @@ def _stages_and_end(system, run, method, address, t0, t1, h, start, k, y):
     status = solve_stages(system, run, method, address, t0, t1, h, start, k)
     if status != CONVERGED:
         return status
-    combine(floats(method.b, method.s), method.s, k[1:], start, h, 0, run.n, y)
+    combine(method.b, method.s, k[1:], start, h, 0, run.n, y)
     return project(system, run, method, address, t1, h, start, k, y) if method.projects else CONVERGED
 
 
@@ -111,13 +110,13 @@ def _stages_and_end(system, run, method, address, t0, t1, h, start, k, y):
 def _embedded(run, method, address, h):
     """The error by the embedded weights, filtered by the matrix of a stage."""
     n, s, entries = run.n, method.s, method.entries
-    error, r = floats(run.error, n), float_rows(method.r, s, n)[0]
-    weighted_sum(floats(method.embedded, s), s, float_rows(method.whole, s + 1, n)[1:], 0, n, error)
+    error, r = run.error, float_rows(method.r, s, n)[0]
+    weighted_sum(method.embedded, s, float_rows(method.whole, s + 1, n)[1:], 0, n, error)
     for j in range(n):
         error[j] *= h
     if method.filtering < 0:
         return CONVERGED
-    rows, columns = integers(method.rows, entries), integers(method.columns, entries)
+    rows, columns = method.rows, method.columns
     f_yp = floats(method.f_yp, entries)
     r[:] = 0.0
     for e in range(entries):
@@ -136,11 +135,11 @@ def _discount_roundoff(run, method, address):
     It is the correction that Newton's matrix makes of rounding errors of the terms of the equations.
     """
     n, entries = run.n, method.entries
-    y, error, power = floats(run.y, n), floats(run.error, n), floats(method.power, n)
-    rows, columns = integers(method.rows, entries), integers(method.columns, entries)
+    y, error, power = run.y, run.error, floats(method.power, n)
+    rows, columns = method.rows, method.columns
     f_y, terms, r = floats(method.f_y, entries), floats(method.residual, n), float_rows(method.r, method.s, n)
     method.block = method.blocks - 1
-    count = integers(method.block_size, method.blocks)[method.block]
+    count = method.block_size[method.block]
     terms[:] = 0.0
     for e in range(entries):
         terms[rows[e]] += abs(f_y[e] * y[columns[e]])
@@ -161,8 +160,8 @@ def _discount_roundoff(run, method, address):
 def _test(system, run, method):
     """The error in units of the tolerance; errors of variables of index 2 and 3 count less where steps are short."""
     n = run.n
-    error, correction = floats(run.error, n), floats(run.correction, n)
-    weights, plain = floats(method.weights, n), floats(run.inverse_weights, n)
+    error, correction = run.error, run.correction
+    weights, plain = floats(method.weights, n), run.inverse_weights
     for j in range(n):
         error[j] *= weights[j] / plain[j]
         correction[j] = error[j]
@@ -174,8 +173,8 @@ def _test(system, run, method):
 def _predict(run, method, h):
     """Slopes from the polynomial of the last step, or its chord; at the start of a run from the tangent."""
     n, s = run.n, method.s
-    whole, c, values = float_rows(method.whole, s + 1, n), floats(method.c, s), floats(method.stage_y, n)
-    slope = floats(run.yp, n)
+    whole, c, values = float_rows(method.whole, s + 1, n), method.c, floats(method.stage_y, n)
+    slope = run.yp
     for j in range(n):
         whole[0, j] = slope[j]
     if method.straight or abs(h) > _FAR * abs(run.h_last):
@@ -198,10 +197,10 @@ def _follow(s, n, slope, k):
 def _halves(system, run, method, address, t, h):
     """The step once more in two halves, and the error of the whole one."""
     n, s, middle_t = run.n, method.s, run.t + 0.5 * h
-    start, y, middle = differences(run)[0], floats(run.y, n), floats(method.middle, n)
-    whole, error = float_rows(method.whole, s + 1, n), floats(run.error, n)
+    start, y, middle = differences(run)[0], run.y, floats(method.middle, n)
+    whole, error = float_rows(method.whole, s + 1, n), run.error
     first, second = float_rows(method.first, s + 1, n), float_rows(method.second, s + 1, n)
-    weights = float_rows(method.halves, 2 * s, s + 1)
+    weights = method.halves
     secant = floats(method.secant, n)
     for j in range(n):
         error[j] = y[j]
@@ -218,7 +217,7 @@ def _halves(system, run, method, address, t, h):
     status = _stages_and_end(system, run, method, address, run.t, middle_t, 0.5 * h, start, first, middle)
     if status != CONVERGED:
         return status
-    weighted_sum(floats(method.end_slope, s + 1), s + 1, first, 0, n, second[0])
+    weighted_sum(method.end_slope, s + 1, first, 0, n, second[0])
     status = _stages_and_end(system, run, method, address, middle_t, t, 0.5 * h, middle, second, y)
     for j in range(n):
         error[j] = y[j] - error[j]
@@ -232,14 +231,14 @@ def _accept(system, run, method, t, h):
         status = give_to_owner(system, run, t, h)
         if status != 0 and status != HOOK_CHANGED:
             return status
-    start, y, secant = differences(run)[0], floats(run.y, n), floats(method.secant, n)
+    start, y, secant = differences(run)[0], run.y, floats(method.secant, n)
     for j in range(n):
         secant[j] = (y[j] - start[j]) / h
     last = float_rows(method.second if is_halved(run, method) else method.whole, s + 1, n)
     if run.fixed:
         find_points(run, method, h)
     keep_polynomial(run, method, h)
-    weighted_sum(floats(method.end_slope, s + 1), s + 1, last, 0, n, floats(run.yp, n))
+    weighted_sum(method.end_slope, s + 1, last, 0, n, run.yp)
     method.trouble = max(method.trouble - 1, 0)
     method.jacobian_known = 1 if method.slowest <= _GOOD_RATE and not run.fixed else 0
     return 0

@@ -17,8 +17,8 @@ import numpy as np
 
 from daedal.kernels.callbacks import RAISED, is_given
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import ADDRESS, float_rows, floats, integers, local_words, record_at
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM
+from daedal.kernels.records import ADDRESS, Struct, float_rows, floats, integers, local_words, record_at
+from daedal.kernels.system import HOOK_CHANGED
 from daedal.mechanics.constrained import CONSTRAINED
 from daedal.methods.extrapolation_control import TABLE, begin_table, count_polynomial, fill_table, next_step
 from daedal.methods.extrapolation_output import divided_differences, largest_product, store_polynomial
@@ -33,7 +33,8 @@ MIDDLE = 4
 
 VECTORS = ("stage", "bar", "before", "slope")
 
-MEXX = np.dtype(
+MEXX = Struct(
+    "MEXX",
     [
         *TABLE,
         ("mechanism", ADDRESS),
@@ -42,7 +43,7 @@ MEXX = np.dtype(
         ("start", ADDRESS),  # value and slope at both ends
         ("end", ADDRESS),
         *[(name, ADDRESS) for name in VECTORS],
-    ]
+    ],
 )
 
 _NODES = np.array([0.5, 0.5, 0.5, 0.5, 1.0, 1.0, 0.0, 0.0])
@@ -65,8 +66,8 @@ def mexx_attempt(address, t, h):
     run = record_at(address, RUN)
     method = record_at(run.method, MEXX)
     if not run.slope_known:
-        system, c = record_at(run.system, SYSTEM), record_at(method.mechanism, CONSTRAINED)
-        status = slope_at(system, c, run.t, differences(run)[0], floats(run.yp, run.n))
+        system, c = run.system, record_at(method.mechanism, CONSTRAINED)
+        status = slope_at(system, c, run.t, differences(run)[0], run.yp)
         if status != 0:
             return status if status == RAISED else HOPELESS
         run.slope_known = 1
@@ -78,7 +79,7 @@ def mexx_row(address, t, h):
     """The mid-point steps of the row ``method.current``."""
     run = record_at(address, RUN)
     method = record_at(run.method, MEXX)
-    return _row(record_at(run.system, SYSTEM), record_at(method.mechanism, CONSTRAINED), run, method, h)
+    return _row(run.system, record_at(method.mechanism, CONSTRAINED), run, method, h)
 
 
 @entry(ATTEMPT)
@@ -86,14 +87,14 @@ def mexx_measure(address, t, h):
     """The error of the last column, and of the polynomial where that is small enough."""
     run = record_at(address, RUN)
     method = record_at(run.method, MEXX)
-    return _measure(record_at(run.system, SYSTEM), record_at(method.mechanism, CONSTRAINED), run, method, t, h)
+    return _measure(run.system, record_at(method.mechanism, CONSTRAINED), run, method, t, h)
 
 
 @entry(ATTEMPT)
 def mexx_accept(address, t, h):
     """The polynomial of the step, and size and order of the next one."""
     run = record_at(address, RUN)
-    return _accept(record_at(run.system, SYSTEM), run, record_at(run.method, MEXX), t, h)
+    return _accept(run.system, run, record_at(run.method, MEXX), t, h)
 
 
 @part
@@ -153,7 +154,7 @@ def _collect(method, n, place, count, h, total, slope):
 
 @part
 def _measure(system, c, run, method, t, h):
-    n, y, slope = run.n, floats(run.y, run.n), floats(run.slope, run.n)
+    n, y, slope = run.n, run.y, run.slope
     run.error_of_step = size_of_error(system, run)
     if run.error_of_step > 1.0 and not run.fixed:
         return 0
@@ -161,8 +162,8 @@ def _measure(system, c, run, method, t, h):
     if status != 0:
         return status
     ends, starts = float_rows(method.end, 2, n), float_rows(method.start, 2, n)
-    inner, table, yp = float_rows(method.inner, MIDDLE, n), floats(method.table, n), floats(run.yp, n)
-    error, values = floats(run.error, n), floats(_room(), _COUNT)
+    inner, table, yp = float_rows(method.inner, MIDDLE, n), floats(method.table, n), run.yp
+    error, values = run.error, floats(_room(), _COUNT)
     for order in range(MIDDLE):
         _extrapolate(method, n, order, inner[order])
     largest = largest_product(_NODES, _NODES.size - 1)
@@ -196,11 +197,11 @@ def _extrapolate(method, n, order, target):
 @part
 def _accept(system, run, method, t, h):
     n, changed = run.n, False
-    yp, slope = floats(run.yp, n), floats(run.slope, n)
+    yp, slope = run.yp, run.slope
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
-            change = size_in(0, floats(run.scratch, n), floats(run.inverse_weights, n))
+            change = size_in(0, run.scratch, run.inverse_weights)
             changed = run.fixed != 0 or change > HARMLESS
         elif status != 0:
             return status

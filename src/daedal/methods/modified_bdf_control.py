@@ -11,7 +11,7 @@ import numpy as np
 
 from daedal.kernels.compilation import part
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import float_rows, floats, integers
+from daedal.kernels.records import float_rows, floats
 from daedal.kernels.vectors import power
 from daedal.methods.modified_bdf_formulas import DIRECT, ROWS, error_factors
 from daedal.methods.thesis_control import extrapolation_error, step_after_failure, step_after_success
@@ -53,8 +53,8 @@ def _local_error(method, form, run, t, k, nodes, difference, scale, ulps):
     """
     second, first, velocity = error_factors(method, t, k, nodes)
     x = floats(method.x, form.n)
-    source, order = integers(form.source, form.n_y), integers(form.order, form.n)
-    vector, included = floats(run.scratch, run.n), floats(run.included, run.n)
+    source, order = form.source, form.order
+    vector, included = run.scratch, run.included
     noise = ulps * power(2.0, k + 2) * np.finfo(np.float64).eps / abs(_product(t, nodes, k + 2))
     for j in range(form.n_y):
         i = source[j]
@@ -67,7 +67,7 @@ def _local_error(method, form, run, t, k, nodes, difference, scale, ulps):
         else:
             vector[j] = 0.0
         vector[j] *= included[j]
-    return wrms(vector, floats(run.inverse_weights, run.n)) / method.share
+    return wrms(vector, run.inverse_weights) / method.share
 
 
 @part
@@ -122,7 +122,7 @@ def next_order_and_step(method, form, run, t, h, k, estimate):
     grow = min(ratio, method.last_ratio) if method.last_ratio > 0.0 else ratio
     method.last_ratio = ratio
     if grow >= 1.2 and (method.constant > k or k == 1):
-        run.h = h * min(grow, floats(method.growth, 6)[best])
+        run.h = h * min(grow, method.growth[best])
         method.constant = 0
     elif ratio < 0.9:
         run.h = h * max(0.5, ratio)
@@ -159,7 +159,7 @@ def _best_order(method, form, run, t, k, here):
 def _differences_fall(method, form, run, t, k):
     """Whether the scaled differences of order k + 2 are smaller than those of order k + 1, as for smooth solutions."""
     nodes, dd = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, form.n)
-    weights, order, product = floats(method.scale_weights, form.n), integers(form.order, form.n), 1.0
+    weights, order, product = floats(method.scale_weights, form.n), form.order, 1.0
     for i in range(1, k + 2):
         product *= t - nodes[i]
     low, high, further = 0.0, 0.0, t - nodes[k + 2]

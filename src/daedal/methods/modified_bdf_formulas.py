@@ -120,7 +120,7 @@ def acceleration_weights(family, t, nodes, k, orders):
 def formula(method, form, t, k):
     """Write x_0, x'_0, x''_0, c_1 and c_2 for a step to t with order k; False at a pole of the coefficients."""
     n = form.n
-    nodes, dd, base = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), float_rows(form.base, 3, n)
+    nodes, dd, base = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), form.base
     values, first, second = floats(method.basis, ROWS), floats(method.basis1, ROWS), floats(method.basis2, ROWS)
     # the thesis predicts with degree k, through k + 1 points
     degree = min(k if method.thesis else k + 1, method.points - 1)
@@ -151,7 +151,7 @@ def formula(method, form, t, k):
 def _ordinary_velocity(method, form, t, k):
     """x' by BDF of order k: the derivative of the polynomial through the extrapolated value and the last k points."""
     n = form.n
-    nodes, dd, base = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), float_rows(form.base, 3, n)
+    nodes, dd, base = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), form.base
     values, first = floats(method.basis, ROWS), floats(method.basis1, ROWS)
     form.c1 = leading(t, nodes, k)[0]
     for i in range(n):
@@ -166,7 +166,7 @@ def _ordinary_velocity(method, form, t, k):
 def update_differences(method, form, t, x, order):
     """Divided differences with the new point; variables of order 0 and 1 lack data at the start."""
     n = form.n
-    nodes, dd, orders = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), integers(form.order, n)
+    nodes, dd, orders = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), form.order
     rows = min(method.points + 1, ROWS)
     for i in range(n):
         above, known = x[i], method.taken + 1 + orders[i]

@@ -15,9 +15,10 @@ from daedal.kernels.linear import LINEAR, prepare_matrix, solve_linear
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
 from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, UNKNOWN_RATE, newton
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, integers, record_at
 from daedal.kernels.second_order import SECOND_ORDER, derivatives, gather, scatter
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM, residual
+from daedal.kernels.signatures import f64, i64
+from daedal.kernels.system import HOOK_CHANGED, residual
 from daedal.methods.modified_bdf_control import NO_ESTIMATE, error_of_step, next_order_and_step, shorten_after_error
 from daedal.methods.modified_bdf_formulas import PAST, ROWS, formula, newton_basis, update_differences
 from daedal.methods.one_step import close_polynomial, ending_of, give_to_owner
@@ -35,9 +36,10 @@ _ROUNDOFF_LEVEL = 100.0 * np.finfo(np.float64).eps
 _TRACE = 1e-6  # of the weight of other variables is left to multipliers with prescribed steps
 _SHARPER = 1000.0  # than the error test must Newton's method be: high differences amplify what it leaves
 
-MODIFIED_BDF = np.dtype(
+MODIFIED_BDF = Struct(
+    "MODIFIED_BDF",
     [
-        ("linear", ADDRESS),
+        ("linear", at(LINEAR)),
         ("second_order", ADDRESS),
         ("family", INTEGER),
         ("thesis", INTEGER),  # the controller of the thesis
@@ -45,9 +47,9 @@ MODIFIED_BDF = np.dtype(
         ("share", FLOAT),  # of the tolerance that one step may err
         ("past_t", ADDRESS),
         ("past_y", ADDRESS),
-        ("grid", ADDRESS),
+        ("grid", f64["n_grid"]),
         ("n_grid", INTEGER),
-        ("grid_orders", ADDRESS),
+        ("grid_orders", i64["n_grid"]),
         # the past
         ("nodes", ADDRESS),
         ("dd", ADDRESS),
@@ -78,12 +80,12 @@ MODIFIED_BDF = np.dtype(
         ("blocked", INTEGER),  # steps for which the order must not be raised
         ("penalty", INTEGER),
         ("last_ratio", FLOAT),
-        ("growth", ADDRESS),  # largest ratio of successive steps, by order
+        ("growth", f64[6]),  # largest ratio of successive steps, by order
         ("start_order", INTEGER),
         ("initial_phase", INTEGER),
         ("successes", INTEGER),
         ("consecutive_failures", INTEGER),
-    ]
+    ],
 )
 
 
@@ -93,14 +95,14 @@ def modified_bdf_step(address):
     run = record_at(address, RUN)
     method = record_at(run.method, MODIFIED_BDF)
     form = record_at(method.second_order, SECOND_ORDER)
-    return _step(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), method, form, run)
+    return _step(run.system, method.linear, method, form, run)
 
 
 @part
 def _aim(method, run):
     """Step size and end of the next step; the size is zero if it has become too small."""
     if method.n_grid > 0:
-        grid = floats(method.grid, method.n_grid)
+        grid = method.grid
         return grid[run.steps + 1] - grid[run.steps], grid[run.steps + 1]
     return step_to_try(run)
 
@@ -110,7 +112,7 @@ def _order_of_step(method, run):
     """The order of the next step, for which there must be data."""
     k = method.k
     if method.n_grid > 0:
-        k = integers(method.grid_orders, method.n_grid)[run.steps]
+        k = method.grid_orders[run.steps]
     return max(1, min(k, min(method.max_order, method.taken + method.start_order)))
 
 
@@ -135,7 +137,7 @@ def _step(system, linear, method, form, run):
         error, estimate = 0.0, NO_ESTIMATE
         if status == CONVERGED:
             derivatives(form, e, xp, xpp)
-            gather(form, x, xp, floats(run.y, run.n))
+            gather(form, x, xp, run.y)
             if not run.fixed:
                 error, estimate = error_of_step(method, form, run, t, k)
                 if not error < np.inf:
@@ -202,10 +204,10 @@ def _newton_weights(method, form, run):
 
     Those of multipliers, and of variables that are only computed along, are looked at when x has converged.
     """
-    n, source, inverse = form.n, integers(form.source, form.n_y), floats(run.inverse_weights, run.n)
+    n, source, inverse = form.n, form.source, run.inverse_weights
     weights, matrix_weights = floats(method.weights, n), floats(method.matrix_weights, n)
-    order = integers(form.order, n)
-    scale_weights, included = floats(method.scale_weights, n), floats(run.included, run.n)
+    order = form.order
+    scale_weights, included = floats(method.scale_weights, n), run.included
     for j in range(form.n_y):
         i = source[j]
         if i < form.n:
@@ -224,7 +226,7 @@ def _newton_weights(method, form, run):
 def _correct(system, linear, method, form, run, t, h):
     """Solve for x at t; with an old matrix a failure leads to a second try with a new one."""
     n = form.n
-    x, e, delta, base = floats(method.x, n), floats(method.e, n), floats(method.delta, n), float_rows(form.base, 3, n)
+    x, e, delta, base = floats(method.x, n), floats(method.e, n), floats(method.delta, n), form.base
     correction, weights = floats(method.xp, n), floats(method.weights, n)
     _newton_weights(method, form, run)
     if run.fixed:
@@ -305,7 +307,7 @@ def _follow(system, linear, method, form, t):
 def _iterate_to_roundoff(system, linear, method, form, t, h):
     """Newton's method with a new matrix in every iteration: with prescribed steps no tolerance says when to stop."""
     n = form.n
-    x, e, delta, base = floats(method.x, n), floats(method.e, n), floats(method.delta, n), float_rows(form.base, 3, n)
+    x, e, delta, base = floats(method.x, n), floats(method.e, n), floats(method.delta, n), form.base
     weights = floats(method.weights, n)
     for i in range(n):
         x[i] = base[0, i]
@@ -341,7 +343,7 @@ def _iterate_to_roundoff(system, linear, method, form, t, h):
 def _accept(system, method, form, run, t, h, k):
     """Let the owner look at the step, then make it part of the past and keep its polynomial."""
     n = form.n
-    x, xp, xpp, y = floats(method.x, n), floats(method.xp, n), floats(method.xpp, n), floats(run.y, run.n)
+    x, xp, xpp, y = floats(method.x, n), floats(method.xp, n), floats(method.xpp, n), run.y
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
@@ -358,7 +360,7 @@ def _accept(system, method, form, run, t, h, k):
     if method.thesis:
         remember(method, run, t, y)
     _keep_polynomial(method, form, run, t, h, k)
-    gather(form, xp, xpp, floats(run.yp, run.n))
+    gather(form, xp, xpp, run.yp)
     last = floats(method.last_xpp, n)
     for i in range(n):
         last[i] = xpp[i]
@@ -380,7 +382,7 @@ def _keep_polynomial(method, form, run, t, h, k):
         degree = k + 3  # 5 at order 2, Wunderlich (4.31)
     nodes, dd, phi = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), differences(run)
     values, first, second = floats(method.basis, ROWS), floats(method.basis1, ROWS), floats(method.basis2, ROWS)
-    source, y = integers(form.source, form.n_y), floats(run.y, run.n)
+    source, y = form.source, run.y
     for q in range(1, degree + 1):
         newton_basis(t - h * q / degree, nodes, degree + 1, values, first, second)
         for j in range(form.n_y):

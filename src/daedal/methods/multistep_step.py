@@ -23,8 +23,9 @@ from daedal.kernels.compilation import entry, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
-from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, record_at
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, at, float_rows, floats, record_at
+from daedal.kernels.signatures import f64
+from daedal.kernels.system import HOOK_CHANGED
 from daedal.kernels.vectors import copy
 from daedal.methods.derivative_space import SPACE, apply, find_space, look
 from daedal.methods.newton_to_roundoff import newton_to_roundoff
@@ -38,23 +39,24 @@ _ROUNDOFF = 1e-14
 
 VECTORS = ("z", "zp", "r", "s", "delta", "max_change", "part")
 
-MULTISTEP = np.dtype(
+MULTISTEP = Struct(
+    "MULTISTEP",
     [
-        ("linear", ADDRESS),
+        ("linear", at(LINEAR)),
         ("k", INTEGER),
         ("one_leg", INTEGER),
         ("slopes", INTEGER),  # whether earlier y' enter
         ("of_projection", INTEGER),  # (3.4.21)
         ("degree", INTEGER),  # of the polynomials of steps, when enough values are known
         ("known", INTEGER),  # values
-        ("a", ADDRESS),  # A_0 = a_0, A_1, ..., A_{k-1}
-        ("b", ADDRESS),
+        ("a", f64["k"]),  # A_0 = a_0, A_1, ..., A_{k-1}
+        ("b", f64["k + 1"]),
         ("u", ADDRESS),  # x_{n-j} or P_{n-j} x_{n-j}, the last one first
         ("w", ADDRESS),  # y_{n-j} or P'_{n-j} x_{n-j} + P_{n-j} y_{n-j}
         ("past", ADDRESS),  # the starting values, the last one first
         *[(name, ADDRESS) for name in VECTORS],
         ("space", SPACE),
-    ]
+    ],
 )
 
 
@@ -63,7 +65,7 @@ def multistep_begin(address):
     """What is remembered of the starting values."""
     run = record_at(address, RUN)
     method = record_at(run.method, MULTISTEP)
-    system, linear = record_at(run.system, SYSTEM), record_at(method.linear, LINEAR)
+    system, linear = run.system, method.linear
     status = _begin(system, linear, run, method)
     if status == RAISED:
         return _CALLBACK_RAISED
@@ -75,7 +77,7 @@ def multistep_step(address):
     """One step; 0 or the reason to stop."""
     run = record_at(address, RUN)
     method = record_at(run.method, MULTISTEP)
-    status = _step(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), run, method)
+    status = _step(run.system, method.linear, run, method)
     if status == RAISED:
         return _CALLBACK_RAISED
     return 0 if status == CONVERGED else ending_of(status, 1 if status == SINGULAR else 0)
@@ -85,13 +87,13 @@ def multistep_step(address):
 def _begin(system, linear, run, method):
     n, k = run.n, method.k
     past, z, zp = float_rows(method.past, k, n), floats(method.z, n), floats(method.zp, n)
-    run.cj = floats(method.a, k)[0] / (floats(method.b, k + 1)[0] * run.h)
+    run.cj = method.a[0] / (method.b[0] * run.h)
     for j in range(k - 1, -1, -1):
         t = run.t - j * run.h
         copy(z, past[j])
         if method.slopes:
             if j == k - 1:
-                copy(zp, floats(run.yp, n))
+                copy(zp, run.yp)
             status = _find_slope(system, linear, run, method, t, z, zp)
             if status != 0:
                 return status
@@ -140,10 +142,10 @@ def _remember(run, method, x, slope):
 @part
 def _step(system, linear, run, method):
     n, k, phi = run.n, method.k, differences(run)
-    b, u = floats(method.b, k + 1), float_rows(method.u, k, n)
-    y, z, zp, s = floats(run.y, n), floats(method.z, n), floats(method.zp, n), floats(method.s, n)
+    b, u = method.b, float_rows(method.u, k, n)
+    y, z, zp, s = run.y, floats(method.z, n), floats(method.zp, n), floats(method.s, n)
     h, t = step_to_try(run)
-    run.cj = floats(method.a, k)[0] / (b[0] * h)
+    run.cj = method.a[0] / (b[0] * h)
     tau = _collect(run, method, t, h)
     for i in range(n):
         value = 0.0
@@ -172,7 +174,7 @@ def _step(system, linear, run, method):
 def _collect(run, method, t, h):
     """r and s with F(tau, z, c (z - s) + r) = 0, z = s + b_0 (y_n - y_{n-1}) for one-leg methods; returns tau."""
     n, k = run.n, method.k
-    a, b, r, s = floats(method.a, k), floats(method.b, k + 1), floats(method.r, n), floats(method.s, n)
+    a, b, r, s = method.a, method.b, floats(method.r, n), floats(method.s, n)
     u, w, tau = float_rows(method.u, k, n), float_rows(method.w, k, n), t
     for i in range(n):
         value, leg = 0.0, b[0] * u[0, i]
@@ -197,7 +199,7 @@ def _solve(system, linear, run, method, t, h):
     n, space = run.n, method.space
     z, zp, r, s = floats(method.z, n), floats(method.zp, n), floats(method.r, n), floats(method.s, n)
     turned = floats(method.part, n)
-    delta, correction, weights = floats(method.delta, n), floats(run.correction, n), floats(run.inverse_weights, n)
+    delta, correction, weights = floats(method.delta, n), run.correction, run.inverse_weights
     for i in range(n):
         zp[i] = run.cj * (z[i] - s[i]) + r[i]
     if method.slopes:
@@ -230,7 +232,7 @@ def _solve(system, linear, run, method, t, h):
 @part
 def _keep_polynomial(run, method, h):
     """Backward differences of the new value: the polynomial through the last ones."""
-    n, phi, y = run.n, differences(run), floats(run.y, run.n)
+    n, phi, y = run.n, differences(run), run.y
     method.known += 1
     run.degree = min(method.degree, method.known - 1)
     for i in range(n):
@@ -246,7 +248,7 @@ def _keep_polynomial(run, method, h):
 @part
 def _output_slope(run, method, h):
     """y' at the end of the step: that of the method in what F contains, else that of the polynomial."""
-    n, phi, yp, zp = run.n, differences(run), floats(run.yp, run.n), floats(method.zp, run.n)
+    n, phi, yp, zp = run.n, differences(run), run.yp, floats(method.zp, run.n)
     for i in range(n):
         yp[i] = 0.0
         for j in range(run.degree, 0, -1):

@@ -21,7 +21,7 @@ from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, SINGULAR
 from daedal.kernels.norms import norm
 from daedal.kernels.records import data_of, floats, record_at
 from daedal.kernels.signatures import f64, i64
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step
+from daedal.kernels.system import HOOK_CHANGED, after_step
 from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
 
@@ -153,8 +153,8 @@ def size_in(maximum, vector, scale):
 def size_of_error(system, run, maximum=0):
     """The norm of ``run.error`` in units of the tolerance, with the larger of |y| at both ends of the step."""
     n = run.n
-    start, y, error, scale = differences(run)[0], floats(run.y, n), floats(run.error, n), floats(run.scale, n)
-    rtol, atol, included = floats(run.rtol, n), floats(run.atol, n), floats(run.included, n)
+    start, y, error, scale = differences(run)[0], run.y, run.error, run.scale
+    rtol, atol, included = run.rtol, run.atol, run.included
     for i in range(n):
         scale[i] = included[i] / (rtol[i] * max(abs(y[i]), abs(start[i])) + atol[i])
     return size_in(1, error, scale) if maximum else norm(system, run.t, error, scale)
@@ -164,7 +164,7 @@ def size_of_error(system, run, maximum=0):
 def give_to_owner(system, run, t, h):
     """Let the hook look at the step; the change that it made to y is left in ``run.scratch``."""
     n = run.n
-    y, change = floats(run.y, n), floats(run.scratch, n)
+    y, change = run.y, run.scratch
     for i in range(n):
         change[i] = y[i]
     signal = after_step(system, t, h, y)
@@ -181,8 +181,8 @@ def accept_with_hermite(address, t, h):
 
 @part
 def _accept_with_hermite(run, t, h):
-    system, n = record_at(run.system, SYSTEM), run.n
-    yp, slope = floats(run.yp, n), floats(run.slope, n)
+    system, n = run.system, run.n
+    yp, slope = run.yp, run.slope
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status != 0 and status != HOOK_CHANGED:
@@ -196,7 +196,7 @@ def _accept_with_hermite(run, t, h):
 @part
 def hermite_polynomial(run, h, first, last):
     """The polynomial through the values at both ends of the step, phi_0 and y, and the slopes there."""
-    y, phi = floats(run.y, run.n), differences(run)
+    y, phi = run.y, differences(run)
     for i in range(run.n):
         start, change = phi[0, i], y[i] - phi[0, i]
         for q in range(1, _HERMITE_NODES):
@@ -284,7 +284,7 @@ def watch_stiffness(run, h, k, a, stage, limit):
     |J d| / |d| is anything up to its square.
     """
     n, s, nx = run.n, a.shape[0], run.positions
-    y, start = floats(run.y, n), differences(run)[0]
+    y, start = run.y, differences(run)[0]
     for j in range(n):
         value = 0.0
         for i in range(s - 2):

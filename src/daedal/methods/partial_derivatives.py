@@ -17,7 +17,7 @@ from daedal.kernels.system import residual
 @part
 def separate(system, matrix, run, t, y, yp, r, cj, h, place, f_y, f_yp):
     """F_y and F_y' at (t, y, y') from F_y and F_y + cj F_y'; r is room for F, and h the size of a step."""
-    data, weights = floats(matrix.data, matrix.size), floats(run.inverse_weights, run.n)
+    data, weights = floats(matrix.data, matrix.size), run.inverse_weights
     if not is_given(matrix.jacobian):
         status = residual(system, t, y, yp, r)
         if status != 0:

@@ -17,8 +17,8 @@ import numpy as np
 from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, MATRIX, factor, solve
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
-from daedal.kernels.system import SYSTEM
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
+from daedal.kernels.signatures import f64, i64
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN, differences
@@ -28,9 +28,10 @@ _ROUNDINGS = 50.0 * np.finfo(np.float64).eps  # of a residual, with what the tra
 
 VECTORS = ("stage_y", "stage_yp", "residual", "defect", "weights", "others", "power", "roundoff")
 
-RADAU = np.dtype(
+RADAU = Struct(
+    "RADAU",
     [
-        ("linear", ADDRESS),
+        ("linear", at(LINEAR)),
         ("linearise", ADDRESS),
         ("factor", ADDRESS),
         ("correct", ADDRESS),
@@ -42,22 +43,22 @@ RADAU = np.dtype(
         ("f_y", ADDRESS),
         ("f_yp", ADDRESS),
         ("look", ADDRESS),  # working memory of `first_look`
-        ("rows", ADDRESS),
-        ("columns", ADDRESS),
-        ("place", ADDRESS),
-        ("pair_place", ADDRESS),  # of the upper left entry of its 2 x 2 block
-        ("pair_next", ADDRESS),  # of the upper right one
+        ("rows", i64["entries"]),
+        ("columns", i64["entries"]),
+        ("place", i64["entries"]),
+        ("pair_place", i64["entries"]),  # of the upper left entry of its 2 x 2 block
+        ("pair_next", i64["entries"]),  # of the upper right one
         # the methods, one after the other
-        ("stages", ADDRESS),
+        ("stages", i64[3]),
         ("c", ADDRESS),
         ("w", ADDRESS),
         ("d", ADDRESS),
-        ("gamma", ADDRESS),
+        ("gamma", f64[3]),
         ("pairs", ADDRESS),
         ("transform", ADDRESS),
         ("inverse", ADDRESS),
-        ("share", ADDRESS),
-        ("middle", ADDRESS),
+        ("share", f64[3]),
+        ("middle", f64[3]),
         ("value", ADDRESS),
         ("slope", ADDRESS),
         ("scheme", INTEGER),  # which of them is in use
@@ -86,18 +87,18 @@ RADAU = np.dtype(
         ("since_change", INTEGER),  # steps with these stages
         ("h_before", FLOAT),
         ("error_before", FLOAT),
-    ]
+    ],
 )
 
 
 @inlined
 def stages_of(method):
-    return integers(method.stages, 3)[method.scheme]
+    return method.stages[method.scheme]
 
 
 @inlined
 def gamma_of(method):
-    return floats(method.gamma, 3)[method.scheme]
+    return method.gamma[method.scheme]
 
 
 @inlined
@@ -122,7 +123,7 @@ def radau_linearise(address, t, h):
     """F_y and F_y' at the start of the step."""
     run = record_at(address, RUN)
     method = record_at(run.method, RADAU)
-    return _linearise(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), run, method, h)
+    return _linearise(run.system, method.linear, run, method, h)
 
 
 @entry(ATTEMPT)
@@ -130,8 +131,8 @@ def radau_factor(address, t, h):
     """The factors of all systems for a step h."""
     run = record_at(address, RUN)
     method = record_at(run.method, RADAU)
-    linear = record_at(method.linear, LINEAR)
-    status = _factor(record_at(run.system, SYSTEM), linear, method, t, h)
+    linear = method.linear
+    status = _factor(run.system, linear, method, t, h)
     return _reach_of_roundoff(linear, run, method, t) if status == 0 and method.some_powers else status
 
 
@@ -140,13 +141,13 @@ def radau_correct(address, t, h):
     """r := the correction of the stages."""
     run = record_at(address, RUN)
     method = record_at(run.method, RADAU)
-    return _correct(record_at(method.linear, LINEAR), method, run.n, t)
+    return _correct(method.linear, method, run.n, t)
 
 
 @part
 def _linearise(system, linear, run, method, h):
-    y, yp, r, entries = differences(run)[0], floats(run.yp, run.n), floats(method.residual, run.n), method.entries
-    place, f_y, f_yp = integers(method.place, entries), floats(method.f_y, entries), floats(method.f_yp, entries)
+    y, yp, r, entries = differences(run)[0], run.yp, floats(method.residual, run.n), method.entries
+    place, f_y, f_yp = method.place, floats(method.f_y, entries), floats(method.f_yp, entries)
     method.jacobian_known = 0
     method.h_matrix = 0.0
     status = separate(system, linear.matrix, run, run.t, y, yp, r, gamma_of(method) / h, h, place, f_y, f_yp)
@@ -161,8 +162,8 @@ def _linearise(system, linear, run, method, h):
 def _factor(system, linear, method, t, h):
     matrix, scheme = linear.matrix, method.scheme
     f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
-    data, place = floats(matrix.data, matrix.size), integers(method.place, method.entries)
-    first, following = integers(method.pair_place, method.entries), integers(method.pair_next, method.entries)
+    data, place = floats(matrix.data, matrix.size), method.place
+    first, following = method.pair_place, method.pair_next
     g = gamma_of(method) / h
     if matrix.kind == BANDED:
         data[:] = 0.0
@@ -205,8 +206,8 @@ def _reach_of_roundoff(linear, run, method, t):
     """
     n, roundoff, trial = run.n, floats(method.roundoff, run.n), floats(method.residual, run.n)
     f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
-    rows, columns = integers(method.rows, method.entries), integers(method.columns, method.entries)
-    y, yp = differences(run)[0], floats(run.yp, n)
+    rows, columns = method.rows, method.columns
+    y, yp = differences(run)[0], run.yp
     for j in range(n):
         roundoff[j] = 0.0
     for alternating in range(2):

@@ -79,7 +79,7 @@ def _set_weights(run, method, h):
     """Corrections of variables of index 2 and 3 count like their errors, but have to fall as far as they can."""
     n = run.n
     weights, others = floats(method.weights, n), floats(method.others, n)
-    plain, power = floats(run.inverse_weights, n), floats(method.power, n)
+    plain, power = run.inverse_weights, floats(method.power, n)
     share = share_of_class(run, method, h) if method.some_powers else 1.0
     for i in range(n):
         weights[i] = plain[i] if power[i] == 0.0 else plain[i] * share ** power[i]
@@ -95,8 +95,8 @@ def share_of_class(run, method, h):
     with which the estimate compares, carries the error of such variables from the step before.
     """
     n = run.n
-    y, yp = differences(run)[0], floats(run.yp, n)
-    weights, power = floats(run.inverse_weights, n), floats(method.power, n)
+    y, yp = differences(run)[0], run.yp
+    weights, power = run.inverse_weights, floats(method.power, n)
     size, slope, lowest = 0.0, 0.0, smallest(power)  # of index 1, unless all variables have a part of index 2
     for i in range(n):
         if power[i] == lowest:
@@ -138,7 +138,7 @@ def _residuals(system, run, method, t, h):
                 yp[j] += weight * z[l, j]
         status = residual(system, t if i == s - 1 else run.t + c[i] * h, y, yp, r[i])
         if status != 0:
-            tried = floats(run.y, n)
+            tried = run.y
             for j in range(n):
                 tried[j] = y[j]
             return status
@@ -247,7 +247,7 @@ def _beyond_roundoff(method, correction, weights, others):
 def _diverged(run, method, h, factor):
     """Keep the last correction for messages, and shorten the step."""
     n = run.n
-    r, correction, y = float_rows(method.r, MOST_STAGES, n), floats(run.correction, n), floats(run.y, n)
+    r, correction, y = float_rows(method.r, MOST_STAGES, n), run.correction, run.y
     z, start, last = float_rows(method.z, MOST_STAGES, n), differences(run)[0], stages_of(method) - 1
     for j in range(n):
         correction[j] = r[last, j]

@@ -17,12 +17,11 @@ import numpy as np
 
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import caller, entry, part
-from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import solve
 from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import float_rows, floats, integers, record_at
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM, residual
+from daedal.kernels.records import float_rows, floats, record_at
+from daedal.kernels.system import HOOK_CHANGED, residual
 from daedal.methods.first_look import after_first_look
 from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
 from daedal.methods.radau_matrix import MOST_STAGES, RADAU, gamma_of, square, stages_of, vector
@@ -55,13 +54,13 @@ def radau_begin(address):
     run = record_at(address, RUN)
     method = record_at(run.method, RADAU)
     method.error_before = 1e-2
-    digits = wrms(floats(run.y, run.n), floats(run.inverse_weights, run.n))
+    digits = wrms(run.y, run.inverse_weights)
     for limit in _SHARP:
         if digits > limit and method.scheme < method.highest:
             method.scheme += 1
     if not method.searches:
         return 0
-    n = record_at(method.linear, LINEAR).matrix.n
+    n = method.linear.matrix.n
     return after_first_look(_call(method.linearise, address, run.t, run.h), method, n)
 
 
@@ -70,14 +69,14 @@ def radau_attempt(address, t, h):
     """The stages, the end of the step and its error."""
     run = record_at(address, RUN)
     method = record_at(run.method, RADAU)
-    return _attempt(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), run, method, address, t, h)
+    return _attempt(run.system, method.linear, run, method, address, t, h)
 
 
 @entry(ATTEMPT)
 def radau_accept(address, t, h):
     """The polynomial of the step, and size and stages of the next one."""
     run = record_at(address, RUN)
-    return _accept(record_at(run.system, SYSTEM), run, record_at(run.method, RADAU), t, h)
+    return _accept(run.system, run, record_at(run.method, RADAU), t, h)
 
 
 @part
@@ -89,7 +88,7 @@ def _attempt(system, linear, run, method, address, t, h):
     if status != CONVERGED:
         method.troubled = 1
         return status
-    start, y, last = differences(run)[0], floats(run.y, n), float_rows(method.z, MOST_STAGES, n)[s - 1]
+    start, y, last = differences(run)[0], run.y, float_rows(method.z, MOST_STAGES, n)[s - 1]
     for j in range(n):
         y[j] = start[j] + last[j]
     if run.fixed:
@@ -106,9 +105,9 @@ def _attempt(system, linear, run, method, address, t, h):
 def _estimate(system, linear, run, method, t, h):
     """The error in units of the tolerance, filtered again where it is too large at first or after a failure."""
     n, s = run.n, stages_of(method)
-    z, d, share = float_rows(method.z, MOST_STAGES, n), vector(method.d, method.scheme), floats(method.share, 3)
-    yp, slope, change = floats(run.yp, n), floats(method.stage_yp, n), floats(method.stage_y, n)
-    error, power, correction = floats(run.error, n), floats(method.power, n), floats(run.correction, n)
+    z, d, share = float_rows(method.z, MOST_STAGES, n), vector(method.d, method.scheme), method.share
+    yp, slope, change = run.yp, floats(method.stage_yp, n), floats(method.stage_y, n)
+    error, power, correction = run.error, floats(method.power, n), run.correction
     factor = share_of_class(run, method, h) if method.some_powers else 1.0
     start, roundoff, noise = differences(run)[0], floats(method.roundoff, n), 0.0
     for j in range(n):
@@ -127,7 +126,7 @@ def _estimate(system, linear, run, method, t, h):
         return status
     # Of their defect what counts is neither round-off, nor an error of the start, which comes divided by a shorter h,
     # nor what Newton's method leaves, which comes divided by h.
-    defect, digits = floats(method.defect, n), wrms(start, floats(run.inverse_weights, n))
+    defect, digits = floats(method.defect, n), wrms(start, run.inverse_weights)
     inherited = method.h_before == 0.0 or run.attempt_error_failures >= _INHERITED
     shorter = 0.0 if inherited else min(1.0, abs(h / method.h_before), _SHORT * factor)
     for again in range(2):
@@ -168,13 +167,13 @@ def _defect(system, linear, run, method, t, h):
         y[j] = start[j]
         yp[j] = 0.0
         defect[j] = 0.0
-    if wrms(start, floats(run.inverse_weights, n)) > _SHARPEST:
+    if wrms(start, run.inverse_weights) > _SHARPEST:
         return 0
     for i in range(s):
         for j in range(n):
             y[j] += value[i] * z[i, j]
             yp[j] += slope[i] / h * z[i, j]
-    status = residual(system, run.t + floats(method.middle, 3)[method.scheme] * h, y, yp, defect)
+    status = residual(system, run.t + method.middle[method.scheme] * h, y, yp, defect)
     if status == UNEVALUABLE:
         for j in range(n):
             defect[j] = 0.0
@@ -185,8 +184,8 @@ def _defect(system, linear, run, method, t, h):
 @part
 def _slope_times(method, n, total, v, result):
     """result = F_y' v, for all copies of n unknowns."""
-    f_yp, rows = floats(method.f_yp, method.entries), integers(method.rows, method.entries)
-    columns = integers(method.columns, method.entries)
+    f_yp, rows = floats(method.f_yp, method.entries), method.rows
+    columns = method.columns
     for i in range(total):
         result[i] = 0.0
     for k in range(total // n):
@@ -247,7 +246,7 @@ def _choose_stages(run, method, grow):
     method.since_change += 1
     method.smooth_rate = min(10.0, max(method.rate, 0.5 * method.smooth_rate))
     scheme, s = method.scheme, stages_of(method)
-    digits = max(wrms(floats(run.y, run.n), floats(run.inverse_weights, run.n)), 1.0)
+    digits = max(wrms(run.y, run.inverse_weights), 1.0)
     rate = method.smooth_rate * digits ** (1.0 / (s + 1) - 1.0 / (s + 3))
     if method.troubled or method.smooth_rate >= _LOWER:
         if digits ** (1.0 / (s - 1) - 1.0 / (s + 1)) < _WORTH:
@@ -264,7 +263,7 @@ def _choose_stages(run, method, grow):
 def _keep_polynomial(run, method, h):
     """The polynomial through the end of the step, the stages before it and the start, in Newton form; y' at the end."""
     n, s = run.n, stages_of(method)
-    phi, psi, y, yp = differences(run), run.psi, floats(run.y, n), floats(run.yp, n)
+    phi, psi, y, yp = differences(run), run.psi, run.y, run.yp
     z, c, w = float_rows(method.z, MOST_STAGES, n), vector(method.c, method.scheme), square(method.w, method.scheme)
     for j in range(n):
         yp[j] = 0.0

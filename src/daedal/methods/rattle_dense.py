@@ -10,13 +10,14 @@ import numpy as np
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, float_rows, floats
+from daedal.kernels.records import ADDRESS, Struct, float_rows, floats
 from daedal.kernels.vectors import add_product, copy, transpose
 from daedal.mechanics.constrained import FORCE, JACOBIAN, MASS, POSITION, VELOCITY, evaluate, load_state
 
 _WEIGHTS = np.array([0.75, -0.15, 1.0 / 60.0])  # of central differences at distances s, 2 s, 3 s, divided by s
 
-DENSE = np.dtype(
+DENSE = Struct(
+    "DENSE",
     [
         ("mass", ADDRESS),  # M and G^T at the start of the step
         ("columns", ADDRESS),
@@ -24,7 +25,7 @@ DENSE = np.dtype(
         ("force", ADDRESS),  # F
         ("product", ADDRESS),
         ("lu", LU),
-    ]
+    ],
 )
 
 
@@ -54,7 +55,7 @@ def _momentum_force(dense, c, t, q, v):
     force, product, mass = floats(dense.force, nx), floats(dense.product, nx), float_rows(c.mass, nx, nx)
     _load(dense, c, q, v)
     status = evaluate(c, t, FORCE)
-    copy(force, floats(c.force, nx))
+    copy(force, c.force)
     if status != 0 or c.constant_mass:
         return status
     increments, state, speed = floats(c.increments, nx), floats(c.state, nx), 0.0

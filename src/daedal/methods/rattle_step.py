@@ -20,8 +20,8 @@ import numpy as np
 from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, call, is_given
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.newton import DIVERGED
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, record_at
-from daedal.kernels.system import SYSTEM
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, floats, record_at
+from daedal.kernels.signatures import f64
 from daedal.kernels.vectors import copy, largest
 from daedal.mechanics.constrained import CONSTRAINED, load_state
 from daedal.mechanics.straight_line import accelerate_only
@@ -34,12 +34,13 @@ _ROUNDOFF = 2.0 * np.finfo(float).eps
 _NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
 _CLOSE = 1e-10  # corrections that no longer become smaller are rounding errors
 
-RATTLE = np.dtype(
+RATTLE = Struct(
+    "RATTLE",
     [
         ("mechanism", ADDRESS),
         ("stages", INTEGER),
-        ("weights", ADDRESS),  # gamma_i of the composition
-        ("nodes", ADDRESS),  # gamma_1 + ... + gamma_i
+        ("weights", f64["stages"]),  # gamma_i of the composition
+        ("nodes", f64["stages"]),  # gamma_1 + ... + gamma_i
         ("shake", INTEGER),
         ("separable", INTEGER),  # M is constant and forces depend on positions alone
         ("positions", CALLBACK),  # straight-line code, if there is any
@@ -55,7 +56,7 @@ RATTLE = np.dtype(
         ("turn", ADDRESS),  # d / h of the last step
         ("ahead", INTEGER),  # SHAKE knows u of the step
         ("h_before", FLOAT),
-    ]
+    ],
 )
 
 
@@ -64,19 +65,19 @@ def rattle_attempt(address, t, h):
     """The stages of the composition from phi_0, one step of RATTLE or SHAKE each."""
     run = record_at(address, RUN)
     method = record_at(run.method, RATTLE)
-    return _attempt(record_at(run.system, SYSTEM), method, record_at(method.mechanism, CONSTRAINED), run, t, h)
+    return _attempt(run.system, method, record_at(method.mechanism, CONSTRAINED), run, t, h)
 
 
 @part
 def _attempt(system, method, c, run, t, h):
     nx = c.nx
-    start, y, q, v = differences(run)[0], floats(run.y, run.n), floats(method.q, nx), floats(method.v, nx)
-    weights, nodes = floats(method.weights, method.stages), floats(method.nodes, method.stages)
+    start, y, q, v = differences(run)[0], run.y, floats(method.q, nx), floats(method.v, nx)
+    weights, nodes = method.weights, method.nodes
     copy(q, start[:nx])
     copy(v, start[nx:])
     wanted = _wants_slope(run, t)
     if wanted and not run.slope_known:
-        status = _slope_at(system, c, run.t, start, floats(run.yp, run.n))
+        status = _slope_at(system, c, run.t, start, run.yp)
         if status != 0:
             return HOPELESS if status == UNEVALUABLE else status
     t_0 = run.t
@@ -92,7 +93,7 @@ def _attempt(system, method, c, run, t, h):
         t_0 = t_1
     copy(y, q)
     copy(y[nx:], v)
-    slope, push = floats(run.slope, run.n), floats(method.push, nx)
+    slope, push = run.slope, floats(method.push, nx)
     run.slope_known = wanted
     if wanted:
         return _slope_at(system, c, t, y, slope)
@@ -121,7 +122,7 @@ def _slope_at(system, c, t, y, target):
     if status != 0:
         return UNEVALUABLE if status > 0 else status
     copy(target, y[nx : 2 * nx])
-    copy(target[nx:], floats(c.acceleration, nx))
+    copy(target[nx:], c.acceleration)
     return 0
 
 

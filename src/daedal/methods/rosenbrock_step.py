@@ -13,16 +13,18 @@ from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, call, fetch, is_give
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, factor, fill, solve
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM, residual
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
+from daedal.kernels.signatures import f64
+from daedal.kernels.system import HOOK_CHANGED, residual
 from daedal.methods.one_step import ATTEMPT, HOPELESS, give_to_owner, size_of_error
 from daedal.methods.run_record import RUN, differences
 
 VECTORS = ("stage_y", "stage_yp", "right", "by_time", "slopes", "probe", "first_y")
 
-ROSENBROCK = np.dtype(
+ROSENBROCK = Struct(
+    "ROSENBROCK",
     [
-        ("linear", ADDRESS),
+        ("linear", at(LINEAR)),
         ("general", ADDRESS),  # the step without code of its own
         ("step", CALLBACK),  # (y, y', h) -> y, increments, defect [, z]
         ("time_derivative", CALLBACK),
@@ -35,22 +37,22 @@ ROSENBROCK = np.dtype(
         ("stages", INTEGER),
         ("degree", INTEGER),
         ("gamma", FLOAT),
-        ("a", ADDRESS),
-        ("c", ADDRESS),
-        ("m", ADDRESS),
-        ("nodes", ADDRESS),
-        ("time_weights", ADDRESS),
+        ("a", f64["stages", "stages"]),
+        ("c", f64["stages", "stages"]),
+        ("m", f64["stages"]),
+        ("nodes", f64["stages"]),
+        ("time_weights", f64["stages"]),
         ("differences", ADDRESS),  # weights of increments in the polynomial of a step
-        ("slope", ADDRESS),  # and in h y' at its end
+        ("slope", f64["stages"]),  # and in h y' at its end
         ("middle", FLOAT),  # where in the step its polynomial is tested; weights in y and in h y' there
-        ("inside", ADDRESS),
-        ("inside_slope", ADDRESS),
+        ("inside", f64["stages"]),
+        ("inside_slope", f64["stages"]),
         # y, increments, defect and z of the step, by code of its own or not
         ("result", ADDRESS),
         ("own", ADDRESS),
         ("z", ADDRESS),  # increments of z
         *[(name, ADDRESS) for name in VECTORS],
-    ]
+    ],
 )
 
 _SHARE, _SPACINGS = 1e-6, 1e3  # of h and of round-off of t: increments of the time
@@ -67,14 +69,14 @@ _call = caller(ATTEMPT)
 def rosenbrock_attempt(address, t, h):
     """y at the end of the step and its error."""
     run = record_at(address, RUN)
-    return _attempt(record_at(run.system, SYSTEM), run, record_at(run.method, ROSENBROCK), address, t, h)
+    return _attempt(run.system, run, record_at(run.method, ROSENBROCK), address, t, h)
 
 
 @entry(ATTEMPT)
 def rosenbrock_accept(address, t, h):
     """The polynomial of the step."""
     run = record_at(address, RUN)
-    return _accept(record_at(run.system, SYSTEM), run, record_at(run.method, ROSENBROCK), t, h)
+    return _accept(run.system, run, record_at(run.method, ROSENBROCK), t, h)
 
 
 @entry(ATTEMPT)
@@ -82,7 +84,7 @@ def rosenbrock_general(address, t, h):
     """The step stage by stage."""
     run = record_at(address, RUN)
     method = record_at(run.method, ROSENBROCK)
-    return _general(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR).matrix, run, method, t, h)
+    return _general(run.system, method.linear.matrix, run, method, t, h)
 
 
 @part
@@ -97,7 +99,7 @@ def _attempt(system, run, method, address, t, h):
         status = _call(method.general, address, t, h)
     if status != 0:
         return status
-    result, y, error = floats(method.result, (s + 2) * n), floats(run.y, n), floats(run.error, n)
+    result, y, error = floats(method.result, (s + 2) * n), run.y, run.error
     last, inside = s * n, run.attempt_error_failures < STUBBORN
     for j in range(n):
         y[j] = result[j]
@@ -111,7 +113,7 @@ def _attempt(system, run, method, address, t, h):
 def _by_code(system, run, method, h):
     """The step by code made for the problem; not 0 where its result is of no use."""
     n, s = run.n, method.stages
-    start, slope, block = differences(run)[0], floats(run.yp, n), floats(method.step.block, 2 * n + 1)
+    start, slope, block = differences(run)[0], run.yp, floats(method.step.block, 2 * n + 1)
     for j in range(n):
         block[j] = start[j]
         block[n + j] = slope[j]
@@ -138,11 +140,11 @@ def _general(system, matrix, run, method, t, h):
     n, s = run.n, method.stages
     method.result = method.own
     result, u = floats(method.own, (s + 3) * n), float_rows(method.own + 8 * n, s, n)
-    w, start, z = float_rows(method.z, s, n), differences(run)[0], floats(run.yp, n)
-    a, c, m = float_rows(method.a, s, s), float_rows(method.c, s, s), floats(method.m, s)
+    w, start, z = float_rows(method.z, s, n), differences(run)[0], run.yp
+    a, c, m = method.a, method.c, method.m
     y, yp, right = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.right, n)
     by_time, slopes = floats(method.by_time, n), floats(method.slopes, n)
-    nodes, weights = floats(method.nodes, s), floats(method.time_weights, s)
+    nodes, weights = method.nodes, method.time_weights
     status = _linearise(system, matrix, run, method, h)
     if status != 0:
         return status
@@ -193,7 +195,7 @@ def _defect(system, matrix, run, method, t, h):
     n, s = run.n, method.stages
     u, defect = float_rows(method.own + 8 * n, s, n), floats(method.own + 8 * (s + 1) * n, n)
     y, yp, start = floats(method.stage_y, n), floats(method.stage_yp, n), differences(run)[0]
-    inside, slope = floats(method.inside, s), floats(method.inside_slope, s)
+    inside, slope = method.inside, method.inside_slope
     for j in range(n):
         y[j] = start[j]
         yp[j] = 0.0
@@ -226,7 +228,7 @@ def _linearise(system, matrix, run, method, h):
     n = run.n
     start, z, right, by_time = (
         differences(run)[0],
-        floats(run.yp, n),
+        run.yp,
         floats(method.right, n),
         floats(method.by_time, n),
     )
@@ -243,7 +245,7 @@ def _linearise(system, matrix, run, method, h):
     if status != 0:
         return status
     system.jacobians += 1
-    status = fill(system, matrix, run.t, start, z, right, run.cj, h, floats(run.inverse_weights, n))
+    status = fill(system, matrix, run.t, start, z, right, run.cj, h, run.inverse_weights)
     if status != 0:
         run.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
         return status
@@ -257,7 +259,7 @@ def _difference_in_time(system, run, method, h):
     n = run.n
     start, z, right, by_time = (
         differences(run)[0],
-        floats(run.yp, n),
+        run.yp,
         floats(method.right, n),
         floats(method.by_time, n),
     )
@@ -295,7 +297,7 @@ def _accept(system, run, method, t, h):
 def keep_polynomial(run, method, t, h):
     """Backward differences of the polynomial from the increments, and y' at its end; the secant if nobody looks."""
     n, s = run.n, method.stages
-    phi, y, yp = differences(run), floats(run.y, n), floats(run.yp, n)
+    phi, y, yp = differences(run), run.y, run.yp
     seen = run.dense or run.each_step or run.has_roots
     if not seen and run.next_time < run.n_times:
         seen = run.sign * (floats(run.times, run.n_times)[run.next_time] - t) <= 0.0
@@ -310,7 +312,7 @@ def keep_polynomial(run, method, t, h):
                 for j in range(n):
                     phi[q + 1, j] += weight * u[i, j]
         if not method.quasilinear:
-            slope = floats(method.slope, s)
+            slope = method.slope
             for j in range(n):
                 yp[j] = 0.0
             for i in range(s):
@@ -336,7 +338,7 @@ def keep_polynomial(run, method, t, h):
 def _look_at_mass(system, run, method, t):
     """Whether F(t, y, v) - F(t, y, 0) is the same now as at the start of the run, for one v."""
     n = run.n
-    y, first, slopes = floats(run.y, n), floats(method.first_y, n), floats(run.yp, n)
+    y, first, slopes = run.y, floats(method.first_y, n), run.yp
     v, zero = floats(method.slopes, n), floats(method.stage_yp, n)
     value, other = floats(method.right, n), floats(method.stage_y, n)
     probe, size = floats(method.probe, n), floats(method.by_time, n)

@@ -17,6 +17,7 @@ from daedal.analysis.index import LocalIndex
 from daedal.events.event import EventRecord
 from daedal.events.record import Switching, no_functions
 from daedal.kernels.endings import Ending
+from daedal.kernels.signatures import f64
 from daedal.methods.task import Equations, Outcome, Task, Watch
 from daedal.methods.workspace import Workspace
 from daedal.solution import DenseOutput
@@ -515,7 +516,7 @@ def positions_of(mechanism, n: int) -> int:
 
 def _layout(fields) -> struct.Struct:
     """The layout of neighbouring fields of a record."""
-    return struct.Struct("=" + "".join("d" if np.dtype(kind).kind == "f" else "q" for _, kind in fields))
+    return struct.Struct("=" + "".join("d" if kind is f64 else "q" for _, kind in fields))
 
 
 def _buffers(n: int, dense: bool, m: int):

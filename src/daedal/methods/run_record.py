@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from daedal.kernels.compilation import inlined
 from daedal.kernels.differences import LENGTH, ROWS
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows
-from daedal.kernels.signatures import i64
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, inline
+from daedal.kernels.signatures import f64, i64
+from daedal.kernels.system import SYSTEM
 
 STEP = i64(i64)
 """The C signature of `begin` and `step` of a method: reason = step(run)."""
@@ -59,12 +58,13 @@ VECTORS = (
     "correction",  # of the last attempt, for messages
 )
 
-RUN = np.dtype(
+RUN = Struct(
+    "RUN",
     [
         *TASK,
         *RESULT,
         ("n", INTEGER),
-        ("system", ADDRESS),
+        ("system", at(SYSTEM)),
         ("method", ADDRESS),  # the record of the method
         ("begin", ADDRESS),
         ("step", ADDRESS),
@@ -72,11 +72,11 @@ RUN = np.dtype(
         ("accept", ADDRESS),
         # the step just taken: phi has a row for each coefficient of its polynomial, of which `degree` + 1 are in use
         ("phi", ADDRESS),
-        ("psi", FLOAT, (LENGTH,)),
+        ("psi", inline(FLOAT, LENGTH)),
         ("degree", INTEGER),
         ("order", INTEGER),  # of the step, for messages
         ("h_min", FLOAT),
-        *[(name, ADDRESS) for name in VECTORS],
+        *[(name, f64["n"]) for name in VECTORS],
         # how the first step is chosen
         ("start_order", INTEGER),  # of an explicit method, or 0
         ("positions", INTEGER),  # of a mechanism whose y begins with (q, v), or 0
@@ -113,23 +113,23 @@ RUN = np.dtype(
         ("dense", INTEGER),
         ("slots", INTEGER),
         ("slice", INTEGER),  # steps before the next return to Python
-        ("out_t", ADDRESS),
-        ("out_y", ADDRESS),
-        ("out_yp", ADDRESS),
-        ("step_t", ADDRESS),
-        ("step_h", ADDRESS),
-        ("step_order", ADDRESS),
-        ("step_start", ADDRESS),  # the first row of a step among those of all slices
+        ("out_t", f64["slots"]),
+        ("out_y", f64["slots", "n"]),
+        ("out_yp", f64["slots", "n"]),
+        ("step_t", f64["slots"]),
+        ("step_h", f64["slots"]),
+        ("step_order", i64["slots"]),
+        ("step_start", i64["slots"]),  # the first row of a step among those of all slices
         ("step_psi", ADDRESS),
         ("rows", INTEGER),
         ("rows_before", INTEGER),  # in earlier slices
-        ("coefficients", ADDRESS),
+        ("coefficients", f64["rows", "n"]),
         ("event_slots", INTEGER),
-        ("event_t", ADDRESS),
+        ("event_t", f64["event_slots"]),
         ("event_fired", ADDRESS),
-        ("event_y", ADDRESS),
-        ("event_yp", ADDRESS),
-    ]
+        ("event_y", f64["event_slots", "n"]),
+        ("event_yp", f64["event_slots", "n"]),
+    ],
 )
 
 

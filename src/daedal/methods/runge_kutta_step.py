@@ -14,8 +14,9 @@ import numpy as np
 
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM, rate
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, float_rows, floats, record_at
+from daedal.kernels.signatures import f64
+from daedal.kernels.system import HOOK_CHANGED, rate
 from daedal.kernels.vectors import copy
 from daedal.methods.one_step import (
     ATTEMPT,
@@ -35,7 +36,8 @@ from daedal.methods.run_record import RUN, differences
 SHARE = 0.01  # of the second error estimate (HNW II.10)
 HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, leaves the last slope usable
 
-TABLEAU = np.dtype(
+TABLEAU = Struct(
+    "TABLEAU",
     [
         ("stages", INTEGER),
         ("dense_stages", INTEGER),  # behind them, for dense output
@@ -43,14 +45,14 @@ TABLEAU = np.dtype(
         ("two_errors", INTEGER),
         ("maximum_norm", INTEGER),
         ("stiff_limit", FLOAT),  # of |h lambda|
-        ("a", ADDRESS),
-        ("a_dense", ADDRESS),
+        ("a", f64["stages", "stages"]),
+        ("a_dense", f64["dense_stages", "stages + dense_stages"]),
         ("c", ADDRESS),
-        ("e", ADDRESS),
-        ("e3", ADDRESS),  # of the second error estimate
+        ("e", f64["stages"]),
+        ("e3", f64["stages"]),  # of the second error estimate
         ("inner", ADDRESS),  # weights of the slopes at the inner points of the polynomial
         ("k", ADDRESS),
-    ]
+    ],
 )
 
 
@@ -58,22 +60,22 @@ TABLEAU = np.dtype(
 def runge_kutta_attempt(address, t, h):
     """The stages from phi_0, y_1 and its error."""
     run = record_at(address, RUN)
-    return _attempt(record_at(run.system, SYSTEM), record_at(run.method, TABLEAU), run, h)
+    return _attempt(run.system, record_at(run.method, TABLEAU), run, h)
 
 
 @entry(ATTEMPT)
 def runge_kutta_accept(address, t, h):
     """The polynomial of the step; its last slope is the first of the next one."""
     run = record_at(address, RUN)
-    return _accept(record_at(run.system, SYSTEM), record_at(run.method, TABLEAU), run, t, h)
+    return _accept(run.system, record_at(run.method, TABLEAU), run, t, h)
 
 
 @part
 def _attempt(system, tableau, run, h):
     n, s = run.n, tableau.stages
     k = float_rows(tableau.k, s + tableau.dense_stages, n)
-    start, y, stage = differences(run)[0], floats(run.y, n), floats(run.slope, n)
-    a, c, e = float_rows(tableau.a, s, s), floats(tableau.c, s), floats(tableau.e, s)
+    start, y, stage = differences(run)[0], run.y, run.slope
+    a, c, e = tableau.a, floats(tableau.c, s), tableau.e
     if not run.slope_known:
         status = rate(system, run.t, start, k[0])
         if status != 0:
@@ -88,7 +90,7 @@ def _attempt(system, tableau, run, h):
     if not run.fixed:
         size = _size_of_error(system, tableau, run, h, k, e)
         if tableau.two_errors and size > 0.0:
-            other = _size_of_error(system, tableau, run, h, k, floats(tableau.e3, s))
+            other = _size_of_error(system, tableau, run, h, k, tableau.e3)
             size *= size / np.sqrt(size * size + SHARE * other * other)
         run.error_of_step = size
     return 0
@@ -98,7 +100,7 @@ def _attempt(system, tableau, run, h):
 def _size_of_error(system, tableau, run, h, k, e):
     """The norm of h sum_i e_i k_i in units of the tolerance."""
     n = run.n
-    error = floats(run.error, n)
+    error = run.error
     weighted_sum(e, tableau.stages, k, 0, n, error)
     for i in range(n):
         error[i] *= h
@@ -119,8 +121,8 @@ def _is_looked_into(run, t):
 def dense_stages(system, tableau, run, h, k):
     """The stages that the polynomial of the step needs; 0 or the status of a function that cannot be evaluated."""
     n, s, more = run.n, tableau.stages, tableau.dense_stages
-    start, stage = differences(run)[0], floats(run.slope, n)
-    a, c = float_rows(tableau.a_dense, more, s + more), floats(tableau.c, s + more)
+    start, stage = differences(run)[0], run.slope
+    a, c = tableau.a_dense, floats(tableau.c, s + more)
     for i in range(more):
         combine(a[i], s + i, k, start, h, 0, n, stage)
         status = rate(system, run.t + c[s + i] * h, stage, k[s + i])
@@ -133,18 +135,18 @@ def dense_stages(system, tableau, run, h, k):
 def _accept(system, tableau, run, t, h):
     n, s = run.n, tableau.stages
     count, nodes = s + tableau.dense_stages, tableau.degree
-    k, y, yp = float_rows(tableau.k, count, n), floats(run.y, n), floats(run.yp, n)
+    k, y, yp = float_rows(tableau.k, count, n), run.y, run.yp
     changed, whole = False, _is_looked_into(run, t)
     if whole and tableau.dense_stages > 0:
         status = dense_stages(system, tableau, run, h, k)
         if status != 0:
             return status
     if run.stop_when_stiff:
-        watch_stiffness(run, h, k, float_rows(tableau.a, s, s), floats(run.scratch, n), tableau.stiff_limit)
+        watch_stiffness(run, h, k, tableau.a, run.scratch, tableau.stiff_limit)
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
-            change = size_in(tableau.maximum_norm, floats(run.scratch, n), floats(run.inverse_weights, n))
+            change = size_in(tableau.maximum_norm, run.scratch, run.inverse_weights)
             changed = run.fixed != 0 or change > HARMLESS
         elif status != 0:
             return status

@@ -8,7 +8,6 @@ import numpy as np
 
 from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.externals import spacing
-from daedal.kernels.records import floats
 from daedal.kernels.signatures import f64
 
 _SPACINGS = 100.0
@@ -37,7 +36,7 @@ def first_step_size(t0, t1, y, yp, rtol, atol, longest):
 def choose_first_step(run):
     """The first step of a run for which none is given, by the rule of its method."""
     n = run.n
-    y, yp, rtol, atol = floats(run.y, n), floats(run.yp, n), floats(run.rtol, n), floats(run.atol, n)
+    y, yp, rtol, atol = run.y, run.yp, run.rtol, run.atol
     h = first_step_size(run.t, run.t_end, y, yp, rtol, atol, run.h_max)
     if run.start_order == 0 or n == 0:
         return h

@@ -30,7 +30,7 @@ def remember(method, run, t, y):
 def extrapolation_error(method, run, t):
     """Wunderlich (4.22) to (4.24), in units of the tolerance."""
     times, values = floats(method.past_t, POINTS), float_rows(method.past_y, POINTS, run.n)
-    y, vector = floats(run.y, run.n), floats(run.scratch, run.n)
+    y, vector = run.y, run.scratch
     for j in range(run.n):
         vector[j] = y[j]
     for q in range(POINTS):
@@ -40,7 +40,7 @@ def extrapolation_error(method, run, t):
                 weight *= (t - times[l]) / (times[q] - times[l])
         for j in range(run.n):
             vector[j] -= weight * values[q, j]
-    return wrms(vector, floats(run.inverse_weights, run.n))
+    return wrms(vector, run.inverse_weights)
 
 
 @part

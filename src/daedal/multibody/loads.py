@@ -5,15 +5,14 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from daedal.kernels.compilation import caller, part
-from daedal.kernels.records import ADDRESS, INTEGER, data_of, floats, integer_rows, integers, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, data_of, floats, integer_rows, integers, record_at
 from daedal.kernels.signatures import f64, i32, i64
 from daedal.multibody.packed import PLACEMENT, VELOCITIES, floats_for, placement_at, velocities_at
 from daedal.multibody.room import vector
 
-FORCES = np.dtype(
+FORCES = Struct(
+    "FORCES",
     [
         ("groups", INTEGER),
         ("n_loads", INTEGER),
@@ -22,7 +21,7 @@ FORCES = np.dtype(
         ("arguments", ADDRESS),
         ("constants", ADDRESS),
         ("targets", ADDRESS),
-    ]
+    ],
 )
 """Groups of forces with the same code, one after the other; of each force arguments, constants and targets."""
 _SIZES = 6

@@ -94,7 +94,7 @@ def mass(t, block, machine):
     placed = _placement(tree, q, n_v, room)
     inner, lifted = matrix(room, n_v, n_v), matrix(room, n_v, n_q)
     composite_bodies(tree, placed, Composite(vector(room, n), matrix(room, n, 3), blocks(room, n, 3, 3)), inner)
-    parameter_mass = floats(record.parameter_mass, n)
+    parameter_mass = record.parameter_mass
     fill_lifted_mass(tree, q, inner, parameter_mass, lifted, float_rows(block + 8 * n_q, n_q, n_q))
     return 0
 
@@ -136,7 +136,7 @@ def force(t, block, machine):
     for k in range(n_v):
         tau[k] = loads[6 * n + k] - tau[k]
     q, v = floats(block, n_q), floats(block + 8 * n_q, n_q)
-    fill_lifted_force(tree, q, v, tau, floats(record.parameter_mass, n), floats(behind, n_q))
+    fill_lifted_force(tree, q, v, tau, record.parameter_mass, floats(behind, n_q))
     return 0
 
 

@@ -16,13 +16,13 @@ from daedal.kernels.records import (
     ADDRESS,
     INTEGER,
     Record,
+    Struct,
     float_blocks,
     float_rows,
     floats,
-    integer_rows,
-    integers,
     record_at,
 )
+from daedal.kernels.signatures import f64, i64
 from daedal.multibody.articulated import Elimination
 from daedal.multibody.chains import Chains
 from daedal.multibody.closure import Closures
@@ -62,14 +62,39 @@ def sizes_of(tree: Tree, closures: Closures, chains: Chains, n_states: int = 0) 
     )
 
 
-_GROUPS = (Tree, Closures, Chains)
-MACHINE = np.dtype(
+_ARRAYS = [f"{group.__name__}_{name}" for group in (Tree, Closures, Chains) for name in group._fields]
+_VIEWS = {
+    "Tree_father": i64["n"],
+    "Tree_turn": i64["n"],
+    "Tree_first_q": i64["n + 1"],
+    "Tree_first_v": i64["n + 1"],
+    "Tree_mass": f64["n"],
+    "Tree_gravity": f64[3],
+    "Closures_kind": i64["m"],
+    "Closures_k": i64["m"],
+    "Closures_l": i64["m"],
+    "Closures_body": i64["m", 2],
+    "Closures_place": f64["m", 2, 3],
+    "Closures_axes": f64["m", 6, 3],
+    "Chains_first_place": i64["n + 1"],
+    "Chains_condition": i64["places"],
+    "Chains_up": i64["places"],
+    "Chains_first_product": i64["n + 1"],
+    "Chains_side": i64["m", 2],
+    "Chains_group": i64["m"],
+    "Chains_within": i64["m"],
+    "Chains_member": i64["m"],
+    "Chains_first_member": i64["sets + 1"],
+    "Chains_first_entry": i64["sets + 1"],
+}
+MACHINE = Struct(
+    "MACHINE",
     [
         *((name, INTEGER) for name in Sizes._fields),
-        ("parameter_mass", ADDRESS),
+        ("parameter_mass", f64["n"]),
         ("forces", ADDRESS),  # 0 if there are none
-        *((f"{group.__name__}_{name}", ADDRESS) for group in _GROUPS for name in group._fields),
-    ]
+        *((name, _VIEWS.get(name, ADDRESS)) for name in _ARRAYS),
+    ],
 )
 """Sizes, and the address of each array of a tree, of the conditions that close its loops, and of their chains."""
 
@@ -128,18 +153,18 @@ def tree_at(address):
     record = record_at(address, MACHINE)
     n, n_v = record.n, record.n_v
     return Tree(
-        integers(record.Tree_father, n),
-        integers(record.Tree_turn, n),
-        integers(record.Tree_first_q, n + 1),
-        integers(record.Tree_first_v, n + 1),
+        record.Tree_father,
+        record.Tree_turn,
+        record.Tree_first_q,
+        record.Tree_first_v,
         rows(record.Tree_place, n),
         matrices(record.Tree_axes, n),
         rows(record.Tree_own_place, n),
         matrices(record.Tree_own_axes, n),
         rows(record.Tree_slide, n_v),
-        floats(record.Tree_mass, n),
+        record.Tree_mass,
         matrices(record.Tree_inertia, n),
-        floats(record.Tree_gravity, 3),
+        record.Tree_gravity,
     )
 
 
@@ -147,14 +172,13 @@ def tree_at(address):
 def closures_at(address):
     """The conditions that close its loops."""
     record = record_at(address, MACHINE)
-    m = record.m
     return Closures(
-        integers(record.Closures_kind, m),
-        integers(record.Closures_k, m),
-        integers(record.Closures_l, m),
-        integer_rows(record.Closures_body, m, 2),
-        float_blocks(record.Closures_place, m, 2, 3),
-        float_blocks(record.Closures_axes, m, 6, 3),
+        record.Closures_kind,
+        record.Closures_k,
+        record.Closures_l,
+        record.Closures_body,
+        record.Closures_place,
+        record.Closures_axes,
     )
 
 
@@ -162,18 +186,17 @@ def closures_at(address):
 def chains_at(address):
     """The chains of these conditions."""
     record = record_at(address, MACHINE)
-    n, m, places, sets = record.n, record.m, record.places, record.sets
     return Chains(
-        integers(record.Chains_first_place, n + 1),
-        integers(record.Chains_condition, places),
-        integers(record.Chains_up, places),
-        integers(record.Chains_first_product, n + 1),
-        integer_rows(record.Chains_side, m, 2),
-        integers(record.Chains_group, m),
-        integers(record.Chains_within, m),
-        integers(record.Chains_member, m),
-        integers(record.Chains_first_member, sets + 1),
-        integers(record.Chains_first_entry, sets + 1),
+        record.Chains_first_place,
+        record.Chains_condition,
+        record.Chains_up,
+        record.Chains_first_product,
+        record.Chains_side,
+        record.Chains_group,
+        record.Chains_within,
+        record.Chains_member,
+        record.Chains_first_member,
+        record.Chains_first_entry,
     )
 
 

@@ -1,17 +1,16 @@
 """After every step of a mechanism with sensitivities: all of it back onto the constraints, in compiled code."""
 
-import numpy as np
-
 from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, fetch, is_given, nothing
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import ADDRESS, INTEGER, floats, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, floats, record_at
 from daedal.kernels.system import HOOK, HOOK_CHANGED
 from daedal.kernels.vectors import largest
 
 _NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
 _MOST_CORRECTIONS = 5
 
-CORRECTIONS = np.dtype(
+CORRECTIONS = Struct(
+    "CORRECTIONS",
     [
         ("n", INTEGER),
         ("leading", INTEGER),  # positions, by which Newton's method is judged
@@ -19,7 +18,7 @@ CORRECTIONS = np.dtype(
         ("velocities", CALLBACK),
         ("sensitivities", CALLBACK),
         ("change", ADDRESS),
-    ]
+    ],
 )
 """Functions that give changes of all unknowns: of q, of v and the sensitivities of q, of those of v."""
 

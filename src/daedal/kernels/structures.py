@@ -1,0 +1,176 @@
+"""Declared structures: what the records are made of that kernels work on.
+
+A structure lists its fields once. From that list come the memory layout, the views of arrays inside kernels
+(``run.y[i]``), and the checks of an interpreted run::
+
+    RUN = Struct(
+        "RUN",
+        [
+            ("n", i64),  # a number
+            ("y", f64["n"]),  # the address of an array; `run.y` is a view of it, of n numbers
+            ("phi", f64[ROWS, "n"]),
+            ("psi", inline(f64, LENGTH)),  # an array that stands in the record itself
+            ("matrix", MATRIX),  # a structure that stands in the record itself
+            ("system", at(SYSTEM)),  # the address of a record; `run.system` is that record
+            ("step", ADDRESS),  # an address of which nothing more is known, such as that of a function
+        ],
+    )
+
+A length is a number, or an expression of fields in ``+``, ``-`` and ``*``, also of fields of structures inside this one
+or at an address in it: ``f64["stages + 2", "system.nx"]``. :func:`daedal.kernels.records.data_of` gives the address of
+a view, 0 for an array that was not given.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daedal.kernels.signatures import Kind
+
+ADDRESS = np.int64
+_NUMPY = {"f64": np.float64, "i64": np.int64}
+
+
+class Reference(NamedTuple):
+    """The kind of a field that holds the address of a record."""
+
+    target: Struct
+
+
+def at(target: Struct) -> Reference:
+    """The kind of a field that holds the address of a record of the structure `target`."""
+    return Reference(target)
+
+
+class Inline(NamedTuple):
+    """The kind of a field that holds an array itself."""
+
+    number: Kind
+    shape: tuple[int, ...]
+
+
+def inline(number: Kind, *shape: int) -> Inline:
+    """The kind of a field that holds an array itself, not its address."""
+    return Inline(number, shape)
+
+
+class Struct:
+    """The fields of a record: names and kinds, in the order in which they stand in memory.
+
+    Attributes
+    ----------
+    kinds : dict
+        Of each field, its kind: a number, an array with a shape, a :class:`Reference`, or a structure.
+    dtype : numpy.dtype
+        The layout; wherever NumPy takes a dtype it takes the structure.
+    """
+
+    def __init__(self, name: str, fields: Iterable[tuple[str, Any]]):
+        self.name, self.kinds = name, dict(fields)
+        self.dtype = np.dtype([(field, *_layout(kind)) for field, kind in self.kinds.items()])
+        for field, kind in self.kinds.items():
+            if is_view(kind):
+                for length in kind.shape:
+                    _check_length(self, field, length)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return tuple(self.kinds)
+
+    @property
+    def itemsize(self) -> int:
+        """The size of a record in bytes."""
+        return self.dtype.itemsize
+
+    def offset(self, field: str) -> int:
+        """Where a field begins, in bytes."""
+        fields: Any = self.dtype.fields
+        return fields[field][1]
+
+    def __getitem__(self, field: str) -> np.dtype:
+        return self.dtype[field]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def is_view(kind: Any) -> bool:
+    """Whether a field of this kind holds the address of an array whose shape is declared."""
+    return isinstance(kind, Kind) and kind.axes > 0
+
+
+def _layout(kind: Any) -> tuple[Any, ...]:
+    if isinstance(kind, Struct):
+        return (kind.dtype,)
+    if isinstance(kind, Inline):
+        return _NUMPY[kind.number.name], kind.shape
+    if isinstance(kind, Reference) or is_view(kind):
+        return (ADDRESS,)
+    return (_NUMPY[kind.name] if isinstance(kind, Kind) else kind,)
+
+
+# --- lengths ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def parsed(length: str) -> ast.expr:
+    """The expression of a length."""
+    return ast.parse(length, mode="eval").body
+
+
+_OPERATIONS: Mapping[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
+
+
+def evaluate(length: int | str, field: Callable[[tuple[str, ...]], Any], constant, combine) -> Any:
+    """The value of a length, whatever numbers are: Python's, or instructions of machine code.
+
+    Parameters
+    ----------
+    length : int or str
+        As declared.
+    field : callable
+        ``field(path)`` is the value of a field, or of one inside of it.
+    constant : callable
+        ``constant(number)`` is the value of a number.
+    combine : callable
+        ``combine(name, left, right)`` adds, subtracts or multiplies: "add", "sub", "mul".
+    """
+
+    def value(node: ast.expr) -> Any:
+        if isinstance(node, ast.Constant):
+            return constant(node.value)
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+            return combine(_OPERATIONS[type(node.op)], value(node.left), value(node.right))
+        return field(_path(node))
+
+    return constant(length) if isinstance(length, int) else value(parsed(length))
+
+
+def _path(node: ast.expr) -> tuple[str, ...]:
+    if isinstance(node, ast.Name):
+        return (node.id,)
+    if isinstance(node, ast.Attribute):
+        return (*_path(node.value), node.attr)
+    raise TypeError(f"{ast.unparse(node)} is no length: it may have fields, numbers, +, - and *")
+
+
+def _check_length(structure: Struct, field: str, length: int | str):
+    """Refuse a length that names what is not there."""
+
+    def look(path: tuple[str, ...]) -> int:
+        inside = structure
+        for name in path:
+            if name not in inside.kinds:
+                raise TypeError(f"{structure.name}.{field}: {inside.name} has no field {name!r}")
+            kind = inside.kinds[name]
+            if name is not path[-1]:
+                inside = kind.target if isinstance(kind, Reference) else kind
+        return 0
+
+    evaluate(length, look, lambda number: 0, lambda name, left, right: 0)
