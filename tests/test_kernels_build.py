@@ -305,12 +305,12 @@ def test_an_interrupted_build_leaves_no_process(tiny):
     code = """
     import signal, subprocess, threading
     import daedal.kernels.building as b
-    begun, start = [], b._start_worker
-    def note():
-        begun.append(start())
+    begun, start = [], subprocess.Popen
+    def note(*arguments, **options):
+        begun.append(start(*arguments, **options))
         threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
         return begun[0]
-    b._start_worker = note
+    b.subprocess.Popen = note
     try:
         b.build(["tiny_unit"])
     except KeyboardInterrupt:
@@ -340,7 +340,7 @@ def test_the_defaults_need_only_what_is_built_by_default():
     arm = Body.rod("arm", length=1.0, mass=1.0)
     model = Model(Revolute("pivot", ground, arm.start), gravity=(0.0, -9.81))
     daedal.solve(model.system(), (0.0, 1.0), model.assemble(pivot=0.1))
-    print(*units._loaded)
+    print(*(unit for unit, _ in units._loaded))
     """
     process = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
     assert {unit.removeprefix("daedal.") for unit in process.stdout.split()} <= set(DEFAULT)

@@ -30,13 +30,15 @@ projection for mechanisms, GGL where they are stiff; any index; events; machines
 def main(arguments: list[str] | None = None) -> int:
     """Build as asked; returns the exit status."""
     from daedal.kernels.building import KernelBuildError, build, missing
-    from daedal.kernels.levels import level_of_unit, shipped_levels
+    from daedal.kernels.levels import known_levels, level_of_unit, shipped_levels
     from daedal.kernels.units import all_units
 
     parser = _parser()
     options = parser.parse_args(arguments)
     if (options.level or options.host) and not options.into:
         parser.error("--level and --host go with --into")
+    if options.level and options.level not in known_levels():
+        parser.error(f"--level {options.level} is not known; there are {', '.join(known_levels())}")
     if options.units and (options.all or options.into):
         parser.error("units are named without --all and --into")
     every = all_units()
@@ -76,7 +78,8 @@ def main(arguments: list[str] | None = None) -> int:
                 if options.verbose:
                     bar.write(f"{unit.removeprefix('daedal.'):44}{seconds:6.1f} s")
 
-            build(chosen, levels=levels if options.into else None, into=options.into, jobs=options.jobs, tell=tell)
+            wanted = levels if options.into else None
+            build(chosen, levels=wanted, into=options.into, jobs=options.jobs, again=options.again, tell=tell)
     except KernelBuildError as error:
         print(error, file=sys.stderr)
         return 1
@@ -89,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("units", nargs="*", help="such as methods.radau_step; by default those of the default methods")
     parser.add_argument("--all", action="store_true", help="all units")
     parser.add_argument("--list", action="store_true", help="list the units, and which of them are there")
-    parser.add_argument("--again", action="store_true", help="also those that are there")
+    parser.add_argument("--again", action="store_true", help="compile also those that are there, and replace them")
     parser.add_argument("--into", metavar="FOLDER", help="put all units, for all levels, into a folder, as in a wheel")
     parser.add_argument("--level", help="with --into, one level alone: x86-64, x86-64-v3 or x86-64-v4")
     parser.add_argument("--host", action="store_true", help="with --into, the level of this machine alone")

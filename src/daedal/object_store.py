@@ -8,10 +8,11 @@ Where no file can be written or read, code is generated in each process.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import secrets
 import sys
-import tempfile
 import time
 from functools import cache
 from itertools import count
@@ -31,7 +32,7 @@ def folder() -> Path:
     """Where object code is kept: ``DAEDAL_CACHE_DIR``, otherwise the folder for caches of the user."""
     given = os.environ.get("DAEDAL_CACHE_DIR")
     if given:
-        return Path(given)
+        return Path(given).expanduser()
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
     elif sys.platform == "darwin":
@@ -91,14 +92,14 @@ def save(key: str, code: bytes):
 
 
 def write(path: Path, code: bytes):
-    """Write a sealed file: beside its place first, so that nobody reads half of it."""
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix="part-")
+    """Write a sealed file, with the permissions of new files: beside its place first, so that nobody reads half of it."""
+    beside = path.with_name(f"part-{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(beside, "xb") as file:
             file.write(sealed(code))
         os.replace(beside, path)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
 
 
@@ -139,7 +140,14 @@ def _prune(place: Path):
                 break
 
 
+def say(message: str):
+    """Print a message on stderr; one that cannot be printed is dropped, because work does not depend on it."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # full, closed, or None
+        sys.stderr.write(f"daedal: {message}\n")
+        sys.stderr.flush()
+
+
 @cache
 def say_once(message: str):
-    """Say something on stderr, once in a process."""
-    print(f"daedal: {message}", file=sys.stderr, flush=True)
+    """Print a message on stderr, once in a process."""
+    say(message)

@@ -21,18 +21,26 @@ from queue import Empty, Queue
 from typing import Any
 
 from daedal import object_store as store
-from daedal.errors import DaedalError
 from daedal.kernels.levels import level_of_unit
 from daedal.kernels.sources import sources
-from daedal.kernels.units import Compiled, all_units, find, key, shipped_path, source_of
+from daedal.kernels.units import (
+    Compiled,
+    KernelBuildError,
+    SourceMismatch,
+    all_units,
+    find,
+    kept,
+    key,
+    shipped_path,
+    source_of,
+)
 from daedal.kernels.worker import ANSWER
+
+__all__ = ["KernelBuildError", "SourceMismatch", "build", "missing"]
 
 _STALE = 20.0  # seconds without a heartbeat after which a lock is taken over
 _SECONDS = 1.0, 0.03  # about what a unit takes, and each function in the files that it is made from
-
-
-class KernelBuildError(DaedalError):
-    """A kernel could not be compiled, or not here."""
+_TRIALS = 3  # of compiling a unit whose sources are saved meanwhile
 
 
 def build(
@@ -41,6 +49,7 @@ def build(
     levels: Callable[[str], list[str]] | None = None,
     into: str | None = None,
     jobs: int | None = None,
+    again: bool = False,
     tell: Callable[[str, float], None] | None = None,
 ) -> dict[str, Compiled]:
     """Compile units, each in one of `jobs` processes, and keep them in the user's cache.
@@ -55,6 +64,8 @@ def build(
         A folder that takes the code, under the names that a wheel has, in place of the user's cache.
     jobs : int, optional
         As many as there are cores by default.
+    again : bool
+        Compile also what the user's cache has, and replace it.
     tell : callable, optional
         ``tell(unit, seconds)`` is called after each unit; by default a line on stderr announces what is compiled.
 
@@ -67,12 +78,12 @@ def build(
     made: dict[str, Compiled] = {}
     wanted = []
     for unit in units:
-        kept = _kept(unit, levels) if into is not None else None
-        if kept is None:
+        present = _kept(unit, levels) if into is not None and not again else None
+        if present is None:
             wanted.append(unit)
             continue
-        made[unit] = kept
-        _put(into or "", kept)
+        made[unit] = present
+        _put(into or "", present)
         if tell is not None:
             tell(unit, 0.0)
     if not wanted:
@@ -83,7 +94,8 @@ def build(
             "not installed; `pip install numba` brings it, or install a wheel of Daedal, which has the code"
         )
     announce = _announce if tell is None else None
-    with _Workers(wanted, levels, _jobs(jobs, len(wanted)), shares=into is None, announce=announce) as workers:
+    jobs = _jobs(jobs, len(wanted))
+    with _Workers(wanted, levels, jobs, shares=into is None, again=again, announce=announce) as workers:
         for unit, compiled, seconds in workers:
             made[unit] = compiled
             if into is not None:
@@ -97,7 +109,7 @@ def _announce(unit: str):
     """Print what is compiled and about how long it takes, so that nobody takes it for a hang."""
     functions = sum(file.read_text(encoding="utf-8").count("\ndef ") for file in sources(source_of(unit)))
     seconds, name = _SECONDS[0] + _SECONDS[1] * functions, unit.removeprefix("daedal.")
-    print(f"daedal: compiling {name} (once, about {seconds:.0f} s) ...", file=sys.stderr, flush=True)
+    store.say(f"compiling {name} (once, about {seconds:.0f} s) ...")
 
 
 def _kept(unit: str, levels: Callable[[str], list[str]] | None) -> Compiled | None:
@@ -105,8 +117,7 @@ def _kept(unit: str, levels: Callable[[str], list[str]] | None) -> Compiled | No
     here = level_of_unit(unit)
     if levels is not None and levels(unit) != [here]:
         return None
-    content = store.load(key(unit, here))
-    return None if content is None else Compiled.unpacked(content)
+    return kept(unit, here)
 
 
 def _put(into: str, compiled: Compiled):
@@ -128,46 +139,47 @@ def _jobs(jobs: int | None, units: int) -> int:
 
 
 @contextlib.contextmanager
-def _lock_of(unit: str) -> Iterator[bool]:
-    """True with the lock of a unit; False if another process has compiled it meanwhile.
+def _lock_of(unit: str, is_done: Callable[[], bool], stop: threading.Event) -> Iterator[None]:
+    """Hold the lock of a unit, unless it is done, or all is to stop, before the lock is free.
 
     Where no lock can be written, every process compiles for itself.
     """
     try:
-        place = store.folder()
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = place / f"{key(unit, level_of_unit(unit))}.lock"
-        mine = _acquire(lock, unit)
+        lock = store.folder() / f"{key(unit, level_of_unit(unit))}.lock"
+        mine = _acquire(lock, unit, is_done, stop)
     except (OSError, RuntimeError, ValueError):
-        yield True
-        return
+        mine = False
     if not mine:
-        yield False
+        yield
         return
-    stop = threading.Event()
-    heartbeat = threading.Thread(target=_beat, args=(lock, stop), daemon=True)
+    ended = threading.Event()
+    heartbeat = threading.Thread(target=_beat, args=(lock, ended), daemon=True)
     heartbeat.start()
     try:
-        yield find(unit) is None
+        yield
     finally:
-        stop.set()
+        ended.set()
         heartbeat.join()
         lock.unlink(missing_ok=True)
 
 
-def _acquire(lock: Path, unit: str) -> bool:
-    """Wait for the lock; False if the unit was found before that."""
+def _acquire(lock: Path, unit: str, is_done: Callable[[], bool], stop: threading.Event) -> bool:
+    """Wait for the lock; False if the unit was done before that."""
     seen, since, waits = None, time.monotonic(), False
     while True:
         try:
+            lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
             return True
         except FileExistsError:
-            pass
-        if find(unit) is not None:
+            if not lock.parent.is_dir():
+                raise  # a file has the name of the folder
+        except FileNotFoundError:
+            continue  # the folder was removed at this moment
+        if is_done():
             return False
         if not waits and time.monotonic() - since > 1.0:
-            print(f"daedal: waiting for another process that compiles {unit} ...", file=sys.stderr, flush=True)
+            store.say(f"waiting for another process that compiles {unit} ...")
             waits = True
         with contextlib.suppress(FileNotFoundError):
             stamp = lock.stat().st_mtime_ns
@@ -175,11 +187,12 @@ def _acquire(lock: Path, unit: str) -> bool:
                 seen, since = stamp, time.monotonic()
             elif time.monotonic() - since > _STALE:
                 lock.unlink(missing_ok=True)
-        time.sleep(0.05)
+        if stop.wait(0.05):
+            return False
 
 
-def _beat(lock: Path, stop: threading.Event):
-    while not stop.wait(1.0):
+def _beat(lock: Path, ended: threading.Event):
+    while not ended.wait(1.0):
         with contextlib.suppress(OSError):
             os.utime(lock)
 
@@ -194,14 +207,15 @@ class _Workers:
     user's cache, under a lock, if it `shares`.
     """
 
-    def __init__(self, units, levels, jobs: int, *, shares: bool, announce: Callable[[str], None] | None):
-        self._levels, self._shares, self._announce, self._left = levels, shares, announce, len(units)
+    def __init__(self, units, levels, jobs: int, *, shares: bool, again: bool, announce: Callable[[str], None] | None):
+        self._levels, self._shares, self._again, self._announce = levels, shares, again, announce
+        self._left = len(units)
         self._waiting: Queue[str] = Queue()
         for unit in sorted(units, key=lambda unit: -source_of(unit).stat().st_size):
             self._waiting.put(unit)
         self._done: Queue[tuple[str, Any]] = Queue()
-        self._folder = tempfile.TemporaryDirectory(prefix="daedal-")
-        self._processes: list[subprocess.Popen] = []
+        self._stop = threading.Event()
+        self._processes: list[_Process] = []
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(jobs)]
 
     def __enter__(self) -> _Workers:
@@ -212,20 +226,17 @@ class _Workers:
     def __exit__(self, *_):
         """Leave no process behind, whatever ended the build."""
         if self._left:
-            with contextlib.suppress(Empty):
-                while True:
-                    self._waiting.get_nowait()
+            self._stop.set()
             for process in self._processes:
                 process.terminate()
         for thread in self._threads:
             thread.join()
-        self._folder.cleanup()
 
     def __iter__(self) -> Iterator[tuple[str, Compiled, float | None]]:
         while self._left:
             unit, answer = self._done.get()
-            if isinstance(answer, str):
-                raise KernelBuildError(f"{unit} could not be compiled:\n{answer}")
+            if isinstance(answer, Exception):
+                raise answer
             self._left -= 1
             *others, last = answer[0]
             for compiled in others:
@@ -235,63 +246,137 @@ class _Workers:
     def _work(self):
         process = None
         try:
-            while True:
+            while not self._stop.is_set():
                 try:
                     unit = self._waiting.get_nowait()
                 except Empty:
                     return
                 try:
-                    with _lock_of(unit) if self._shares else contextlib.nullcontext(True) as mine:
-                        found = None if mine else find(unit)
-                        if found is not None:
-                            self._done.put((unit, ([found], 0.0)))
-                            continue
-                        if self._announce is not None:
+                    with self._lock_of(unit):
+                        found = self._found(unit)
+                        if found is None and self._announce is not None and not self._stop.is_set():
                             self._announce(unit)
-                        if process is None:
-                            process = _start_worker()
-                            self._processes.append(process)
-                        answer = self._ask(process, unit)
-                        if self._shares and not isinstance(answer, str):
-                            for compiled in answer[0]:
-                                store.save(key(unit, compiled.level), compiled.packed())
-                    self._done.put((unit, answer))
+                        for _ in range(_TRIALS):
+                            if found is not None or self._stop.is_set():
+                                break
+                            process = process or self._start()
+                            found = self._compiled(process, unit)
+                            if found is None:
+                                process.end()
+                                process = None
+                    self._done.put((unit, found or SourceMismatch(f"{source_of(unit)} is changed all the time")))
+                except KernelBuildError as error:
+                    self._done.put((unit, error))
                 except Exception as error:
-                    self._done.put((unit, repr(error)))
+                    self._done.put((unit, KernelBuildError(f"{unit} could not be compiled:\n{error!r}")))
         finally:
             if process is not None:
-                with contextlib.suppress(OSError):
-                    process.stdin.close()
-                process.wait()
+                process.end()
 
-    def _ask(self, process, unit: str) -> str | tuple[list[Compiled], float]:
-        """The code of a unit with the seconds that it took, or why there is none."""
+    def _start(self) -> _Process:
+        process = _Process()
+        self._processes.append(process)
+        if self._stop.is_set():
+            process.terminate()
+        return process
+
+    def _lock_of(self, unit: str) -> contextlib.AbstractContextManager:
+        if not self._shares:
+            return contextlib.nullcontext()
+        return _lock_of(unit, lambda: self._found(unit) is not None, self._stop)
+
+    def _found(self, unit: str) -> tuple[list[Compiled], float] | None:
+        """What need not be compiled, because another process has done it."""
+        found = find(unit) if self._shares and not self._again else None
+        return None if found is None else ([found], 0.0)
+
+    def _compiled(self, process: _Process, unit: str) -> tuple[list[Compiled], float] | None:
+        """The code of a unit with the seconds that it took; None if the process has imported what was changed since."""
         levels = None if self._levels is None else self._levels(unit)
-        process.stdin.write(json.dumps({"unit": unit, "levels": levels, "folder": self._folder.name}) + "\n")
-        process.stdin.flush()
-        printed: list[str] = []
-        for line in process.stdout:
-            if not line.startswith(ANSWER):
-                printed.append(line)
-                continue
-            answer = json.loads(line.removeprefix(ANSWER))
-            if "error" in answer:
-                return answer["error"]
-            return [Compiled.unpacked(Path(path).read_bytes()) for path in answer["files"]], answer["seconds"]
-        return "".join(printed) or f"the process ended with {process.wait()}"
+        told, contents = process.ask({"unit": unit, "levels": levels, "source": str(source_of(unit))})
+        if "changed" in told:
+            return None
+        if "mismatch" in told:
+            raise SourceMismatch(told["mismatch"])
+        if "error" in told:
+            raise KernelBuildError(f"{unit} could not be compiled:\n{told['error']}")
+        made = [Compiled.unpacked(content) for content in contents]
+        if self._shares:
+            for compiled in made:
+                store.save(compiled.key, compiled.packed())
+        if any(compiled.key != key(unit, compiled.level) for compiled in made):
+            raise SourceMismatch(f"{source_of(unit)} or what it imports was changed after it was imported")
+        return made, told["seconds"]
 
 
-def _start_worker() -> subprocess.Popen:
-    """A process that answers requests; it has the path of this one, and no settings of Numba but our own."""
-    package = str(Path(__file__).resolve().parent.parent.parent)
-    path = sys.path if package in sys.path else [*sys.path, package]
-    code = f"import sys; sys.path[:] = {path!r}; from daedal.kernels.worker import main; main()"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**environment, "DAEDAL_KERNELS": "build"},
-    )
+class _Process:
+    """A process that compiles; it has the path of this one, and no settings of Numba but our own."""
+
+    def __init__(self):
+        package = str(Path(__file__).resolve().parent.parent.parent)
+        path = [entry for entry in sys.path if isinstance(entry, str)]  # Python, too, ignores all others
+        path += [] if package in path else [package]
+        code = f"import sys; sys.path[:] = {path!r}; from daedal.kernels.worker import main; main()"
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+        try:
+            self._printed = tempfile.TemporaryFile()
+        except OSError:
+            self._printed = open(os.devnull, "w+b")
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._printed,
+            env={**environment, "DAEDAL_KERNELS": "build"},
+        )
+        # without a buffer, which a fork of this process would have, too
+        self._requests, self._answers = self._process.stdin.detach(), self._process.stdout
+        self._process.stdin = None
+        _running.add(self)
+
+    def ask(self, request: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """Send a request, and wait for what is told and the contents that follow."""
+        with contextlib.suppress(BrokenPipeError):
+            self._requests.write(json.dumps(request).encode() + b"\n")
+        for line in self._answers:
+            if line.startswith(ANSWER):
+                told = json.loads(line.removeprefix(ANSWER))
+                contents = [self._answers.read(size) for size in told["sizes"]]
+                if [len(content) for content in contents] == told["sizes"]:
+                    return told, contents
+        status = self._process.wait()
+        self._printed.seek(0)
+        printed = self._printed.read().decode(errors="replace")
+        return {"error": f"{printed}the process that compiles ended with status {status}"}, []
+
+    def terminate(self):
+        """End the process, whatever it does."""
+        self._process.terminate()
+
+    def end(self) -> None:
+        """End the process when it has answered."""
+        with contextlib.suppress(OSError):
+            self._requests.write(b"null\n")
+        self._process.wait()
+        self.close_requests()
+        self._answers.close()
+        self._printed.close()
+        _running.discard(self)
+
+    def close_requests(self):
+        """Close this end of the pipe."""
+        self._requests.close()
+
+
+_running: set[_Process] = set()
+
+
+def _after_fork():
+    """Leave the pipes to the process that was forked: a worker ends when their last end is closed."""
+    for process in _running:
+        process.close_requests()
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -19,14 +19,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from functools import cached_property
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from daedal import first_use
 from daedal.kernels.signatures import Signature
 
-MODE = os.environ.get("DAEDAL_KERNELS", "objects")
+MODE = os.environ.get("DAEDAL_KERNELS") or "objects"
 if MODE not in ("objects", "python", "build"):
     raise ImportError(f"DAEDAL_KERNELS={MODE!r} is not known; it is 'python' or not set")
 
@@ -47,6 +45,56 @@ def c_function_type(signature: Signature) -> Any:
     return ctypes.CFUNCTYPE(_CTYPES[signature.result.name], *[_CTYPES[kind.name] for kind in signature.arguments])
 
 
+_T = TypeVar("_T")
+
+
+class _computed_once(Generic[_T]):
+    """`functools.cached_property` without its lock of Python 3.11, which a process forked meanwhile could not release.
+
+    Threads that ask at the same time may compute the value more than once.
+    """
+
+    def __init__(self, function: Callable[[Any], _T]):
+        self._function, self._name, self.__doc__ = function, function.__name__, function.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> _T:
+        if instance is None:
+            return self  # type: ignore[return-value]
+        return instance.__dict__.setdefault(self._name, self._function(instance))
+
+
+class Execution:
+    """One execution of a module with entries; when the module is reloaded, another one begins."""
+
+    def __init__(self, number: int, file: str):
+        self.number, self.names, self._file = number, set[str](), file
+        self._saved = self._state_of_file()
+
+    def is_outdated(self) -> bool:
+        """Whether the file of the module was changed since."""
+        return self._state_of_file() != self._saved
+
+    def _state_of_file(self) -> tuple[int, ...]:
+        try:
+            found = os.stat(self._file)
+        except (OSError, ValueError):
+            return ()
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+_executions: dict[str, Execution] = {}
+
+
+def _execution(function: Callable[..., Any]) -> Execution:
+    """The execution to which a new entry belongs: one that defines a name again is the next one."""
+    unit, name, current = function.__module__, function.__name__, _executions.get(function.__module__)
+    if current is None or name in current.names:
+        number = 0 if current is None else current.number + 1
+        current = _executions[unit] = Execution(number, function.__code__.co_filename)
+    current.names.add(name)
+    return current
+
+
 class Entry:
     """A compiled function that is entered from outside.
 
@@ -56,6 +104,8 @@ class Entry:
         The function as it is written, under the name that Numba gives it.
     unit : str
         The module that holds it.
+    execution : Execution
+        The execution of the module that has defined it.
     """
 
     def __init__(self, function: Callable[..., Any], signature: Signature):
@@ -63,47 +113,60 @@ class Entry:
         self.__name__ = self.__qualname__ = function.__name__
         self.__doc__, self.__module__ = function.__doc__, function.__module__
         self.unit: str = function.__module__
+        self.execution = _execution(function)
 
     @property
     def symbol(self) -> str:
         """The name of the function in the object code."""
         return f"{self.unit}.{self.__name__}"
 
-    @cached_property
+    @_computed_once
     def address(self) -> int:
         """Where the C function is; its code is loaded when this is first asked for."""
-        if self._is_interpreted:
-            self._callback = c_function_type(self.signature)(_recorded(self.py_func))  # lives as long as the entry
-            return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        with first_use.counted():
-            from daedal.kernels.units import address_of
+        return self._compiled or ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
-            return address_of(self)
-
-    @cached_property
+    @_computed_once
     def call(self) -> Callable[..., Any]:
         """The function as Python calls it, without a look-up."""
-        if self._is_interpreted:
+        if self._compiled is None:
             return self.py_func
         if self.signature.is_plain:
-            return c_function_type(self.signature)(self.address)
+            return c_function_type(self.signature)(self._compiled)
         with first_use.counted():
             from daedal.kernels.calls import callable_from_python
 
             return callable_from_python(self)
 
-    @cached_property
-    def _is_interpreted(self) -> bool:
-        """Whether all kernels are, or this one stands where a process that compiles could not import it."""
-        if MODE == "python" or self.unit.startswith("daedal."):
-            return MODE == "python"
-        if self.unit != "__main__" and _can_be_imported(self.unit):
-            return False
-        print(
-            f"daedal: {self.__name__} runs interpreted; to be compiled, it has to stand in a module, a file of its own",
-            file=sys.stderr,
+    @_computed_once
+    def _compiled(self) -> int | None:
+        """The address of the compiled function.
+
+        None if all kernels are interpreted, or if a process that compiles does not see the module of this one, which is
+        not one of Daedal's.
+        """
+        if MODE == "python":
+            return None
+        with first_use.counted():
+            from daedal.kernels.units import SourceMismatch, address_of
+
+            try:
+                return address_of(self)
+            except SourceMismatch as error:
+                if self.unit.startswith("daedal."):
+                    raise
+                reason = error
+        from daedal.object_store import say_once
+
+        say_once(
+            f"{self.__name__} runs interpreted; to be compiled, it has to stand in a module, a file of its own, that "
+            f"other processes can import: {reason}"
         )
-        return True
+        return None
+
+    @_computed_once
+    def _callback(self) -> Any:
+        """The interpreted function as a C function, which lives as long as the entry."""
+        return c_function_type(self.signature)(_recorded(self.py_func))
 
     def __call__(self, *arguments):
         result = self.call(*arguments)
@@ -124,21 +187,41 @@ _raised = threading.local()  # the first exception of interpreted entries that w
 
 
 def _recorded(function):
-    def call(*arguments):
+    _watch_callbacks()
+
+    def interpreted_entry(*arguments):
         try:
+            if getattr(_raised, "error", None) is not None:
+                return -1  # an exception that ctypes has reported did not reach the caller
             return function(*arguments)
         except BaseException as error:
-            _raised.error = getattr(_raised, "error", None) or error
+            _record(error)
             return -1
 
-    return call
+    return interpreted_entry
 
 
-def _can_be_imported(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
+def _record(error: BaseException | None):
+    _raised.error = getattr(_raised, "error", None) or error
+
+
+def _watch_callbacks():
+    """Record also what is raised by an interrupt just before or after the block that records exceptions.
+
+    ctypes prints such an exception by `sys.unraisablehook`, and goes on.
+    """
+    others = sys.unraisablehook
+    if getattr(others, "records_entries", False):
+        return
+
+    def hook(unraisable):
+        if "interpreted_entry" in f"{unraisable.err_msg} {unraisable.object!r}":
+            _record(unraisable.exc_value)
+        else:
+            others(unraisable)
+
+    hook.records_entries = True  # type: ignore[attr-defined]
+    sys.unraisablehook = hook
 
 
 if not TYPE_CHECKING and MODE == "build":

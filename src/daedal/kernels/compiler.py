@@ -37,7 +37,7 @@ from numba.extending import intrinsic
 
 from daedal.kernels.levels import level_of_unit, machine_for
 from daedal.kernels.signatures import Kind, Signature, fields_of
-from daedal.kernels.units import RAISED, Compiled
+from daedal.kernels.units import RAISED, Compiled, key
 
 _OPTIONS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _NUMBA = {
@@ -307,6 +307,7 @@ def compile_unit(unit: str, levels: Iterable[str] | None = None) -> dict[str, Co
         made[level] = Compiled(
             unit=unit,
             level=level,
+            key=key(unit, level),
             triple=machine.triple,
             entries=symbols,
             mentioned=mentioned,

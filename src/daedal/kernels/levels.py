@@ -53,15 +53,20 @@ def level_of_unit(unit: str) -> str:
     return levels_of_unit(unit)[0]
 
 
+def known_levels() -> tuple[str, ...]:
+    """The levels of this platform."""
+    return tuple(_NEEDS) if triple().startswith("x86_64") else ("generic",)
+
+
 def shipped_levels(unit: str) -> list[str]:
     """The levels for which a wheel for this platform has a unit."""
-    if not triple().startswith("x86_64"):
-        return ["generic"]
-    return [level for level in _NEEDS if level != "x86-64-v4" or unit in WIDE]
+    return [level for level in known_levels() if level != "x86-64-v4" or unit in WIDE]
 
 
 def machine_for(level: str) -> Any:
     """LLVM's description of a processor of this level, with optimisation for speed."""
+    if level not in known_levels():  # LLVM would end the process
+        raise ValueError(f"the level {level!r} is not known; there are {', '.join(known_levels())}")
     initialise()
     cpu = "" if level == "generic" else level
     return llvm.Target.from_triple(triple()).create_target_machine(cpu=cpu, opt=3, jit=True)

@@ -1,9 +1,13 @@
-"""The sources of a unit: the file that holds it and all files of the package that it imports when it is loaded."""
+"""The sources of a unit: the file that holds it and what it imports when it is loaded.
+
+Imports are followed into the files of Daedal and of a user's own modules. For an installed package the list of its
+files with their digests, ``RECORD``, stands in their place: it changes when the package is upgraded.
+"""
 
 import ast
 import hashlib
 import re
-import sysconfig
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
@@ -19,8 +23,7 @@ _IMPORT = re.compile(r"^(?:from|import) [^\n(]*(?:\([^)]*\))?", re.MULTILINE)
 
 @cache
 def source_stamp(path: Path, package: Path = _PACKAGE) -> str:
-    """A digest of a file with kernels, of all files of the package that it imports, directly or not, and of how these
-    are compiled."""
+    """A digest of a file with kernels, of all files that it imports, directly or not, and of how these are compiled."""
     digest = hashlib.sha256()
     for source in [*sources(path, package), *_COMPILER]:
         digest.update(_read(source).encode())
@@ -28,12 +31,26 @@ def source_stamp(path: Path, package: Path = _PACKAGE) -> str:
 
 
 def sources(path: Path, package: Path = _PACKAGE) -> list[Path]:
-    """A file and all files of the package that it imports when it is loaded, directly or not."""
+    """A file and all files that it imports when it is loaded, directly or not."""
     found, waiting = [], [path]
     while waiting:
         found.append(waiting.pop())
         waiting += sorted(set(_imported(found[-1], package)) - {*found, *waiting})
     return found
+
+
+def changed(path: Path, package: Path = _PACKAGE) -> bool:
+    """Whether a source of the unit in a file has another text than when this process read it first."""
+    try:
+        return any(file.read_text(encoding="utf-8") != _read(file) for file in [*sources(path, package), *_COMPILER])
+    except (OSError, ValueError):
+        return True
+
+
+def forget():
+    """Read all files anew when they are next asked for."""
+    for function in (source_stamp, _read, _imported, _foreign, _record):
+        function.cache_clear()
 
 
 @cache
@@ -43,49 +60,77 @@ def _read(path: Path) -> str:
 
 @cache
 def _imported(path: Path, package: Path) -> tuple[Path, ...]:
-    """The files of the package that a file imports: modules, and what stands behind the names of a package."""
-    names = [name for statement in _IMPORT.findall(_read(path)) for name in _names(statement, path, package)]
-    return tuple(place for name in names if (place := _place(name, package)) is not None)
+    """The files that a file imports: modules, and what stands behind the names of a package."""
+    found = (place for statement in _IMPORT.findall(_read(path)) for place in _places(statement, path, package))
+    return tuple(place for place in found if place is not None)
 
 
-def _names(statement: str, path: Path, package: Path) -> Iterator[str]:
-    """The dotted names behind an import, of modules and of what may be a module; none for a line that is no import."""
+def _places(statement: str, path: Path, package: Path) -> Iterator[Path | None]:
+    """The files behind an import, of modules and of what may be a module; none for a line that is no import."""
     try:
         [node] = ast.parse(statement).body
     except (SyntaxError, ValueError):
         return
     if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
+        yield from (_place(alias.name, path, package) for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
-        base = node.module or ""
-        if node.level and path.is_relative_to(package.parent):
-            above = path.relative_to(package.parent).parts[: -node.level]
-            base = ".".join([*above, *([base] if base else [])])
-        yield base
-        yield from (f"{base}.{alias.name}" for alias in node.names)
+        ends = ["", *(f".{alias.name}" for alias in node.names)]
+        if not node.level:
+            yield from (_place(f"{node.module}{end}", path, package) for end in ends)
+        elif node.level <= len(path.parents):
+            dotted = (f"{node.module or ''}{end}".split(".") for end in ends)
+            yield from (_file(path.parents[node.level - 1].joinpath(*parts)) for parts in dotted)
 
 
-def _place(name: str, package: Path) -> Path | None:
-    """The file of a module or package, if the name is one of ours."""
+def _place(name: str, path: Path, package: Path) -> Path | None:
+    """The file that stands for a module or package; kernels of our package contain nothing of others."""
     first, *rest = name.split(".")
     if first != package.name:
-        return _foreign(name)
-    if not rest:
-        return None
-    place = package.joinpath(*rest)
-    files = (place.with_suffix(".py"), place / "__init__.py")
+        return None if path.is_relative_to(package) else _foreign(name)
+    return _file(package.joinpath(*rest)) if rest else None
+
+
+def _file(place: Path) -> Path | None:
+    """The file of the module or package at a place."""
+    files = (place / "__init__.py", place.with_name(f"{place.name}.py"))
     return next((file for file in files if file.is_file()), None)
 
 
 @cache
 def _foreign(name: str) -> Path | None:
-    """The file of a module that is neither Python's own nor installed: a user's, whose parts kernels may contain."""
+    """What stands for a module of others, whose parts kernels may contain: its file, or the record of its package."""
+    first = name.partition(".")[0]
+    if first in sys.stdlib_module_names or first == _PACKAGE.name:
+        return None
+    path = located(name)
+    if path is None or not {"site-packages", "dist-packages"} & set(path.parts):
+        return path
+    folder = next(place for place in path.parents if place.name in ("site-packages", "dist-packages"))
+    return _record(first, folder)
+
+
+@cache
+def _record(name: str, folder: Path) -> Path | None:
+    """The file RECORD of the distribution that has installed a package or module in a folder, if it has one."""
+    records = sorted(folder.glob("*.dist-info/RECORD"))
+    same_name = [file for file in records if re.split("[-.]", file.parent.name)[0].lower() == name.lower()]
+    holds = re.compile(rf"^{re.escape(name)}(?:/|\.py,)", re.MULTILINE)
+    return next((file for file in (*same_name, *records) if holds.search(_read(file))), None)
+
+
+def located(name: str) -> Path | None:
+    """The source file of a module as a new process finds it, or None; nothing is imported."""
+    first, *rest = name.split(".")
     try:
-        found = find_spec(name)
+        top = find_spec(first)
     except (ImportError, ValueError, AttributeError):
         return None
-    if found is None or found.origin is None or not found.origin.endswith(".py"):
+    if top is None:
         return None
-    path = Path(found.origin).resolve()
-    installed = {Path(place).resolve() for place in sysconfig.get_paths().values()}
-    return None if any(place in path.parents for place in installed) or path.is_relative_to(_PACKAGE) else path
+    if top.submodule_search_locations is None:
+        path = Path(top.origin) if top.origin and not rest else None
+    else:
+        folders = (Path(folder) for folder in top.submodule_search_locations)
+        files = (_file(folder.joinpath(*rest)) for folder in folders)
+        path = next((file for file in files if file is not None), None)
+    return path.resolve() if path is not None and path.suffix == ".py" and path.is_file() else None

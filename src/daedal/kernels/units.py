@@ -11,9 +11,9 @@ level of the processor, and the version of this format. It is looked for
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
+import sys
 import threading
 from functools import cache
 from pathlib import Path
@@ -23,16 +23,25 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from daedal import object_store as store
+from daedal.errors import DaedalError
 from daedal.kernels.levels import initialise, levels_of_unit, machine_for, triple
-from daedal.kernels.sources import source_stamp
+from daedal.kernels.sources import forget, located, source_stamp
 
-FORMAT = "daedal kernels 1"
+FORMAT = "daedal kernels 2"
 RAISED = "daedal_kernel_raised"
 """What an entry would call where it raised an exception; object code that mentions it is refused."""
 SHIPPED = Path(__file__).resolve().parent / "objects"
 _PACKAGE = Path(__file__).resolve().parent.parent
 _LOCK = threading.RLock()  # LLVM's engines are not made for threads
-_loaded: dict[str, Any] = {}
+_loaded: dict[tuple[str, int], Any] = {}  # the engine of each execution of a unit, or why there is none
+
+
+class KernelBuildError(DaedalError):
+    """A kernel could not be compiled, or not here."""
+
+
+class SourceMismatch(KernelBuildError):
+    """A process that compiles does not see the module that this process has imported."""
 
 
 def _after_fork():
@@ -50,6 +59,7 @@ class Compiled(NamedTuple):
 
     unit: str
     level: str
+    key: str
     triple: str
     entries: list[str]
     mentioned: list[str]  # symbols of others
@@ -68,47 +78,87 @@ class Compiled(NamedTuple):
         head, _, code = content.partition(b"\n")
         return cls(**json.loads(head), code=code)
 
+    def is_for(self, unit: str, level: str) -> bool:
+        """Whether this is object code of a unit for a level on this platform."""
+        initialise()
+        llvm.ObjectFileRef.from_data(self.code)  # raises an exception if it is none
+        return (self.unit, self.level, self.triple) == (unit, level, triple())
+
 
 def address_of(entry: Any) -> int:
     """The address of the C function of an :class:`~daedal.kernels.compilation.Entry`."""
     with _LOCK:
-        address = _engine(entry.unit).get_function_address(entry.symbol)
+        address = _engine(entry.unit, entry.execution).get_function_address(entry.symbol)
     if not address:
         raise ImportError(f"the machine code of {entry.unit} has no {entry.__name__}")
     return address
 
 
-def _engine(unit: str) -> Any:
-    if unit not in _loaded:
-        compiled = find(unit) or _compile(unit)
-        for name in compiled.mentioned:
-            if name.startswith("daedal."):
-                llvm.add_symbol(name, _engine(name.rpartition(".")[0]).get_function_address(name))
-            elif name.startswith("daedal_"):
-                from daedal.kernels.externals import address_of_routine
+def _engine(unit: str, execution: Any = None) -> Any:
+    which = unit, 0 if execution is None else execution.number
+    if which not in _loaded:
+        try:
+            _loaded[which] = _load(unit, execution)
+        except SourceMismatch as error:
+            _loaded[which] = error
+    if isinstance(_loaded[which], SourceMismatch):
+        raise _loaded[which]
+    return _loaded[which]
 
-                llvm.add_symbol(name, address_of_routine(name.removeprefix("daedal_")))
-        initialise()
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine_for(compiled.level))
-        # only now does LLVM look for symbols in the whole process
-        absent = [name for name in compiled.mentioned if llvm.address_of_symbol(name) is None]
-        if absent:
-            raise ImportError(f"{unit} needs {', '.join(absent)}, which this process does not have")
-        engine.add_object_file(llvm.ObjectFileRef.from_data(compiled.code))
-        engine.finalize_object()
-        _loaded[unit] = engine
-    return _loaded[unit]
+
+def _load(unit: str, execution: Any) -> Any:
+    if not unit.startswith("daedal."):
+        forget()  # what an earlier execution of the module was made from
+    compiled = find(unit) or _compile(unit)
+    if execution is not None and execution.is_outdated():
+        raise SourceMismatch(f"{source_of(unit)} was changed after it was imported")
+    for name in compiled.mentioned:
+        if name.startswith("daedal."):
+            llvm.add_symbol(name, _engine(name.rpartition(".")[0]).get_function_address(name))
+        elif name.startswith("daedal_"):
+            from daedal.kernels.externals import address_of_routine
+
+            llvm.add_symbol(name, address_of_routine(name.removeprefix("daedal_")))
+    initialise()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine_for(compiled.level))
+    # only now does LLVM look for symbols in the whole process
+    absent = [name for name in compiled.mentioned if llvm.address_of_symbol(name) is None]
+    if absent:
+        raise ImportError(f"{unit} needs {', '.join(absent)}, which this process does not have")
+    engine.add_object_file(llvm.ObjectFileRef.from_data(compiled.code))
+    engine.finalize_object()
+    return engine
 
 
 def find(unit: str) -> Compiled | None:
     """The unit as the package or the user's cache has it, or None."""
     for level in levels_of_unit(unit) if SHIPPED.is_dir() else ():
-        content = store.read(shipped_path(SHIPPED, unit, level))
-        if content is not None:
-            return Compiled.unpacked(content)
-    content = store.load(key(unit, levels_of_unit(unit)[0]))
-    found = None if content is None else Compiled.unpacked(content)
-    return found if found is None or found.unit == unit else None
+        path = shipped_path(SHIPPED, unit, level)
+        found = _understood(store.read(path), unit, level, path)
+        if found is not None:
+            return found
+    return kept(unit, levels_of_unit(unit)[0])
+
+
+def kept(unit: str, level: str) -> Compiled | None:
+    """The unit as the user's cache has it, or None."""
+    name = key(unit, level)
+    found = _understood(store.load(name), unit, level, name)
+    return found if found is None or found.key == name else None
+
+
+def _understood(content: bytes | None, unit: str, level: str, place: Path | str) -> Compiled | None:
+    """The object code in a content, or None if it is something else."""
+    if content is None:
+        return None
+    try:
+        found = Compiled.unpacked(content)
+        if found.is_for(unit, level):
+            return found
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    store.say_once(f"{place} is not the object code of {unit} for {level}, and is made again")
+    return None
 
 
 def shipped_path(folder: Path, unit: str, level: str) -> Path:
@@ -116,7 +166,6 @@ def shipped_path(folder: Path, unit: str, level: str) -> Path:
     return folder / f"{unit}.{level}.o"
 
 
-@cache
 def key(unit: str, level: str) -> str:
     """The name of a unit in the user's cache."""
     made_from = [FORMAT, llvmlite.__version__, unit, level, triple(), source_stamp(source_of(unit))]
@@ -125,13 +174,14 @@ def key(unit: str, level: str) -> str:
 
 
 def source_of(unit: str) -> Path:
-    """The file that holds a unit."""
+    """The file that holds a unit: that from which it was imported, or else would be."""
     if unit.startswith("daedal."):
         return _PACKAGE.parent / Path(*unit.split(".")).with_suffix(".py")
-    found = importlib.util.find_spec(unit)
-    if found is None or found.origin is None:
-        raise ModuleNotFoundError(f"there is no unit {unit!r}")
-    return Path(found.origin).resolve()
+    file = getattr(sys.modules.get(unit), "__file__", None)
+    path = Path(file).resolve() if file else located(unit)
+    if unit == "__main__" or path is None or path.suffix != ".py" or not path.is_file():
+        raise SourceMismatch(f"{unit} is not a module in a file of its own")
+    return path
 
 
 @cache

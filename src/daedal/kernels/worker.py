@@ -1,32 +1,66 @@
-"""A process that compiles: reads requests as lines of JSON, writes files, and answers each with a line."""
+"""A process that compiles: reads requests as lines of JSON, and answers each with a line of JSON and object code.
+
+Requests and answers have descriptors of their own: what a module reads or prints when it is imported does not mix with
+them.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
-import sys
+import os
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
-ANSWER = "daedal-worker: "
-"""How the line begins that answers a request; others are output of the compiler."""
+from daedal.kernels.sources import changed, located, source_stamp
+
+ANSWER = b"daedal-worker: "
+"""How the line begins that answers a request; what was printed before this module was imported may precede it."""
 
 
 def main():
-    """Answer until the requests end."""
+    """Answer until the requests end.
+
+    The last is null: the end of the file would not come while a fork of the other process has the pipe open.
+    """
+    with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(2, 1)
+        for line in requests:
+            asked = json.loads(line)
+            if asked is None:
+                return
+            told, contents = _answer(Path(asked["source"]), asked["unit"], asked["levels"])
+            told["sizes"] = [len(content) for content in contents]
+            answers.write(b"\n" + ANSWER + json.dumps(told).encode() + b"\n" + b"".join(contents))
+            answers.flush()
+
+
+def _answer(source: Path, unit: str, levels: list[str] | None) -> tuple[dict[str, Any], list[bytes]]:
+    """What is told of a unit, and its packed object code for each level."""
+    begun = time.perf_counter()
+    found = located(unit)
+    if found != source:
+        return {"mismatch": f"another process would import {found or 'nothing'} in the place of {source}"}, []
+    source_stamp(source)  # reads all sources before they are imported
+    told, contents = _compiled(source, unit, levels)
+    if changed(source):  # since they were imported, be it for this unit or for an earlier one
+        return {"changed": True}, []
+    return {**told, "seconds": time.perf_counter() - begun}, contents
+
+
+def _compiled(source: Path, unit: str, levels: list[str] | None) -> tuple[dict[str, Any], list[bytes]]:
     from daedal.kernels.compiler import compile_unit
 
-    for line in sys.stdin:
-        asked = json.loads(line)
-        begun = time.perf_counter()
-        try:
-            made = compile_unit(asked["unit"], asked["levels"])
-            files = []
-            for level, compiled in made.items():
-                path = Path(asked["folder"]) / f"{asked['unit']}.{level}"
-                path.write_bytes(compiled.packed())
-                files.append(str(path))
-            answer = {"files": files, "seconds": time.perf_counter() - begun}
-        except Exception:
-            answer = {"error": traceback.format_exc()}
-        print(ANSWER + json.dumps(answer), flush=True)
+    try:
+        module = importlib.import_module(unit)
+    except (Exception, SystemExit) as error:
+        return {"mismatch": f"another process cannot import it ({type(error).__name__}: {error})"}, []
+    if Path(module.__file__ or "").resolve() != source:
+        return {"mismatch": f"another process imports {module.__file__} in the place of {source}"}, []
+    try:
+        return {}, [compiled.packed() for compiled in compile_unit(unit, levels).values()]
+    except Exception:
+        return {"error": traceback.format_exc()}, []
