@@ -6,6 +6,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -409,6 +410,26 @@ def test_arguments_of_another_kind_are_refused(tiny):
     lines = out.splitlines()
     assert lines[0] == "double: x must be a contiguous array f64[:]"
     assert "double takes 1 arguments" in lines
+
+
+def test_read_only_arrays_are_read_and_never_changed(tiny, tmp_path):
+    np.arange(3.0).tofile(tmp_path / "numbers")
+    out, _ = tiny(
+        f"""
+        whole = np.memmap({str(tmp_path / "numbers")!r}, dtype=float, mode="r")
+        fixed = np.arange(3.0)
+        fixed.flags.writeable = False
+        for x in (whole, fixed):
+            matrix, result = x.reshape(1, 3), np.zeros(1)
+            print(tiny_unit.total(0, 0.0, matrix, np.zeros(0, int), np.zeros(0, bool), result))
+            try:
+                tiny_unit.double(x)
+            except ValueError as error:
+                print(error, x.tolist())
+        """
+    )
+    expected = ["11.0", "double: x is read-only, but the function writes it [0.0, 1.0, 2.0]"]
+    assert out.splitlines() == 2 * expected
 
 
 def test_threads_call_at_once(tiny):

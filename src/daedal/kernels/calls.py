@@ -4,7 +4,8 @@ Arguments are read by Python's C API: numbers by conversion, arrays by the buffe
 implement; nothing is known here of the layout of NumPy's objects. The words that hold them are handed to the compiled
 function while Python's lock is released, so that other threads go on.
 
-Arrays have to be C-contiguous, with entries of the declared type; anything else is refused with a TypeError.
+Arrays have to be C-contiguous, with entries of the declared type; anything else is refused with a TypeError. Of arrays
+that are read-only the function sees copies; if it has changed one, that is a ValueError.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from daedal.kernels.signatures import Kind, Signature, fields_of, i64, void
 
 MOST_WORDS, MOST_ARRAYS = 128, 40
 _BUFFER = 10  # words of a Py_buffer: buf, obj, len, itemsize, (readonly, ndim), format, shape, strides, ...
-_C_CONTIGUOUS_WITH_FORMAT = 0x3C
+_WRITABLE_C_CONTIGUOUS_WITH_FORMAT = 0x3D
 _INTEGER, _FLOAT, _BOOLEAN, _NOTHING = 0, 1, 2, 3
 _CODES = {"i64": _INTEGER, "f64": _FLOAT, "boolean": _BOOLEAN, "void": _NOTHING}
 _NUMBER = -1  # the number of axes of what is no array
@@ -117,7 +118,7 @@ def _read(api, called, arguments, words, buffers):
             at += 1
             continue
         buffer = buffers + 8 * _BUFFER * held
-        if get_buffer(api.PyObject_GetBuffer, given, buffer, _C_CONTIGUOUS_WITH_FORMAT) != 0:
+        if get_buffer(api.PyObject_GetBuffer, given, buffer, _WRITABLE_C_CONTIGUOUS_WITH_FORMAT) != 0:
             _refuse(api, called, i)
             return False, held
         held += 1
@@ -182,11 +183,25 @@ def callable_from_python(compiled: Entry) -> Callable[..., Any]:
     address = record.address
 
     def call(*arguments):
-        return enter(address, arguments)
+        try:
+            return enter(address, arguments)
+        except TypeError:
+            copies = [argument.copy() if _is_read_only(argument) else argument for argument in arguments]
+            if all(copy is argument for copy, argument in zip(copies, arguments, strict=True)):
+                raise
+        result = enter(address, tuple(copies))
+        for (name, _), copy, argument in zip(described, copies, arguments, strict=True):
+            if copy is not argument and copy.tobytes() != argument.tobytes():
+                raise ValueError(f"{compiled.__name__}: {name} is read-only, but the function writes it")
+        return result
 
     call.alive = record, messages  # type: ignore[attr-defined]
     call.__name__, call.__doc__ = compiled.__name__, compiled.__doc__
     return call
+
+
+def _is_read_only(argument: Any) -> bool:
+    return isinstance(argument, np.ndarray) and not argument.flags.writeable and argument.flags.c_contiguous
 
 
 def _flat(signature: Signature, function: Callable[..., Any]) -> Iterator[tuple[str, Kind]]:
