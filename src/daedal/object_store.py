@@ -92,7 +92,7 @@ def save(key: str, code: bytes):
 
 
 def write(path: Path, code: bytes):
-    """Write a sealed file, with the permissions of new files: beside its place first, so that nobody reads half of it."""
+    """Write a sealed file with the permissions of new files, beside its place first: nobody reads half of it."""
     beside = path.with_name(f"part-{secrets.token_hex(8)}")
     try:
         with open(beside, "xb") as file:
