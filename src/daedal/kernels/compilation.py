@@ -220,7 +220,7 @@ def _watch_callbacks():
         else:
             others(unraisable)
 
-    hook.records_entries = True  # type: ignore[attr-defined]
+    hook.records_entries = True
     sys.unraisablehook = hook
 
 
