@@ -223,7 +223,7 @@ class Run:
     def python(self, package: Path, arguments: list[str], patience: float, settings: dict[str, str] | None = None):
         """The exit status, or None where time ran out, and what was printed."""
         environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join([str(package.parent), str(TESTS)]),
+            "PYTHONPATH": os.pathsep.join([str(package.parent), str(TESTS), os.environ.get("PYTHONPATH", "")]),
             "DAEDAL_CACHE_DIR": str(self.store),
             "DAEDAL_CACHE_SIZE": "100000",
             "MUTANTS_PACKAGE": str(package),
