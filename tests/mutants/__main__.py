@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mutants.changes import Mutant, mutants
+from mutants.plugin import NO_IMPORT
 from mutants.resting import Resting
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -37,6 +38,7 @@ ROOT = TESTS.parent
 PACKAGE = ROOT / "src" / "daedal"
 FOLDERS = ("kernels", "methods", "symbolic", "initial", "events")
 AIM = 0.9
+NEAREST = 3  # test files that run first
 SECONDS = 30.0  # of tests for a mutant, as they take without it
 PATIENCE = 180.0  # seconds for a mutant, with the compilation of what it touches
 IN_PYTHON = 60  # seconds for a test of a file without kernels, which may be in a loop without end
@@ -153,40 +155,42 @@ class Run:
         return self.until - time.monotonic()
 
     def judge(self, mutant: Mutant) -> Verdict:
-        files = self.resting.on(mutant.file)
-        times = self.times.of(files)
-        chosen, total = [], 0.0
-        for name in sorted(times, key=lambda name: times[name]):
-            total += times[name]
-            if total > SECONDS:
+        files, left = self.resting.on(mutant.file), SECONDS
+        verdict = Verdict(mutant, UNTESTED)
+        for part in (files[:NEAREST], files[NEAREST:]):
+            times, chosen = self.times.of(part), []
+            for name in sorted(times, key=lambda name: times[name]):
+                if times[name] > left:
+                    break
+                left -= times[name]
+                chosen.append(name)
+            if chosen:
+                verdict = self._tried(mutant, chosen)
+            if verdict.word not in (SURVIVED, UNTESTED):
                 break
-            chosen.append(name)
-        if not chosen:
-            return Verdict(mutant, UNTESTED if self.left() > 5.0 else UNJUDGED)
+        return verdict if self.left() > 0.0 or verdict.word == CAUGHT else Verdict(mutant, UNJUDGED)
+
+    def _tried(self, mutant: Mutant, tests: list[str]) -> Verdict:
+        """The verdict of some tests, in their order."""
         package = self._own_copy()
         path = package / mutant.file
         before = path.read_bytes()
         try:
             path.write_bytes(mutant.applied(before))
-            module = "daedal." + mutant.file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-            code, _ = self.python(package, ["-c", f"import {module}"], PATIENCE)
-            if code != 0:
-                return Verdict(mutant, INVALID)
-            code, output = self.pytest(package, chosen, own_time=not _has_kernels(before))
+            code, output = self.pytest(package, tests, file=mutant.file, own_time=not _has_kernels(before))
         finally:
             path.write_bytes(before)
         if code is None:
-            return Verdict(mutant, LATE if self.left() > 0.0 else UNJUDGED)
+            return Verdict(mutant, LATE)
         if code == 0:
             return Verdict(mutant, SURVIVED)
-        if "KernelBuildError" in output:
+        if code == NO_IMPORT or "KernelBuildError" in output:
             return Verdict(mutant, INVALID)
-        found = re.findall(r"^(?:FAILED|ERROR) (tests/\S+)", output, re.MULTILINE)
-        by = found[0] if found else ""
-        if by in times and not self._passes(by):
-            self.times.forget(by)
-            return self.judge(mutant)
-        return Verdict(mutant, CAUGHT, by or f"exit status {code}")
+        found = re.findall(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", output, re.MULTILINE)
+        if found and found[0] in tests and not self._passes(found[0]):
+            self.times.forget(found[0])
+            return self._tried(mutant, [name for name in tests if name != found[0]])
+        return Verdict(mutant, CAUGHT, found[0] if found else f"exit status {code}")
 
     def _passes(self, name: str) -> bool:
         """Whether a test passes without a mutation."""
@@ -204,10 +208,14 @@ class Run:
             self.copy.package = place
         return self.copy.package
 
-    def pytest(self, package: Path, tests: list[str], *, note: Path | None = None, own_time: bool = False):
-        """Run tests in turn up to the first that fails, or files and a note of what takes how long."""
+    def pytest(self, package: Path, tests: list[str], *, file="__init__.py", note: Path | None = None, own_time=False):
+        """Run tests in turn up to the first that fails, or files and a note of what takes how long; the status.
+
+        It is ``NO_IMPORT`` where a file of the package cannot be imported.
+        """
         options = ["-q", "-p", "mutants.plugin", "-p", "no:cacheprovider", "-m", "not slow", "--tb=short"]
-        settings = {}
+        module = ".".join(["daedal", *file.removesuffix(".py").split("/")]).removesuffix(".__init__")
+        settings = {"MUTANTS_MODULE": module}
         if note is None:
             order = package.parent / f"chosen-{threading.get_ident()}"
             order.write_text("\n".join(tests))

@@ -1,9 +1,11 @@
 """For pytest in a run of mutants: the quickest tests first, as many as fit into a time; notes what each takes.
 
-``MUTANTS_PACKAGE`` names the copy of the package. With ``MUTANTS_CHOSEN`` the tests that stand in this file run, in its
-order; with ``MUTANTS_NOTE`` a line is added to that file for each test that passes, with its seconds.
+``MUTANTS_PACKAGE`` names the copy of the package, ``MUTANTS_MODULE`` a module that is imported first. With
+``MUTANTS_CHOSEN`` the tests that stand in this file run, in its order; with ``MUTANTS_NOTE`` a line is added to that
+file for each test that passes, with its seconds.
 """
 
+import importlib
 import os
 import resource
 from pathlib import Path
@@ -12,15 +14,20 @@ import pytest
 
 _CHOSEN, _NOTE = os.environ.get("MUTANTS_CHOSEN"), os.environ.get("MUTANTS_NOTE")
 _MEMORY = 8 * 2**30  # a mutant may ask for any amount
+NO_IMPORT = 100
 _seconds: dict[str, float] = {}
 _failed: set[str] = set()
 
-resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+if "MUTANTS_PACKAGE" in os.environ:
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
 def pytest_sessionstart():
-    import daedal
-
+    try:
+        daedal = importlib.import_module("daedal")
+        importlib.import_module(os.environ["MUTANTS_MODULE"])
+    except Exception as error:
+        pytest.exit(f"{type(error).__name__}: {error}", NO_IMPORT)
     if not daedal.__file__.startswith(os.environ["MUTANTS_PACKAGE"]):
         raise pytest.UsageError(f"{daedal.__file__} is not the copy that is mutated")
 
