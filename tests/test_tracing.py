@@ -630,7 +630,9 @@ def test_the_same_problem_stated_anew_gives_the_same_bits():
 def test_nothing_is_said_where_nothing_is_wrong():
     with warnings.catch_warnings():
         warnings.simplefilter("error", daedal.TraceWarning)
-        daedal.solve(pendulum(), (0.0, 1.0), START)
+        problem = pendulum()
+        daedal.solve(problem, (0.0, 1.0), START)
+    assert problem.functions["constraint"].startswith("traced")  # and so compared with Python
 
 
 @pytest.mark.parametrize("start", [np.array([1.0 + 1.0j, 0.0]), np.array([1.0 + 0.0j, 0.0]), [1.0 + 0.0j, 0.0]])
