@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -47,8 +48,9 @@ def pytest_collection_modifyitems(config, items):
     yield
     named = tuple(argument for argument in config.args if "::" in argument)
     chosen = {item.nodeid for item in tiers.of_tier(config.getoption("tier"), items, durations)}
-    kept = [item for item in items if item.nodeid in chosen or any(name.endswith(item.nodeid) for name in named)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    chosen |= {item.nodeid for item in items if any(name.endswith(item.nodeid) for name in named)}
+    kept = [item for item in items if item.nodeid in chosen]
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
     items[:] = tiers.shuffled(kept, seed) if seed is not None else tiers.longest_files_first(kept, durations)
 
 
@@ -58,29 +60,25 @@ def pytest_runtest_setup(item):
         pytest.skip("the time is over")
 
 
-def pytest_runtest_logreport(report):
-    TOTAL[report.nodeid] += report.duration
-
-
-TOTAL: Counter = Counter()
+TOOK: Counter = Counter()
 """Seconds of each test, with what it sets up."""
+
+
+def pytest_runtest_logreport(report):
+    TOOK[report.nodeid] += report.duration
 
 
 def pytest_sessionfinish(session):
     if session.config.getoption("write_durations") and not hasattr(session.config, "workerinput"):
-        tiers.write_durations(TOTAL)
+        tiers.write_durations(TOOK)
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_terminal_summary(terminalreporter):
+def pytest_terminal_summary(terminalreporter, config):
     """What the stages of `make test` took, which it has written down, and the tests."""
-    file = os.environ.get("DAEDAL_STAGES", "")
-    if file and os.path.exists(file):
-        began = getattr(terminalreporter, "_session_start", None) or terminalreporter._sessionstarttime
-        seconds = getattr(began, "elapsed", None)
-        tests = seconds().seconds if seconds else time.time() - began
-        with open(file, encoding="utf-8") as lines:
-            stages = [*lines.read().splitlines(), f"tests {tests:.0f} s"]
+    file = Path(os.environ.get("DAEDAL_STAGES", ""))
+    if file.is_file():
+        stages = [*file.read_text(encoding="utf-8").splitlines(), f"tests {time.monotonic() - config.began:.0f} s"]
         terminalreporter.section("stages")
         terminalreporter.write_line(", ".join(stages))
 
