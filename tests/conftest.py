@@ -37,7 +37,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.began = time.monotonic()
+    config.began = config.collected = time.monotonic()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -52,11 +52,12 @@ def pytest_collection_modifyitems(config, items):
     kept = [item for item in items if item.nodeid in chosen]
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
     items[:] = tiers.shuffled(kept, seed) if seed is not None else tiers.longest_files_first(kept, durations)
+    config.collected = time.monotonic()
 
 
 def pytest_runtest_setup(item):
     minutes = item.config.getoption("minutes")
-    if minutes is not None and time.monotonic() - item.config.began > 60.0 * minutes:
+    if minutes is not None and time.monotonic() - item.config.collected > 60.0 * minutes:
         pytest.skip("the time is over")
 
 
@@ -81,6 +82,10 @@ def pytest_terminal_summary(terminalreporter, config):
         stages = [*file.read_text(encoding="utf-8").splitlines(), f"tests {time.monotonic() - config.began:.0f} s"]
         terminalreporter.section("stages")
         terminalreporter.write_line(", ".join(stages))
+    if config.getoption("seed") is not None:
+        chosen = [option for option in config.invocation_params.args if option.startswith("--hypothesis")]
+        for report in terminalreporter.stats.get("failed", []):
+            terminalreporter.write_line(f"to repeat: python -m pytest {' '.join([*chosen, repr(report.nodeid)])}")
 
 
 @pytest.fixture(scope="session")

@@ -214,6 +214,7 @@ def test_where_nothing_can_be_kept_code_is_made_in_each_process(tiny, tmp_path, 
     assert "DAEDAL_CACHE_DIR names a folder" in err
 
 
+@pytest.mark.race
 def test_processes_that_begin_at_once_compile_a_unit_once(tiny):
     running = [tiny.start(USE) for _ in range(8)]
     results = [process.communicate() for process in running]
@@ -222,6 +223,7 @@ def test_processes_that_begin_at_once_compile_a_unit_once(tiny):
     assert not list(tiny.folder.glob("*.lock"))
 
 
+@pytest.mark.race
 def test_a_process_that_was_killed_does_not_keep_others_waiting(tiny, tmp_path):
     tiny.folder.mkdir()
     code = "import daedal.kernels.building as b; b._STALE = 0.5; from daedal.kernels.units import key\n"
@@ -302,6 +304,7 @@ def test_settings_of_numba_do_not_reach_the_compiler(tiny):
     assert tiny(USE, NUMBA_DISABLE_JIT="1", NUMBA_BOUNDSCHECK="1")[0] == "7.5\n"
 
 
+@pytest.mark.race
 def test_an_interrupted_build_leaves_no_process(tiny):
     code = """
     import signal, subprocess, threading
@@ -432,6 +435,7 @@ def test_read_only_arrays_are_read_and_never_changed(tiny, tmp_path):
     assert out.splitlines() == 2 * expected
 
 
+@pytest.mark.race
 def test_threads_call_at_once(tiny):
     out, _ = tiny(
         """

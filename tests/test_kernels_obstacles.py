@@ -102,6 +102,7 @@ def test_an_upgrade_of_an_installed_package_makes_another_key(tmp_path, monkeypa
     assert sources.source_stamp(unit) != before
 
 
+@pytest.mark.race
 def test_a_reloaded_unit_has_new_code(run, tmp_path):
     code = f"""
     import importlib
@@ -145,6 +146,7 @@ def test_what_is_not_a_string_in_the_path_of_modules_is_ignored(run):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.race
 def test_a_process_that_is_forked_during_a_build_goes_on(run):
     """The child neither waits for locks of a thread that it does not have nor keeps the compiling process running."""
     code = """
@@ -171,6 +173,7 @@ def test_a_process_that_is_forked_during_a_build_goes_on(run):
     assert run(code)[0] == "7.5\nchild 7.5\n"
 
 
+@pytest.mark.race
 def test_an_interrupt_ends_the_wait_for_another_process(run):
     run.folder.mkdir()
     code = """
