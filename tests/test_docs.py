@@ -67,7 +67,7 @@ def in_temporary_folder(tmp_path, monkeypatch):
 def test_examples_of_page_run(path, in_temporary_folder):
     file = in_temporary_folder / (path.stem.replace("-", "_") + ".py")
     file.write_text(script(path.read_text(encoding="utf-8")), encoding="utf-8")
-    with nullcontext() if path.name in UNTRACED else made_twice(path.name):
+    with nullcontext() if path.name in UNTRACED else made_twice():
         runpy.run_path(str(file), run_name="__main__")
 
 
