@@ -21,7 +21,18 @@ UNTRACED |= {"trajectory-control.md"}
 flame that DASSL, chosen without a trace, lets start late: its error is 0.3 at rtol=1e-6, that of Radau 2e-4."""
 
 
-TWICE = {"README.md", "coming-from.md"}
+TWICE = {
+    "README.md",
+    "coming-from.md",
+    "constraints.md",
+    "contacts.md",
+    "events.md",
+    "formulations.md",
+    "hessenberg.md",
+}
+TWICE |= {"initial-values.md", "multibody-forces.md", "multibody-topology.md", "plain-equations.md", "library.md"}
+TWICE |= {"half-explicit.md", "implicit-runge-kutta.md", "multistep.md", "runge-kutta.md", "extrapolation.md"}
+TWICE |= {"reproduction.md", "second-order.md"}
 """Pages whose runs are made twice in `make test`: among them is every kind of problem with every method and formulation
 that pages have. All others are made twice in `make soak`."""
 
