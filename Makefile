@@ -57,7 +57,7 @@ rules: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-soak: $(VENV)/.installed-dev ## an hour, of a random seed that is printed: SOAK_ARGS="--minutes 60 --seed 7 --only pages"
+soak: $(VENV)/.installed-dev ## an hour, of a random seed that is printed: SOAK_ARGS="--minutes 60 --seed 7 --only long"
 	$(BIN)/python -m daedal.build --all
 	@.ci/oracles $(abspath $(BIN)/python) $(ORACLES)
 	cd tests && ../$(BIN)/python -m soak --workers $(WORKERS) $(SOAK_ARGS)
