@@ -7,20 +7,18 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.index import is_clearly_index_1
-from daedal.analysis.probe import Probe
 from daedal.drive.any_index import AnyIndexPlan, SingularPlan
-from daedal.drive.first_order_choice import FAILURES
+from daedal.drive.first_order_choice import FAILURES, is_automatic
 from daedal.drive.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
 from daedal.drive.reduced_options import option_for_higher_index
 from daedal.drive.reduced_start import given_values
 from daedal.drive.request import Request, Settings
 from daedal.drive.traced import TracedPlan
 from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.initial.newton import nearest_point
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
 
 _MOST_REPEATED = 10_000  # steps of a run that failed, up to which it is made again in another form
-_ITERATIONS = 6  # of Newton's method for a point that satisfies the equations
-_RANK = 1e-10  # relative singular values below it belong to directions in which nothing is moved
 
 
 def judged_locally(problem: Any, settings: Settings, plan: TracedPlan, reason: Any = None) -> TracedPlan:
@@ -38,8 +36,8 @@ class LocallyJudgedPlan(TracedPlan):
 
     The signature of the equations can tell a smaller index than the solution has, since terms that vanish on the
     solution count like others. So ranks are judged where the first run starts, at a point that satisfies the equations;
-    problems of index 3 and more are reduced. Where a later run stops for want of convergence, it is made again in the
-    strangeness-free form.
+    problems of index 3 and more, and those whose structure misleads, are reduced. Where a run stops for want of
+    convergence and the method is Daedal's to choose, it is made again in the strangeness-free form.
 
     Parameters
     ----------
@@ -75,8 +73,9 @@ class LocallyJudgedPlan(TracedPlan):
         try:
             return super().solve(request)
         except IntegrationError as error:
-            steps = error.solution.stats.steps
-            if request.settings.fixed_step is not None or error.ending not in FAILURES or steps > _MOST_REPEATED:
+            steps, settings = error.solution.stats.steps, request.settings
+            is_open = is_automatic(settings) and settings.fixed_step is None
+            if not is_open or error.ending not in FAILURES or steps > _MOST_REPEATED:
                 raise
             return self._repeated_in_other_form(request, error, f"had stopped at t = {error.solution.t[-1]:.4g}")
         except InconsistentInitialError as error:
@@ -104,19 +103,17 @@ class LocallyJudgedPlan(TracedPlan):
         """Whether the index is clearly 0 or 1 at the point next to the start that satisfies the equations."""
         assert self.traced is not None
         implicit = self.traced.problem.implicit()
-        probe = Probe(implicit)
-        y, yp = np.where(np.isfinite(y), y, 0.0), np.zeros(y.size) if yp is None else yp
-        for _ in range(_ITERATIONS):
-            partials, residual = implicit.exact_partials(t, y, yp), probe.sample(t, y, yp)
-            if partials is None or not np.isfinite(residual).all():
-                return True  # nothing is known: the run tells
-            E, B = partials
-            change = np.linalg.lstsq(np.hstack([B, E]), -residual, rcond=_RANK)[0]
-            y, yp = y + change[: y.size], yp + change[y.size :]
-        return is_clearly_index_1(E, B)
+        y = np.where(np.isfinite(y), y, 0.0)
+        point = nearest_point(implicit, t, y, np.zeros(y.size) if yp is None else yp)
+        partials = None if point is None else implicit.exact_partials(t, *point)
+        return partials is None or is_clearly_index_1(*partials)  # where nothing is known, the run tells
 
     def _form(self, request: Request, y: np.ndarray, yp: np.ndarray | None, lowest: int) -> TracedPlan | None:
-        """A plan for the strangeness-free form, if the index at the start is at least `lowest`."""
+        """A plan for the strangeness-free form, if the index is at least `lowest`, or the structure misleads.
+
+        Where it misleads, terms that vanish on the solution take part in the matrix of Newton's iteration, and a method
+        for index 2 may leave the solution.
+        """
         from daedal.drive.reduced import ReducedPlan
         from daedal.index_reduction.reduce import analysed
         from daedal.index_reduction.strangeness_free import StrangenessFree, characteristic_values_near
@@ -125,7 +122,7 @@ class LocallyJudgedPlan(TracedPlan):
         unknown = np.full(y.size, np.nan)
         values = characteristic_values_near(equations, request.span[0], np.array([y, unknown if yp is None else yp]))
         reduction = StrangenessFree(self.problem, equations, signature, values)
-        if reduction.index < lowest:
+        if reduction.index < lowest and reduction.index <= max(signature.index, 1):
             return None
         return AnyIndexPlan(self, ReducedPlan(reduction, self.settings), asked=False)
 

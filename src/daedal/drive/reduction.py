@@ -65,7 +65,9 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
             return SingularPlan(plan, reason)
         if isinstance(reason, Undetermined):
             return judged_locally(problem, settings, plan, reason)
-        return judged_locally(problem, settings, plan)  # as it stands it may be solved all the same, or refused by what its run says
+        return judged_locally(
+            problem, settings, plan
+        )  # as it stands it may be solved all the same, or refused by what its run says
     from daedal.drive.reduced import ReducedPlan
 
     return AnyIndexPlan(plan, ReducedPlan(reduction, settings), asked)
