@@ -544,3 +544,17 @@ def test_functions_in_their_own_modes_are_what_they_were(program, point):
     near = [abs(v - p) for v, s in zip(values, modes.switches) for p in s.points] if modes.switches else [1.0]
     if min(near, default=1.0) > 1e-12:
         np.testing.assert_allclose(evaluate(graph, nodes, arguments), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "radau", "dassl"])
+@pytest.mark.parametrize("start", [1.0, 0.4])
+def test_kinks_in_what_a_constraint_of_index_2_prescribes_are_crossed(method, start):
+    """y[1] is the derivative of |sin t|, and jumps at pi, 2 pi and 3 pi."""
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - abs(np.sin(t))], 2)
+    given = ([np.sin(start), np.cos(start)], None)
+    sol = daedal.solve(problem, (start, 11.0), given, method=method, rtol=1e-6, atol=1e-8)
+    times = [event.t for event in sol.events]
+    np.testing.assert_allclose(times, np.pi * np.arange(1, 4), atol=1e-7)
+    away = np.min(np.abs(sol.t[:, None] - times), axis=1) > 1e-6
+    np.testing.assert_allclose(sol.y[0], np.abs(np.sin(sol.t)), atol=1e-7)
+    np.testing.assert_allclose(sol.y[1, away], (np.cos(sol.t) * np.sign(np.sin(sol.t)))[away], atol=1e-4)

@@ -147,12 +147,13 @@ def make_plan(problem, settings: Settings):
             return SemiExplicitPlan(problem, settings, _plan_as_it_is)
         if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE)):
             return TracedPlan(problem, settings, _plan_as_it_is)
+        from daedal.drive.local_index import judged_locally
         from daedal.drive.low_index import is_reduction, may_be_reduced
 
         as_it_stands = replace(settings, formulation="none") if is_reduction(settings.formulation) else settings
         plan = TracedPlan(problem, as_it_stands, _plan_as_it_is)
         if not may_be_reduced(problem, settings, plan.traced):
-            return plan
+            return judged_locally(problem, settings, plan)
         from daedal.drive.reduction import reduced_plan
 
         return reduced_plan(problem, settings, plan)
