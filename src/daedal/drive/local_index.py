@@ -26,7 +26,7 @@ def judged_locally(problem: Any, settings: Settings, plan: TracedPlan, reason: A
     automatic = isinstance(settings.formulation, str) and settings.formulation == "auto"
     traced = plan.traced is not None and bool(plan.traced.functions)
     kind = isinstance(problem, (ImplicitDAE, SemiExplicitDAE)) and not isinstance(problem, ODE)
-    if not (automatic and traced and kind and 1 < problem.n <= LARGEST_EXAMINED):
+    if not (automatic and traced and kind and 1 < problem.n <= LARGEST_EXAMINED) or problem.implicit().copies > 1:
         return plan if reason is None else SingularPlan(plan, reason)
     return plan if option_for_higher_index(settings) is not None else LocallyJudgedPlan(plan, reason)
 
@@ -57,7 +57,7 @@ class LocallyJudgedPlan(TracedPlan):
         other = super().with_problem(problem)
         assert other is None or isinstance(other, LocallyJudgedPlan)
         if other is not None and self._other is not None:
-            other._other, other._judged = None, False
+            other._other, other._judged, other.as_stated = None, False, True
         return other
 
     def direct(self) -> Any | None:
@@ -69,7 +69,10 @@ class LocallyJudgedPlan(TracedPlan):
         if not self._judged:
             self._judge(request)
         if self._other is not None:
-            return self._other.solve(request)
+            try:
+                return self._other.solve(request)
+            except InvalidProblemError:  # its matrices are singular at the start
+                self._other, self.as_stated = None, True
         try:
             return super().solve(request)
         except IntegrationError as error:
@@ -97,7 +100,7 @@ class LocallyJudgedPlan(TracedPlan):
 
             singular = self._reason is not None and isinstance(error, Undetermined)
             form = SingularPlan(self, self._reason) if singular and self._reason is not None else None
-        self._other = form
+        self._other, self.as_stated = form, form is None
 
     def _is_clear(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
         """Whether the index is clearly 0 or 1 at the point next to the start that satisfies the equations."""
@@ -135,6 +138,6 @@ class LocallyJudgedPlan(TracedPlan):
             solution = None
         if solution is None:
             raise error
-        self._other = form
+        self._other, self.as_stated = form, False
         solution.message += f" The problem as it stands {what}."
         return solution

@@ -182,9 +182,10 @@ class SwitchedCourse(FirstOrderCourse):
 
         Variables of index 2 follow the derivative of a constraint, which may jump at a kink.
         """
-        problem, none = self.request.problem.implicit(), np.zeros(self.y0.size, dtype=bool)
-        ahead = self.y0 + h * self.yp0
-        found = exact_array_initial(problem, self._t + h, ahead, self.yp0, fixed=none, weights=weights)
+        none, ahead, found = np.zeros(self.y0.size, dtype=bool), self.y0 + h * self.yp0, None
+        if self.plan.implicit.copies == 1:  # sensitivities jump by other rules
+            problem = self.request.problem.implicit()
+            found = exact_array_initial(problem, self._t + h, ahead, self.yp0, fixed=none, weights=weights)
         if found is None or not found.converged:
             return InitialResult(self.y0, self.yp0, False, np.inf)
         point = nearest_point(self.plan.implicit, self._t, found.y - h * found.yp, found.yp)

@@ -61,6 +61,7 @@ class TracedPlan:
 
     def __init__(self, problem: Any, settings: Settings, make: Callable[[Any, Settings], Any]):
         self.problem, self.settings, self._make = problem, settings, make
+        self.as_stated = True  # and not in other unknowns
         self.traced: TracedProblem | None = None
         if settings.compile != "never":
             self.traced = traced_problem(problem, settings.compile, _linear_solver(settings))

@@ -249,4 +249,6 @@ def characteristic_values_near(equations: Equations, t: float, x0: Any) -> tuple
             "the equations do not determine the solution, however often they are differentiated. Remedy: "
             "daedal.analyse(problem) names those that follow from others, and what they leave open."
         )
+    if not all(decision.clear for decision in settled.decisions):
+        raise InvalidProblemError("the ranks of the derivative array are not clear")
     return settled.times, settled.a
