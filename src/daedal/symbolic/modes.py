@@ -23,7 +23,11 @@ _WHOLE: dict[str, Callable[[float], float]] = {
     "rint": round,
     "trunc": math.trunc,
     "fmod": math.trunc,
+    "remainder": math.floor,
+    "floor_divide": math.floor,
 }
+_RESTS = ("fmod", "remainder")
+_QUOTIENTS = (*_RESTS, "floor_divide")  # switch where the quotient of their operands is whole
 _CONDITIONS = ("less", "less_equal")
 _SIDES = (*_CONDITIONS, "minimum", "maximum", "absolute", "sign", "copysign")
 FOLLOWED = (*_SIDES, *_WHOLE, "locate")
@@ -146,8 +150,8 @@ class Modes:
         elif operation == "locate":
             u, same, key = operands[0], True, ("locate", operands[0], graph.data[i])
         else:
-            u, same = graph.divide(*operands) if operation == "fmod" else operands[0], True
-            key = (operation, u)
+            u, same = graph.divide(*operands) if operation in _QUOTIENTS else operands[0], True
+            key = ("floor" if operation in ("remainder", "floor_divide") else operation, u)
         names = self.depends_on(u)
         if names <= self._constants or not names <= self._allowed:
             return None
@@ -168,7 +172,7 @@ class Modes:
                 below = graph.apply("less", mode, graph.zero) if same else graph.apply("less", graph.zero, mode)
                 return graph.either(graph.both(live, plain), below)
             return graph.where(live, plain, _side(graph, operation, operands, upper))
-        if operation == "fmod":
+        if operation in _RESTS:
             rest = graph.subtract(operands[0], graph.multiply(mode, operands[1]))
             return graph.where(live, plain, rest)
         return graph.where(live, plain, mode)

@@ -6,7 +6,9 @@ methods, modules, partial functions, Numba dispatchers) is exchanged in the same
 """
 
 import builtins
+import contextlib
 import dis
+import enum
 import functools
 import io
 import math
@@ -22,12 +24,12 @@ import numpy as np
 
 from daedal.symbolic.arrays import Array, wrapped
 from daedal.symbolic.dependencies import Dependencies, entries, same_entries
-from daedal.symbolic.expression import Expression
+from daedal.symbolic.expression import Expression, Number
 from daedal.symbolic.piecewise import polynomial_pieces
+from daedal.symbolic.scipy_functions import interpolant_stand_in, scipy_stand_in
 from daedal.symbolic.sparse_constants import SparseConstant
 from daedal.symbolic.stand_ins import (
     BUILTINS,
-    Float,
     Forbidden,
     MathModule,
     NumpyModule,
@@ -86,8 +88,13 @@ class Substitution:
     def _stand_in(self, value: Any, name: str) -> Any:
         if isinstance(value, ModuleType):
             return self._module(value)
-        if value is float:
-            return Float
+        if value is float or value is int or value is type:
+            return BUILTINS[value.__name__]
+        if value is contextlib.suppress:
+            return Forbidden("suppresses exceptions")
+        owner = getattr(value, "__self__", None)
+        if type(owner).__module__.startswith("numpy.random"):
+            return Forbidden("uses random numbers")
         home = (getattr(value, "__module__", None) or "").split(".")[0]
         if home in _OUTSIDE_WORLD:
             return Forbidden(_OUTSIDE_WORLD[home].format(home))
@@ -101,6 +108,11 @@ class Substitution:
             if isinstance(getattr(value, "data", None), np.ndarray):
                 self.dependencies.array(value.data)
             return SparseConstant(value)
+        if home == "scipy":
+            found = scipy_stand_in(value) if callable(value) else None
+            found = interpolant_stand_in(value) if found is None else found
+            if found is not None:
+                return found
         if isinstance(value, np.ufunc) or (callable(value) and home == "numpy"):
             return numpy_stand_in(value)
         if isinstance(value, BuiltinFunctionType):
@@ -209,6 +221,8 @@ class Substitution:
 
     def _class(self, kind: type) -> type:
         """A derived class whose methods are exchanged; classes that forbid it stay as they are."""
+        if kind in (Expression, Number) or isinstance(kind, enum.EnumMeta):
+            return kind
         if kind.__init_subclass__ is not object.__init_subclass__ and "__init_subclass__" in _members(kind):
             return kind  # derived classes are counted somewhere
         try:

@@ -12,10 +12,10 @@ import numpy as np
 
 from daedal.symbolic.arrays import Array, array_of, nodes_of, plain
 from daedal.symbolic.dependencies import Dependencies
-from daedal.symbolic.expression import Expression, symbol
+from daedal.symbolic.expression import FLOAT, Expression, symbol
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.substitution import Substitution
-from daedal.symbolic.untraceable import Untraceable, is_of_user, place, refusals
+from daedal.symbolic.untraceable import Untraceable, is_of_user, place, refusals, texts
 
 MOST_PATHS = 64
 """A function that takes more paths through its branches is called as it is."""
@@ -70,7 +70,7 @@ class Traced:
 def scalar_argument(graph: Graph, name: str) -> Expression:
     """A scalar argument, such as the time."""
     graph.scalars.add(name)
-    return symbol(graph, name, 0)
+    return Expression(graph, graph.argument(name, 0), FLOAT)
 
 
 def vector_argument(graph: Graph, name: str, n: int, known: Sequence[float] | None = None) -> Array:
@@ -186,7 +186,8 @@ def _run(graph: Graph, function, arguments, decide, dependencies: Dependencies) 
     substitution = Substitution(Dependencies())  # nothing depends on what the caller hands over
     graph.hazards, graph.decide, usual = [], decide, graph.decide
     refused: list[Untraceable] = []
-    token = refusals.set(refused)
+    written: list[tuple[str, str]] = []
+    token, other_token = refusals.set(refused), texts.set(written)
     given = [plain(a).copy().view(Array) if isinstance(a, Array) else substitution.of(a) for a in arguments]
     substitution.dependencies = dependencies
     try:
@@ -203,8 +204,11 @@ def _run(graph: Graph, function, arguments, decide, dependencies: Dependencies) 
     finally:
         graph.decide = usual
         refusals.reset(token)
+        texts.reset(other_token)
     if refused:  # raised, and caught by the function
         raise refused[0]
+    if written:
+        raise Untraceable(*written[0])
     for argument, passed in zip(arguments, given):
         if isinstance(argument, Array) and not all(a is b for a, b in zip(argument.flat, passed.flat)):
             raise Untraceable("changes its arguments", "")
