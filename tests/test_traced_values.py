@@ -164,7 +164,12 @@ SAME = {
     "matrix of truth values": lambda t, y: (
         (np.array([[y[0] > 0, y[1] > 0], [y[1] > 1, y[2] > 0]]) @ np.array([y[0] > -1, y[1] > -1])) * 1.0
     ),
-    "product of truth values": lambda t, y: [(y > 0) @ (y > 1), np.dot(y > 0, y > -1), (y > 0) @ y, (y > 0) @ TABLE[:3]],
+    "product of truth values": lambda t, y: [
+        (y > 0) @ (y > 1),
+        np.dot(y > 0, y > -1),
+        (y > 0) @ y,
+        (y > 0) @ TABLE[:3],
+    ],
     "inverted": lambda t, y: [1.0 * ~(y[0] > 0), np.where(~(y > 0), y, 0)[1], float(not (t > 0)), (not y[1] > 0) + 1],
     "logic": lambda t, y: [
         (y[0] > 0) & (t > 0),
@@ -177,7 +182,10 @@ SAME = {
     "any and all": lambda t, y: [any(y > 0), all(y > 0), np.any(y > 1), (y > 0).all(), (y > 2).any() + (y > 1).any()],
     "stored truth values": stored_conditions,
     "a mask that is filled": filled_mask,
-    "truth values chosen": lambda t, y: [np.where(y[0] > 0, y[1] > 0, y[2] > 0) + np.True_, np.where(MASK, y > 0, 1)[0]],
+    "truth values chosen": lambda t, y: [
+        np.where(y[0] > 0, y[1] > 0, y[2] > 0) + np.True_,
+        np.where(MASK, y > 0, 1)[0],
+    ],
     "mixed arrays": lambda t, y: [np.array([y[0] > 0, 1.0])[0] + np.array([y[1] > 0, 1.0])[0]],
     "joined arrays": lambda t, y: np.concatenate([y > 0, y[:1]]) + np.concatenate([y > 1, y[1:2]]),
     "joined masks": lambda t, y: (np.concatenate([y > 0, y > 1]) + np.concatenate([y > 1, y > 2])) * 1.0,
@@ -225,7 +233,12 @@ SAME = {
         *scipy.signal.sawtooth(y, 0.0),
     ],
     # keywords
-    "sum where": lambda t, y: [np.sum(y, where=MASK), np.sum(y, initial=2.0), y.sum(initial=1.0), np.sum(y, where=y > 0)],
+    "sum where": lambda t, y: [
+        np.sum(y, where=MASK),
+        np.sum(y, initial=2.0),
+        y.sum(initial=1.0),
+        np.sum(y, where=y > 0),
+    ],
     "extremes where": lambda t, y: [
         np.max(y, initial=0.5),
         y.max(initial=2.0),
@@ -240,7 +253,10 @@ SAME = {
     "clip into": clipped,
     "sum into": summed_into,
     "extremes": lambda t, y: [max(y, key=abs), min(y, key=lambda x: x * x), max(*y, 1.0), max(y, default=0)],
-    "where of a ufunc": lambda t, y: [*np.add(y, 1.0, where=MASK, out=np.zeros(3)), *np.sqrt(y, where=y > 0, out=np.ones(3))],
+    "where of a ufunc": lambda t, y: [
+        *np.add(y, 1.0, where=MASK, out=np.zeros(3)),
+        *np.sqrt(y, where=y > 0, out=np.ones(3)),
+    ],
     "axes": lambda t, y: [*np.sum(np.outer(y, y), axis=0), *np.max(np.outer(y, y), axis=1), np.sum(np.outer(y, y))],
     "several axes": lambda t, y: [np.sum(np.outer(y, y), axis=(0, 1)), np.max(np.outer(y, y), axis=(0, 1))],
     # kinds
@@ -330,7 +346,11 @@ SAME = {
     "chained": lambda t, y: [1.0 if -1 < y[0] < 1 else 0.0, 1.0 if y[0] > 0 or y[1] > 0 and t < 0 else 0.0],
     "short circuit": lambda t, y: [(y[0] > 0 and y[1]) or y[2], y[0] and y[1], y[0] or 3.0, not y[0]],
     "ternary with numbers": lambda t, y: [y[0] * (t > 0) + y[1] * (t <= 0), (t > 0) and 2.0, (y[0] > 0) or 5.0],
-    "min of truth": lambda t, y: [max(y[0] > 0, y[1] > 0) + 1, min(t > 0, t > 1), np.maximum(y > 0, y > 1)[0] + np.True_],
+    "min of truth": lambda t, y: [
+        max(y[0] > 0, y[1] > 0) + 1,
+        min(t > 0, t > 1),
+        np.maximum(y > 0, y > 1)[0] + np.True_,
+    ],
     "abs of truth": lambda t, y: [abs(t > 0) + abs(t > 1), np.abs(y[0] > 0) + (y[0] > 1), +(t > 0) + (t > 1)],
 }
 

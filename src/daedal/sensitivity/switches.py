@@ -23,7 +23,6 @@ from daedal.sensitivity.variational import variational_problem
 from daedal.solution import Solution
 
 _MOST_ITERATIONS = 20
-_INSTANT = 1e-13  # part of the interval within which switches are one
 _INSIDE = (0.25, 0.5, 0.75)
 
 
@@ -115,12 +114,7 @@ class _Walk:
         switched = {event.t for event in base.events if event.kind == "switch"}
         end = float(base.t[-1]) if base.status == "event" else request.span[1]
         inside = sorted(t for t in switched if request.sign * (end - t) > 0.0)
-        instant = _INSTANT * max(abs(end), abs(end - request.span[0]))
-        self.edges = [request.span[0]]
-        for t in inside if request.sign > 0.0 else inside[::-1]:
-            if not len(self.edges) > 1 or abs(t - self.edges[-1]) > instant:
-                self.edges.append(t)
-        self.edges.append(end)
+        self.edges = [request.span[0], *(inside if request.sign > 0.0 else inside[::-1]), end]
 
     def pieces(self) -> list[Solution]:
         """The stretches."""

@@ -63,7 +63,20 @@ def _exclusive(graph: Graph, a: int, b: int) -> int:
 
 _BELOW = {"sqrt": 0.0, "log": 0.0, "log2": 0.0, "log10": 0.0, "log1p": -1.0, "arccosh": 1.0}
 _BEYOND_ONE = ("arcsin", "arccos", "arctanh")
-_PASSING = {*ARITHMETIC, *_BELOW, *_BEYOND_ONE, "exp", "exp2", "expm1", "sin", "cos", "tan", "tanh", "arctan", "absolute"}
+_PASSING = {
+    *ARITHMETIC,
+    *_BELOW,
+    *_BEYOND_ONE,
+    "exp",
+    "exp2",
+    "expm1",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "arctan",
+    "absolute",
+}
 _DEEPEST = 200  # operations that are looked through
 
 
@@ -80,7 +93,10 @@ def _is_nan(graph: Graph, a: int) -> int:
         if operation in _BELOW:
             outside = [graph.apply("less", operands[0], graph.constant(_BELOW[operation]))]
         elif operation in _BEYOND_ONE:
-            outside = [graph.apply("less", operands[0], graph.constant(-1.0)), graph.apply("less", graph.one, operands[0])]
+            outside = [
+                graph.apply("less", operands[0], graph.constant(-1.0)),
+                graph.apply("less", graph.one, operands[0]),
+            ]
         elif operation == "power" and graph.is_constant(operands[1]) and not graph.data[operands[1]].is_integer():
             outside = [graph.apply("less", operands[0], graph.zero)]
         for condition in outside:

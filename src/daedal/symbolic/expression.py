@@ -246,11 +246,7 @@ class Expression:
     @property
     def __class__(self):
         """What ``isinstance`` and single dispatch ask for."""
-        if self.kind not in TYPES:
-            if not asked_by_user():
-                return float
-            raise Untraceable(f"asks for the type of {self.graph.origin(self.node)}, which differs")
-        return TYPES[self.kind]
+        return TYPES.get(self.kind, float)
 
     @property
     def dtype(self):
@@ -360,7 +356,13 @@ def node_of(graph: Graph, value: Any) -> int | None:
         if value.graph is not graph:
             raise Untraceable("uses a value of another trace, which was kept somewhere")
         return value.node
-    if kind is float or kind is int or kind is bool or kind is Number or isinstance(value, (np.floating, np.integer, np.bool_, int)):
+    if (
+        kind is float
+        or kind is int
+        or kind is bool
+        or kind is Number
+        or isinstance(value, (np.floating, np.integer, np.bool_, int))
+    ):
         return graph.truth(bool(value)) if kind is bool or isinstance(value, np.bool_) else graph.constant(value)
     if isinstance(value, float):
         return graph.constant(value)
@@ -455,7 +457,11 @@ def from_array(value):
     """A scalar as it comes out of an array."""
     kind = type(value)
     if kind is Expression:
-        return value if value.kind >= NUMPY and value.kind <= FLOAT64 else Expression(value.graph, value.node, value.kind & 3 | NUMPY)
+        return (
+            value
+            if value.kind >= NUMPY and value.kind <= FLOAT64
+            else Expression(value.graph, value.node, value.kind & 3 | NUMPY)
+        )
     if kind is float:
         return Number(value)
     return np.bool_(value) if kind is bool else np.int64(value) if kind is int and abs(value) < 2**63 else value

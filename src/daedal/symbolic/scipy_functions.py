@@ -106,7 +106,11 @@ class Interpolant:
 
         if is_symbolic(list(arguments)) or is_symbolic(list(options.values())):
             raise Untraceable("calls an interpolant of SciPy with a value among its options")
-        if np.ndim(plain(x)) and getattr(self._original, "axis", 0) != 0 and not isinstance(self._original, _step_kind()):
+        if (
+            np.ndim(plain(x))
+            and getattr(self._original, "axis", 0) != 0
+            and not isinstance(self._original, _step_kind())
+        ):
             raise Untraceable("calls an interpolant of SciPy along another axis with an array")
         return wrapped(_each(value, x))
 
@@ -142,6 +146,9 @@ def _polynomials(spline, x, nu=0, extrapolate=None):
 
 def _basis_spline(spline, x, nu=0, extrapolate=None):
     """A ``BSpline``: its derivatives at the left ends of all pieces are the coefficients."""
+    if spline.k == 0 and nu == 0:  # steps, of which the last may begin where the points end
+        steps, inner = np.asarray(spline.c)[:, None], spline.t[1 : len(spline.c)]
+        return polynomial_pieces(x, inner, np.zeros(len(steps)), steps.reshape(*steps.shape[:2], -1)[..., 0])
     points = np.unique(spline.t[spline.k : len(spline.t) - spline.k])
     orders = range(nu, spline.k + 1)
     rows = [spline(points[:-1], n, extrapolate=True) / math.factorial(n - nu) for n in orders]
@@ -176,7 +183,7 @@ def _one_dimensional(interpolation, x):
     if values.ndim != 1:
         raise Untraceable("calls interp1d with several values at each point", remedy="use one for each, or CubicSpline")
     if kind == "spline":
-        found = _basis_spline(interpolation._spline, x, 0, True).reshape(-1)[0]
+        found = np.ravel(_basis_spline(interpolation._spline, x, 0, True))[0]
     elif kind == "linear":
         table = np.stack([values[:-1], np.diff(values) / np.diff(points)], axis=1)
         found = polynomial_pieces(x, points[1:-1], points[:-1], table)

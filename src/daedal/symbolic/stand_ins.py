@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.symbolic.arrays import Array, apply_ufunc, is_symbolic
-from daedal.symbolic.expression import BOOL, FLOAT, INT, Expression, Number, apply, choose, known_value
+from daedal.symbolic.expression import BOOL, FLOAT, FLOAT64, INT, Expression, Number, apply, choose, known_value
 from daedal.symbolic.numpy_functions import FUNCTIONS, apply_function
 from daedal.symbolic.untraceable import Untraceable, refuse_caught
 
@@ -262,6 +262,17 @@ class Float64(float, metaclass=_Float64Kind):
         return Expression(value.graph, value.graph.number(value.node))
 
 
+def _refuse_unknown(value, differs: bool):
+    if type(value) is Expression and value.kind > FLOAT64 and differs:
+        raise Untraceable(f"asks for the type of {value.graph.origin(value.node)}, which is not the same on all paths")
+
+
+def _isinstance(value, kinds):
+    """``isinstance`` of a value."""
+    _refuse_unknown(value, issubclass(float, kinds) != issubclass(np.float64, kinds))
+    return isinstance(value, kinds)
+
+
 def _type(*arguments):
     """``type`` of a value."""
     if len(arguments) != 1:
@@ -269,6 +280,7 @@ def _type(*arguments):
     value = arguments[0]
     if type(value) is Array:
         return np.ndarray
+    _refuse_unknown(value, True)
     found = value.__class__ if type(value) in (Expression, Number) else type(value)
     return {float: Float, int: Int, np.float64: Float64}.get(found, found)
 
@@ -323,6 +335,7 @@ BUILTINS: dict[str, Any] = {
     "float": Float,
     "int": Int,
     "type": _type,
+    "isinstance": _isinstance,
     **{name: Forbidden(reason) for name, reason in _BUILTINS_OUTSIDE.items()},
 }
 """Builtin functions that are exchanged."""

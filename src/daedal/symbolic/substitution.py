@@ -5,6 +5,7 @@ containers and arrays are copied, instances get a derived class. What is reached
 methods, modules, partial functions, Numba dispatchers) is exchanged in the same way.
 """
 
+import array
 import builtins
 import contextlib
 import dis
@@ -12,12 +13,25 @@ import enum
 import functools
 import io
 import math
+import numbers
+import re
 import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any
 
 import numpy as np
@@ -46,6 +60,7 @@ _OUTSIDE_WORLD = {
     **dict.fromkeys(("threading", "_thread", "queue", "multiprocessing", "asyncio", "concurrent", "urllib"), "uses {}"),
     **dict.fromkeys(("signal", "_signal", "faulthandler", "gc", "atexit", "inspect", "traceback"), "uses {}"),
     "cmath": "uses complex numbers",
+    **dict.fromkeys(("contextvars", "_contextvars", "weakref", "_ctypes", "configparser", "shelve"), "uses {}"),
 }
 """What a trace must not do, since it runs a function on every path and does not know which one will be taken."""
 _KEPT = {"numpy", "scipy", "numba", "llvmlite", *sys.stdlib_module_names} - {"__main__"}
@@ -66,6 +81,7 @@ class Substitution:
     def __init__(self, dependencies: Dependencies):
         self.dependencies = dependencies
         self._made: dict[int, Any] = {}  # by the identity of the original
+        self._noted: set[int] = set()
         self._alive: list[Any] = []  # originals, so that identities stay theirs
         self._globals: dict[int, dict[str, Any]] = {}
         self._copies: list[tuple[Any, Any, str]] = []  # containers: the copy, what was in it, and what they are
@@ -95,25 +111,32 @@ class Substitution:
         owner = getattr(value, "__self__", None)
         if type(owner).__module__.startswith("numpy.random"):
             return Forbidden("uses random numbers")
-        home = (getattr(value, "__module__", None) or "").split(".")[0]
+        home = _home(value) or ("" if isinstance(value, FunctionType) else _home(type(value)))
         if home in _OUTSIDE_WORLD:
             return Forbidden(_OUTSIDE_WORLD[home].format(home))
         if isinstance(value, np.ndarray) and hasattr(value, "mask"):  # masked; np.ma takes long to load
             raise Untraceable("uses a masked array")
         if isinstance(value, np.ndarray):
+            if type(value) is not Array and value.dtype == object:
+                return self._object_array(value)
             if not isinstance(value, Array):  # parameters as symbols
                 self.dependencies.array(value)
             return _constant_array(value)
         if home == "scipy" and hasattr(value, "tocsr") and not isinstance(value, type) and value.dtype.kind in "fi":
-            if isinstance(getattr(value, "data", None), np.ndarray):
-                self.dependencies.array(value.data)
+            self._note(value)
             return SparseConstant(value)
         if home == "scipy":
             found = scipy_stand_in(value) if callable(value) else None
-            found = interpolant_stand_in(value) if found is None else found
+            if found is None and (found := interpolant_stand_in(value)) is not None:
+                self._note(value)
             if found is not None:
                 return found
+        if isinstance(value, np.vectorize):
+            return numpy_stand_in(np.vectorize)(self.of(value.pyfunc))
         if isinstance(value, np.ufunc) or (callable(value) and home == "numpy"):
+            if not hasattr(value, "__name__"):  # a polynomial, say
+                self._note(value)
+                return value
             return numpy_stand_in(value)
         if isinstance(value, BuiltinFunctionType):
             return self._builtin(value, value.__name__)
@@ -130,6 +153,7 @@ class Substitution:
             return type(value)._make(made) if hasattr(value, "_make") else tuple(made)
         if isinstance(value, functools.partial):
             keywords = {key: self.of(entry) for key, entry in value.keywords.items()}
+            self.dependencies.container(value.keywords)
             return functools.partial(self.of(value.func), *(self.of(entry) for entry in value.args), **keywords)
         if hasattr(type(value), "on_symbols"):
             return value.on_symbols
@@ -140,7 +164,7 @@ class Substitution:
         if isinstance(value, MethodType):
             return MethodType(self.of(value.__func__), self.of(value.__self__))
         if home in _KEPT and not isinstance(value, SimpleNamespace):
-            return value
+            return self._kept(value)
         if isinstance(value, FunctionType):
             return self._function(value)
         if hasattr(type(value), "polynomial_pieces"):
@@ -148,6 +172,62 @@ class Substitution:
         if isinstance(value, type):
             return self._class(value)
         return self._instance(value)
+
+    def _kept(self, value: Any) -> Any:
+        """An object of the standard library, of NumPy or SciPy: as it is if it cannot change."""
+        kind = type(value)
+        if isinstance(value, _CONSTANT) or (callable(value) and not hasattr(kind, "__dict__")):
+            return value
+        owner = getattr(value, "__self__", None)
+        if callable(value) and owner is not None and not isinstance(owner, (type, ModuleType)):
+            replaced = self.of(owner)
+            return replaced if isinstance(replaced, Forbidden) else getattr(replaced, value.__name__)
+        if isinstance(value, MappingProxyType):
+            self.dependencies.container(value)
+            return MappingProxyType({key: self.of(entry) for key, entry in value.items()})
+        if isinstance(value, array.array):
+            self.dependencies.reading(value, array.array.tobytes)
+            return tuple(value)
+        if isinstance(value, frozenset):
+            return value if all(map(_is_constant, value)) else Forbidden("reads a set of objects")
+        if kind.__module__.split(".")[0] in ("numpy", "scipy"):
+            self._note(value)
+            return value
+        if hasattr(value, "__dict__"):
+            return self._instance(value)
+        if kind.__module__ in ("functools", "operator") or callable(value):
+            return value
+        return Forbidden(f"reads a {kind.__name__}, which may change")
+
+    def _note(self, value: Any):
+        """Depend on all that an object of another package holds."""
+        if id(value) in self._noted or isinstance(value, (*_CONSTANT, ModuleType)):
+            return
+        self._noted.add(id(value))
+        self._alive.append(value)
+        if isinstance(value, np.ndarray):
+            if value.dtype == object:
+                self.dependencies.reading(value, _entries_of_array)
+                self._note(value.reshape(-1).tolist())
+            else:
+                self.dependencies.array(value)
+        elif isinstance(value, (FunctionType, MethodType)) and not _home(value) in _KEPT:
+            self.of(value)
+        elif isinstance(value, (list, tuple, dict, set, frozenset, deque)):
+            if not isinstance(value, (tuple, frozenset)):
+                self.dependencies.container(value)
+            for entry in entries(value):
+                self._note(entry)
+        elif hasattr(value, "__dict__") or any(map(_slots, type(value).__mro__)):
+            names = [name for base in type(value).__mro__ for name in _slots(base) if hasattr(value, name)]
+            self.dependencies.attributes(value, names)
+            for held in (getattr(value, "__dict__", {}), [getattr(value, name) for name in names]):
+                if isinstance(held, dict):
+                    self.dependencies.container(held)
+                for entry in entries(held):
+                    self._note(entry)
+        elif not callable(value):
+            raise Untraceable(f"reads a {type(value).__name__}, which may change")
 
     def _module(self, module: ModuleType) -> Any:
         if module is math:
@@ -232,7 +312,7 @@ class Substitution:
         self._made[id(kind)] = made
         for name, member in _members(kind).items():
             with self._parts_of(kind):
-                exchanged = self._member(member)
+                exchanged = self._member(member, name)
             if exchanged is not member:
                 setattr(made, name, exchanged)
         for base in kind.__mro__[:-1]:
@@ -241,12 +321,15 @@ class Substitution:
         self._copies.append((vars(made), dict(vars(made)), f"attributes of the class {kind.__name__}"))
         return made
 
-    def _member(self, member: Any) -> Any:
+    def _member(self, member: Any, name: str) -> Any:
         if isinstance(member, (staticmethod, classmethod)):
             return type(member)(self.of(member.__func__))
         if isinstance(member, property) and member.fget is not None:
             return property(self.of(member.fget))
-        return self.of(member) if isinstance(member, FunctionType) else member
+        if isinstance(member, FunctionType):
+            return self.of(member)
+        is_held = isinstance(member, (list, dict, set, deque, np.ndarray)) or _home(type(member)) not in _KEPT
+        return self.of(member, name) if is_held and not name.startswith("_") else member
 
     def _instance(self, value: Any) -> Any:
         """A copy of an object of a user's class that refuses to be changed."""
@@ -260,7 +343,7 @@ class Substitution:
         try:
             guard = new(type(kind)(kind.__name__, (kind,), members))
         except TypeError:  # members of an Enum, objects of extension modules
-            return value
+            return value if isinstance(value, enum.Enum) else Forbidden(f"reads a {kind.__name__}, which may change")
         self._made[id(value)] = guard
         names = [name for base in type(value).__mro__ for name in _slots(base) if hasattr(value, name)]
         self.dependencies.attributes(value, names)
@@ -273,6 +356,12 @@ class Substitution:
         return guard
 
     def _container(self, value: Any, name: str) -> Any:
+        if isinstance(value, (dict, set)) and not all(map(_is_constant, value)):
+            return Forbidden(
+                f"reads '{name}', which has objects as its {'keys' if isinstance(value, dict) else 'entries'}"
+            )
+        if getattr(value, "__dict__", None):
+            self._note(vars(value))
         self.dependencies.container(value)
         copied = copy(value)
         self._made[id(value)] = copied
@@ -281,6 +370,13 @@ class Substitution:
                 copied[key] = self.of(entry, name)
         self._copies.append((copied, copy(copied), f"'{name}'" if name else f"a {type(value).__name__}"))
         return copied
+
+    def _object_array(self, values: np.ndarray) -> np.ndarray:
+        self.dependencies.reading(values, _entries_of_array)
+        made = np.empty(values.shape, dtype=object)
+        made.reshape(-1)[:] = [self.of(entry) for entry in values.reshape(-1)]
+        made.flags.writeable = False
+        return made
 
     def _table(self, table: Any):
         pieces = table.polynomial_pieces()
@@ -313,6 +409,27 @@ class _Module(ModuleType):
 
     def __setattr__(self, name: str, value):
         raise Untraceable(f"stores to {self.__name__}.{name}")
+
+
+_CONSTANT: Any = (
+    *(type(None), bool, int, float, complex, str, bytes, type, range, slice, np.generic, np.dtype, np.ufunc, enum.Enum),
+    *(numbers.Number, re.Pattern, FunctionType, BuiltinFunctionType, type(...), type(NotImplemented)),
+    *(GetSetDescriptorType, MemberDescriptorType),
+)
+"""What cannot change, as far as the standard library and NumPy are concerned."""
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether a key of a dictionary or an entry of a set cannot change."""
+    return all(map(_is_constant, value)) if isinstance(value, (tuple, frozenset)) else isinstance(value, _CONSTANT)
+
+
+def _home(value: Any) -> str:
+    return (getattr(value, "__module__", None) or "").split(".")[0]
+
+
+def _entries_of_array(values: np.ndarray) -> list[Any]:
+    return values.reshape(-1).tolist()
 
 
 def _is_own(value: Any) -> bool:
