@@ -90,6 +90,7 @@ def cases():
     yield "ctypes", lambda: st.k, lambda: setattr(st, "k", 2.0)
     cd = ctypes.c_double(1.0)
     yield "ctypes number", lambda: cd.value, lambda: setattr(cd, "value", 2.0)
+    WithDesc.__dict__["d"].v, ClassList.ks[0] = 1.0, 1.0
     o = WithDesc()
     yield "descriptor", lambda: o.d, lambda: setattr(WithDesc.__dict__["d"], "v", 2.0)
     cl = ClassList()

@@ -19,8 +19,10 @@ from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.messages import warn
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
+from daedal.symbolic import Untraceable
+from daedal.symbolic.substitution import DRAWN
 from daedal.tabular import FunctionTable
-from daedal.tracing import DerivativeWarning, SwitchWarning, TraceWarning
+from daedal.tracing import DerivativeWarning, StatefulFunctionWarning, SwitchWarning, TraceWarning
 from daedal.tracing.agreement import (
     Disagreement,
     beside,
@@ -45,6 +47,7 @@ class _Seen:
 
     compared: bool = False  # whether code and functions were compared at a start
     runs: int = 0
+    told: bool = False  # that functions remember
 
 
 class TracedPlan:
@@ -127,6 +130,11 @@ class TracedPlan:
     def solve(self, request: Request):
         """Solve with machine code; where it turns out to differ from the functions, with these."""
         traced = self.traced
+        if not self._seen.told:
+            self._seen.told = True
+            for name, reason in {} if traced is None else traced.refused.items():
+                if reason.memory:
+                    warn(_stateful(name, getattr(self.problem, name, None), reason), StatefulFunctionWarning)
         if traced is None or not traced.functions or self._is_sparse(request):
             words = self._untraced if traced is None or traced.functions else self._words(())
             return self._told(self._plan(None).solve(request), words)
@@ -337,6 +345,24 @@ class SemiExplicitPlan:
     def solve(self, request: Request):
         """Solve the problem in f and g."""
         return self._plan.solve(request.changed(problem=self._plan.problem))
+
+
+def _stateful(name: str, function: Any, reason: Untraceable) -> str:
+    """What is said of a function that remembers, or draws random numbers."""
+    own = getattr(function, "__name__", type(function).__name__)
+    called = name if own in (name, "<lambda>", "NoneType") else f"{name} ({own})"
+    place = f", {reason.site}" if reason.site else ""
+    if reason.memory in DRAWN or "random" in reason.reason:
+        return (
+            f"{called} {reason.reason} ({reason.memory}{place}): each call gives another result, and no step meets its "
+            "tolerance but by chance. Remedy: draw the numbers before the run, and give them as a daedal.Table"
+        )
+    return (
+        f"{called} remembers '{reason.memory}' from call to call ({reason.reason}{place}). Functions are called several "
+        "times in a step, and for steps that are rejected, so that this is not the state of the solution. Remedy: modes "
+        "(daedal.HybridProblem) for what switches with hysteresis, a daedal.Table for data, one run for each interval "
+        "of a sampled controller with its output as a parameter, or one more equation"
+    )
 
 
 def _without(problem: Any, names: tuple[str, ...]) -> Any:

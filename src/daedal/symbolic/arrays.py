@@ -87,7 +87,7 @@ class Array(np.ndarray):
 
     def __setitem__(self, index, value):
         if not self.flags.writeable:
-            raise Untraceable("stores into an array that lives outside of it")
+            raise Untraceable("stores into an array that lives outside of it", memory="an array")
         if is_symbolic(value) and self.size and holds_objects(self):
             value = _as_stored(value, is_mask(self))
         if isinstance(index, Array) and holds_objects(index) and index.shape == self.shape and np.ndim(value) == 0:
@@ -242,7 +242,7 @@ def apply_ufunc(ufunc, method: str, inputs, options) -> Any:
     """A universal function, or one of its methods, on arrays with expressions."""
     target = options.pop("out", (None,))[0]
     if isinstance(target, Array) and not target.flags.writeable:
-        raise Untraceable("changes an array that lives outside of it")
+        raise Untraceable("changes an array that lives outside of it", memory="an array")
     real_type(options.get("dtype"))
     operands = [plain(value) for value in inputs]
     where, symbolic = options.get("where", True), any(map(is_symbolic, operands))

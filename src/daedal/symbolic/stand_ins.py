@@ -76,7 +76,7 @@ class NumpyModule(ModuleType):
     def __getattr__(self, name: str):
         value = getattr(self._module, name)
         if isinstance(value, ModuleType):
-            return Forbidden("uses random numbers") if name == "random" else NumpyModule(value)
+            return Forbidden("uses random numbers", memory="np.random") if name == "random" else NumpyModule(value)
         return numpy_stand_in(value)
 
     def __setattr__(self, name: str, value):
@@ -304,11 +304,11 @@ def _extreme(function, larger: bool):
 class Forbidden:
     """Raises on every use, and says what a traced function must not do; constants of a module can be read."""
 
-    def __init__(self, reason: str, module: ModuleType | None = None):
-        self.__dict__.update(_reason=reason, _module=module)
+    def __init__(self, reason: str, module: ModuleType | None = None, memory: str = ""):
+        self.__dict__.update(_reason=reason, _module=module, _memory=memory)
 
     def _refuse(self, *arguments, **options):
-        raise Untraceable(self._reason)
+        raise Untraceable(self._reason, memory=self._memory)
 
     __call__ = __iter__ = __next__ = __enter__ = __getitem__ = __setitem__ = __setattr__ = __bool__ = _refuse
 

@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
+from functools import partial
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -36,9 +37,10 @@ from typing import Any
 
 import numpy as np
 
-from daedal.symbolic.arrays import Array, wrapped
+from daedal.symbolic.arrays import Array, plain, wrapped
 from daedal.symbolic.dependencies import Dependencies, entries, same_entries
 from daedal.symbolic.expression import Expression, Number
+from daedal.symbolic.memory import Memory
 from daedal.symbolic.piecewise import polynomial_pieces
 from daedal.symbolic.scipy_functions import interpolant_stand_in, scipy_stand_in
 from daedal.symbolic.sparse_constants import SparseConstant
@@ -76,10 +78,12 @@ class Substitution:
     ----------
     dependencies : Dependencies
         Notes what is reached.
+    memory : Memory, optional
+        Notes what is changed, which is allowed then.
     """
 
-    def __init__(self, dependencies: Dependencies):
-        self.dependencies = dependencies
+    def __init__(self, dependencies: Dependencies, memory: Memory | None = None):
+        self.dependencies, self.memory = dependencies, memory
         self._made: dict[int, Any] = {}  # by the identity of the original
         self._noted: set[int] = set()
         self._alive: list[Any] = []  # originals, so that identities stay theirs
@@ -110,10 +114,10 @@ class Substitution:
             return Forbidden("suppresses exceptions")
         owner = getattr(value, "__self__", None)
         if type(owner).__module__.startswith("numpy.random"):
-            return Forbidden("uses random numbers")
+            return Forbidden("uses random numbers", memory=name or "random numbers")
         home = _home(value) or ("" if isinstance(value, FunctionType) else _home(type(value)))
         if home in _OUTSIDE_WORLD:
-            return Forbidden(_OUTSIDE_WORLD[home].format(home))
+            return Forbidden(_OUTSIDE_WORLD[home].format(home), memory=_drawn(home))
         if isinstance(value, np.ndarray) and hasattr(value, "mask"):  # masked; np.ma takes long to load
             raise Untraceable("uses a masked array")
         if isinstance(value, np.ndarray):
@@ -121,6 +125,9 @@ class Substitution:
                 return self._object_array(value)
             if not isinstance(value, Array):  # parameters as symbols
                 self.dependencies.array(value)
+            if self.memory is not None and value.dtype.kind in "fi":
+                made = value.astype(object).view(Array)
+                return self.memory.begin(value, "", made, partial(plain, made)) if value.size <= _LARGEST_ARRAY else made
             return _constant_array(value)
         if home == "scipy" and hasattr(value, "tocsr") and not isinstance(value, type) and value.dtype.kind in "fi":
             self._note(value)
@@ -141,11 +148,11 @@ class Substitution:
         if isinstance(value, BuiltinFunctionType):
             return self._builtin(value, value.__name__)
         if type(value).__module__.startswith("numpy.random"):
-            return Forbidden("uses random numbers")
+            return Forbidden("uses random numbers", memory=name or "random numbers")
         if isinstance(value, io.IOBase):
             return Forbidden("reads or writes a file")
         if isinstance(value, Iterator):
-            return Forbidden(f"advances the iterator '{name}', which lives outside of it")
+            return Forbidden(f"advances the iterator '{name}', which lives outside of it", memory=name)
         if isinstance(value, (list, dict, set, deque, bytearray)):
             return self._container(value, name)
         if isinstance(value, tuple):
@@ -236,7 +243,7 @@ class Substitution:
         if name == "numpy":
             return self._numpy if module is np else NumpyModule(module)
         if name in _OUTSIDE_WORLD:
-            return Forbidden(_OUTSIDE_WORLD[name].format(name), module)
+            return Forbidden(_OUTSIDE_WORLD[name].format(name), module, memory=_drawn(name))
         return _Module(module, self)
 
     def _builtin(self, value: Any, name: str) -> Any:
@@ -253,7 +260,8 @@ class Substitution:
     # --- functions and objects ----------------------------------------------------------------------------------------
 
     def _function(self, function: FunctionType) -> FunctionType:
-        refuse_stores(function)
+        if self.memory is None:
+            refuse_stores(function)
         self.dependencies.cells(function)
         if not _is_own(function):
             self.dependencies.function(function)
@@ -272,14 +280,21 @@ class Substitution:
         self._copies.append((made.__dict__, dict(made.__dict__), f"attributes of {function.__name__}"))
         for cell, original, name in zip(cells, function.__closure__ or (), function.__code__.co_freevars):
             try:
-                cell.cell_contents = self.of(original.cell_contents, name)
+                cell.cell_contents = self._begin(
+                    original, "", self.of(original.cell_contents, name), partial(getattr, cell, "cell_contents")
+                )
             except ValueError:  # a name that has not been bound yet
                 continue
         with self._parts_of(function):
             for name in _names(function.__code__):
                 if name in function.__globals__:
-                    namespace[name] = self.of(function.__globals__[name], name)
+                    held = self.of(function.__globals__[name], name)
+                    read = partial(namespace.get, name)
+                    namespace[name] = self._begin(function.__globals__, name, held, read)
         return made
+
+    def _begin(self, owner: Any, key: Any, value: Any, read) -> Any:
+        return value if self.memory is None else self.memory.begin(owner, key, value, read)
 
     @contextmanager
     def _parts_of(self, value: Any):
@@ -337,9 +352,11 @@ class Substitution:
         new = SimpleNamespace.__new__ if isinstance(value, SimpleNamespace) else object.__new__
 
         def refuse(self, name, *value):
-            raise Untraceable(f"stores to the attribute '{name}' of an object that lives outside of it")
+            raise Untraceable(f"stores to the attribute '{name}' of an object that lives outside of it", memory=name)
 
-        members = {"__slots__": (), "__setattr__": refuse, "__delattr__": refuse, "__module__": kind.__module__}
+        members: dict[str, Any] = {"__slots__": (), "__module__": kind.__module__}
+        if self.memory is None:
+            members |= {"__setattr__": refuse, "__delattr__": refuse}
         try:
             guard = new(type(kind)(kind.__name__, (kind,), members))
         except TypeError:  # members of an Enum, objects of extension modules
@@ -349,8 +366,12 @@ class Substitution:
         self.dependencies.attributes(value, names)
         if not _is_frozen(type(value)):
             self.dependencies.container(getattr(value, "__dict__", {}))
+        if self.memory is not None:  # attributes of the class become those of the object when they are changed
+            numbers = [name for name, member in _members(type(value)).items() if isinstance(member, (int, float))]
+            names += [name for name in numbers if hasattr(guard, "__dict__") and name not in vars(value)]
         for name in (*getattr(value, "__dict__", ()), *names):
-            object.__setattr__(guard, name, self.of(getattr(value, name), name))
+            held = self._begin(value, name, self.of(getattr(value, name), name), partial(getattr, guard, name))
+            object.__setattr__(guard, name, held)
         attributes = getattr(guard, "__dict__", {})
         self._copies.append((attributes, dict(attributes), f"attributes of a {kind.__name__}"))
         return guard
@@ -367,7 +388,9 @@ class Substitution:
         self._made[id(value)] = copied
         if isinstance(value, (list, deque, dict)):
             for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
-                copied[key] = self.of(entry, name)
+                copied[key] = self._begin(value, key, self.of(entry, name), partial(_entry, copied, key))
+        if self.memory is not None:
+            return self.memory.container(value, copied)
         self._copies.append((copied, copy(copied), f"'{name}'" if name else f"a {type(value).__name__}"))
         return copied
 
@@ -390,9 +413,11 @@ class Substitution:
 
     def check_unchanged(self):
         """Refuse a function that has changed a container, which it does not own, or attributes of a function."""
+        if self.memory is not None:
+            return self.memory.collect()
         for copied, before, what in self._copies:
             if not same_entries(entries(copied), entries(before)):
-                raise Untraceable(f"changes {what}, which lives outside of it", "")
+                raise Untraceable(f"changes {what}, which lives outside of it", "", memory=what.strip("'"))
 
 
 class _Module(ModuleType):
@@ -417,6 +442,21 @@ _CONSTANT: Any = (
     *(GetSetDescriptorType, MemberDescriptorType),
 )
 """What cannot change, as far as the standard library and NumPy are concerned."""
+
+
+DRAWN = ("random", "secrets", "uuid", "time", "datetime")
+"""Modules that give another number each time."""
+
+
+def _drawn(module: str) -> str:
+    return module if module in DRAWN else ""
+
+
+def _entry(container: Any, key: Any) -> Any:
+    try:
+        return container[key]
+    except LookupError:
+        return None
 
 
 def _is_constant(value: Any) -> bool:
@@ -503,4 +543,4 @@ def refuse_stores(function: FunctionType):
     found = _stores(function.__code__)
     if found is not None:
         said, name, line = found
-        raise Untraceable(f"{said} variable '{name}'", place(function.__code__.co_filename, line))
+        raise Untraceable(f"{said} variable '{name}'", place(function.__code__.co_filename, line), memory=name)

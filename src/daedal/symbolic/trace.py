@@ -14,6 +14,8 @@ from daedal.symbolic.arrays import Array, array_of, nodes_of, plain
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.expression import FLOAT, Expression, symbol
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.memory import NAME as MEMORY
+from daedal.symbolic.memory import Memory
 from daedal.symbolic.substitution import Substitution
 from daedal.symbolic.untraceable import Untraceable, is_of_user, place, refusals, texts
 
@@ -93,7 +95,12 @@ def parameter_argument(graph: Graph, name: str, params: Any) -> Any:
     return vector_argument(graph, name, values.size, values.tolist())
 
 
-def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[int, ...] | None = None) -> Traced:
+def trace(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    shape: tuple[int, ...] | None = None,
+    memory: Memory | None = None,
+) -> Traced:
     """Run a user's function on symbols.
 
     Parameters
@@ -105,6 +112,8 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[i
         of at the time of the trace. At least one must be symbolic.
     shape : tuple of int, optional
         The shape that its result must have.
+    memory : Memory, optional
+        Notes what the function changes outside of itself, which is refused otherwise.
 
     Raises
     ------
@@ -122,7 +131,7 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[i
     """
     graph = _graph_of(arguments)
     dependencies = Dependencies()
-    paths = _explore(graph, function, arguments, dependencies)
+    paths = _explore(graph, function, arguments, dependencies, memory)
     shapes = {values.shape for _, values, _ in paths if values is not None}
     if not shapes:
         raise Untraceable("raises an exception on every path", "")
@@ -147,13 +156,34 @@ def _graph_of(arguments: Sequence[Any]) -> Graph:
     raise ValueError("none of the arguments is symbolic")
 
 
+def remembers(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+    """Whether the result of a function depends on what it changes outside of itself; also where that cannot be told."""
+    graph = _graph_of(arguments)
+    memory = Memory(graph)
+    try:
+        for _ in range(_MOST_ROUNDS):
+            known = len(memory.changed)
+            found = trace(function, arguments, None, memory)
+            if known and known == len(memory.changed):
+                needed = graph.needed([*found.nodes, found.raises])
+                return any(graph.operations[i] == "argument" and graph.data[i][0] == MEMORY for i in needed)
+    except Untraceable:
+        return True
+    return True
+
+
+_MOST_ROUNDS = 4  # of finding out what a function changes
+
+
 # --- paths ------------------------------------------------------------------------------------------------------------
 
 _Decisions = tuple[tuple[int, bool], ...]
 _Path = tuple[_Decisions, Any, int]
 
 
-def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any], dependencies) -> list[_Path]:
+def _explore(
+    graph: Graph, function: Callable[..., Any], arguments: Sequence[Any], dependencies, memory: Memory | None
+) -> list[_Path]:
     """All paths through the function: what was decided, its result (None if it raises), and where it may raise."""
     waiting: list[_Decisions] = [()]
     paths: list[_Path] = []
@@ -176,14 +206,16 @@ def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any
                     taken[condition] = True
             return taken[condition]
 
-        values, raises = _run(graph, function, arguments, decide, dependencies)
+        values, raises = _run(graph, function, arguments, decide, dependencies, memory)
         paths.append((tuple(taken.items()), values, raises))
     return paths
 
 
-def _run(graph: Graph, function, arguments, decide, dependencies: Dependencies) -> tuple[Any, int]:
+def _run(
+    graph: Graph, function, arguments, decide, dependencies: Dependencies, memory: Memory | None
+) -> tuple[Any, int]:
     """One run of the function, with answers to what it asks of values."""
-    substitution = Substitution(Dependencies())  # nothing depends on what the caller hands over
+    substitution = Substitution(Dependencies(), memory)  # nothing depends on what the caller hands over
     graph.hazards, graph.decide, usual = [], decide, graph.decide
     refused: list[Untraceable] = []
     written: list[tuple[str, str]] = []

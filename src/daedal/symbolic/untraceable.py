@@ -34,10 +34,12 @@ class Untraceable(DaedalError, TypeError):
         File and line of the user's code, empty where there is none.
     remedy : str
         What would make it traceable, empty where nothing is known.
+    memory : str
+        What it changes outside of itself or draws from there, by which the next call gives another result.
     """
 
-    def __init__(self, reason: str, site: str | None = None, remedy: str = ""):
-        self.reason, self.remedy = reason, remedy
+    def __init__(self, reason: str, site: str | None = None, remedy: str = "", memory: str = ""):
+        self.reason, self.remedy, self.memory = reason, remedy, memory
         self.site = user_site() if site is None else site
         place = f", {self.site}" if self.site else ""
         super().__init__(f"{reason}{place}{f'. Remedy: {remedy}' if remedy else ''}")
