@@ -155,7 +155,9 @@ def assembly(text: str) -> str:
             used |= reader.used
         else:
             reader.statement(line)
-    declared = [f"declare double @{name}({', '.join(['double'] * n)})" for name, n in used.items() if f"@{name}(" not in known]
+    declared = [
+        f"declare double @{name}({', '.join(['double'] * n)})" for name, n in used.items() if f"@{name}(" not in known
+    ]
     return "\n".join([*declared, *parts])
 
 

@@ -8,7 +8,7 @@ import contextvars
 import ctypes
 import functools
 import types
-import warnings
+import typing
 import weakref
 
 import numpy as np
@@ -36,7 +36,7 @@ class Ref:
 
 
 class ClassList:
-    ks = [1.0]
+    ks: typing.ClassVar = [1.0]
 
 
 class S(ctypes.Structure):
@@ -82,7 +82,7 @@ def cases():
     yield "partial", lambda: p(), lambda: p.keywords.__setitem__("k", 2.0)
     d = {"k": 1.0}
     v = d.values()
-    yield "dict view", lambda: list(v)[0], lambda: d.__setitem__("k", 2.0)
+    yield "dict view", lambda: next(iter(v)), lambda: d.__setitem__("k", 2.0)
     cp = configparser.ConfigParser()
     cp["x"] = {"k": "1.0"}
     yield "configparser", lambda: float(cp["x"]["k"]), lambda: cp["x"].__setitem__("k", "2.0")
@@ -100,7 +100,7 @@ def cases():
     yield "object in a set", lambda: next(iter(ss)).k, lambda: setattr(own, "k", 2.0)
     own2 = Own()
     dk = {own2: 1}
-    yield "dict key", lambda: [x.k for x in dk][0], lambda: setattr(own2, "k", 2.0)
+    yield "dict key", lambda: next(x.k for x in dk), lambda: setattr(own2, "k", 2.0)
     own3 = Own()
     oa = np.array([own3], dtype=object)
     yield "object array", lambda: oa[0].k, lambda: setattr(own3, "k", 2.0)

@@ -343,7 +343,7 @@ SAME = {
     "kron": lambda t, y: [*np.kron(y[:2], y[1:]), *np.outer(y, y).ravel(), *np.inner(np.eye(3), y), np.vdot(y, y)],
     "norms": lambda t, y: [np.linalg.norm(y), np.linalg.norm(y, 1), np.linalg.norm(y, np.inf), np.hypot(*y[:2])],
     "nested branches": lambda t, y: [y[0] if y[0] > 0 else y[1] if y[1] > 0 else y[2]],
-    "chained": lambda t, y: [1.0 if -1 < y[0] < 1 else 0.0, 1.0 if y[0] > 0 or y[1] > 0 and t < 0 else 0.0],
+    "chained": lambda t, y: [1.0 if -1 < y[0] < 1 else 0.0, 1.0 if y[0] > 0 or (y[1] > 0 and t < 0) else 0.0],
     "short circuit": lambda t, y: [(y[0] > 0 and y[1]) or y[2], y[0] and y[1], y[0] or 3.0, not y[0]],
     "ternary with numbers": lambda t, y: [y[0] * (t > 0) + y[1] * (t <= 0), (t > 0) and 2.0, (y[0] > 0) or 5.0],
     "min of truth": lambda t, y: [

@@ -354,14 +354,14 @@ def _stateful(name: str, function: Any, reason: Untraceable) -> str:
     place = f", {reason.site}" if reason.site else ""
     if reason.memory in DRAWN or "random" in reason.reason:
         return (
-            f"{called} {reason.reason} ({reason.memory}{place}): each call gives another result, and no step meets its "
-            "tolerance but by chance. Remedy: draw the numbers before the run, and give them as a daedal.Table"
+            f"{called} {reason.reason} ({reason.memory}{place}): each call gives another result, and a "
+            "step meets its tolerance by chance only. Remedy: draw the numbers before the run, and give them as a daedal.Table"
         )
     return (
-        f"{called} remembers '{reason.memory}' from call to call ({reason.reason}{place}). Functions are called several "
-        "times in a step, and for steps that are rejected, so that this is not the state of the solution. Remedy: modes "
-        "(daedal.HybridProblem) for what switches with hysteresis, a daedal.Table for data, one run for each interval "
-        "of a sampled controller with its output as a parameter, or one more equation"
+        f"{called} remembers '{reason.memory}' from call to call ({reason.reason}{place}). Functions are called "
+        "several times in a step, and in steps that are rejected: that is not the state of the solution. Remedy: modes "
+        "(daedal.HybridProblem) for what switches with hysteresis, a daedal.Table for data, one run for each "
+        "interval of a sampled controller, with its output as a parameter, or one more equation"
     )
 
 

@@ -7,20 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.symbolic.expression import (
-    BOOL,
-    FLOAT64,
-    INT,
-    NUMPY,
-    Expression,
-    Number,
-    apply,
-    as_numpy,
-    choose,
-    from_array,
-    kind_of,
-    node_of,
-)
+from daedal.symbolic.expression import Expression, as_numpy, choose, from_array, node_of
+from daedal.symbolic.kinds import BOOL, FLOAT64, INT, NUMPY, Number
 from daedal.symbolic.untraceable import Untraceable, asked_by_user, note_text, refuse_caught
 
 _NATIVE = {"add", "subtract", "multiply", "negative", "matmul", "vecdot", "matvec", "vecmat"}
@@ -28,13 +16,13 @@ _NATIVE = {"add", "subtract", "multiply", "negative", "matmul", "vecdot", "matve
 _WHOLE = {"locate", "floor", "ceil", "trunc", "rint"}
 
 
-_dtype = np.ndarray.dtype.__get__  # type: ignore[attr-defined]
+_dtype = np.ndarray.dtype.__get__
 _FROM_ARRAY = (float, bool, int)
 
 
 def holds_objects(array: np.ndarray) -> bool:
     """Whether NumPy keeps objects in an array, as it does in those of symbols."""
-    return _dtype(array) == object
+    return _dtype(array).hasobject
 
 
 class Array(np.ndarray):
@@ -115,7 +103,7 @@ class Array(np.ndarray):
 
 def real_type(dtype) -> bool:
     """Whether an array of this type would hold reals, for which symbols are kept."""
-    if dtype is None or (isinstance(dtype, type) and issubclass(dtype, float) and not issubclass(dtype, np.floating)):
+    if dtype is None or dtype is float:
         return True
     kind = np.dtype(dtype)
     if kind.kind in "fc" and kind != np.float64:

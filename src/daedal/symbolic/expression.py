@@ -12,37 +12,22 @@ import numpy as np
 from daedal.symbolic.compositions import COMPOSITIONS, LOGICAL
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.kinds import BOOL, FLOAT64, INT, KINDS, NUMPY, TYPES, UNKNOWN, Number, joined
+from daedal.symbolic.kinds import FLOAT as FLOAT
 from daedal.symbolic.operations import FUNCTIONS
 from daedal.symbolic.untraceable import Untraceable, asked_by_user, note_text, refuse_caught
-
-
-BOOL, INT, FLOAT, NUMPY, UNKNOWN = 0, 1, 2, 4, 14
-"""The kind of a value, as Python would have it: a rank, with `NUMPY` added for NumPy's own; `UNKNOWN` differs by path."""
-FLOAT64 = NUMPY + FLOAT
-TYPES = {BOOL: bool, INT: int, FLOAT: float, NUMPY: np.bool_, NUMPY + INT: np.int64, FLOAT64: np.float64}
-_EVERY_KIND = {
-    **{kind: number for number, kind in TYPES.items()},
-    **dict.fromkeys((np.float32, np.float16, np.longdouble), FLOAT64),
-}
 
 
 def kind_of(value: Any) -> int:
     """The kind of an expression or a number."""
     if type(value) is Expression:
         return value.kind
-    known = _EVERY_KIND.get(type(value))
+    known = KINDS.get(type(value))
     if known is not None:
         return known
     if isinstance(value, np.ndarray) or isinstance(value, Number):
         return FLOAT64
     return NUMPY + INT if isinstance(value, np.integer) else INT if isinstance(value, int) else FLOAT
-
-
-def joined(a: int, b: int) -> int:
-    """The kind of a sum or a product."""
-    if a == FLOAT64 or b == FLOAT64:
-        return FLOAT64
-    return max(a & 3, b & 3) | (a | b) & ~3
 
 
 class Expression:
@@ -243,7 +228,7 @@ class Expression:
 
     shape, ndim, size = (), 0, 1
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self):
         """What ``isinstance`` and single dispatch ask for."""
         return TYPES.get(self.kind, float)
@@ -294,40 +279,6 @@ numbers.Real.register(Expression)
 for _name in (*FUNCTIONS, "square", "reciprocal", "conjugate", "deg2rad", "rad2deg", "isnan", "isinf", "isfinite"):
     # NumPy's loops over arrays of objects call a method of the universal function's name.
     setattr(Expression, _name, lambda self, *others, _name=_name: apply(_name, self, *others))
-
-
-class Number(float):
-    """A number out of an array: what NumPy makes of its float64, but quick beside expressions."""
-
-    __slots__ = ()
-    __class__ = property(lambda self: np.float64)  # type: ignore[assignment]
-    dtype = np.dtype(float)
-
-    def item(self) -> float:
-        return float(self)
-
-    def __getattr__(self, name: str):
-        return getattr(np.float64(self), name)
-
-
-def _as_numpy(name: str):
-    operation = getattr(np.float64, name)
-
-    def call(self, *others):
-        if others and type(others[0]) is Expression:
-            return NotImplemented
-        result = operation(np.float64(self), *others)
-        return Number(result) if isinstance(result, float) else result
-
-    return call
-
-
-for _name in "add sub mul truediv floordiv mod pow".split():
-    setattr(Number, f"__{_name}__", _as_numpy(f"__{_name}__"))
-    setattr(Number, f"__r{_name}__", _as_numpy(f"__r{_name}__"))
-for _name in "neg pos abs lt le gt ge eq ne".split():
-    setattr(Number, f"__{_name}__", _as_numpy(f"__{_name}__"))
-Number.__hash__ = float.__hash__  # type: ignore[method-assign]
 
 
 def symbol(graph: Graph, name: str, index: int) -> Expression:
@@ -383,8 +334,8 @@ _ON_TRUTH: dict[str, Callable[..., int]] = {"add": Graph.either, "multiply": Gra
 _ON_TRUTH |= {"maximum": Graph.either, "minimum": Graph.both, "absolute": lambda graph, a: a}
 """What NumPy's arithmetic does with truth values."""
 _BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "invert")
-_KEEP_KIND = ("add", "subtract", "multiply", "negative", "positive", "absolute", "remainder", "floor_divide", "square")
-_KEEP_KIND += ("maximum", "minimum", "conjugate", "fmax", "fmin", "clip", "sign")
+_KEEP_KIND = {"add", "subtract", "multiply", "negative", "positive", "absolute", "remainder", "floor_divide", "square"}
+_KEEP_KIND |= {"maximum", "minimum", "conjugate", "fmax", "fmin", "clip", "sign"}
 _RAISE = ("divide", "remainder", "floor_divide", "power")
 """Operations that raise exceptions on Python's floats where NumPy has infinities or NaN."""
 

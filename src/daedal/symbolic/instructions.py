@@ -100,8 +100,8 @@ define private double @floor_divide(double %a, double %b) {
   ret double %value
 }
 """
-_WRITTEN = {"modulo": (_MODULO, ("fmod", 2), ()), "floor_divide": (_FLOOR_DIVIDE, ("fmod", 2), ("llvm.floor", 1))}
-"""Functions that Python has and C does not, each with those that it calls."""
+_WRITTEN = {"modulo": (_MODULO, {"fmod": 2}), "floor_divide": (_FLOOR_DIVIDE, {"fmod": 2, "llvm.floor": 1})}
+"""Functions that Python has and C does not, each with those that it calls and how many arguments these have."""
 
 
 class Declared:
@@ -113,10 +113,11 @@ class Declared:
     def function(self, code: str, arity: int, lanes: int = 1) -> str:
         """The name by which a function of the C library or an intrinsic is called; intrinsics have lanes."""
         if code in _WRITTEN:
-            text, *used = _WRITTEN[code]
-            for called in filter(None, used):
-                self.function(*called)
-            return self.define(code, text) or code
+            text, used = _WRITTEN[code]
+            for called, count in used.items():
+                self.function(called, count)
+            self.define(code, text)
+            return code
         is_intrinsic = code.startswith("llvm.")
         name = f"{code}.{'' if lanes == 1 else f'v{lanes}'}f64" if is_intrinsic else code
         if name not in self._texts:

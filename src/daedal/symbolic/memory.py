@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from daedal.symbolic.arrays import array_of
-from daedal.symbolic.expression import BOOL, Expression, kind_of
+from daedal.symbolic.expression import Expression, kind_of
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.kinds import BOOL
 from daedal.symbolic.untraceable import Untraceable
 
 NAME = "memory"
@@ -55,7 +56,9 @@ class Memory:
         if not isinstance(value, (bool, int, float, np.generic)):
             raise Untraceable("remembers something that is no number", "")
         node = self.graph.argument(NAME, number)
-        return Expression(self.graph, self.graph.condition(node) if kind_of(value) & 3 == BOOL else node, kind_of(value))
+        return Expression(
+            self.graph, self.graph.condition(node) if kind_of(value) & 3 == BOOL else node, kind_of(value)
+        )
 
 
 class _Log(list):
@@ -64,6 +67,8 @@ class _Log(list):
     def _refuse(self, *arguments):
         raise Untraceable("reads what it has remembered", "")
 
-    __getitem__ = __iter__ = __setitem__ = __delitem__ = __contains__ = __eq__ = __add__ = _refuse  # type: ignore[assignment]
-    pop = index = count = copy = sort = reverse = remove = _refuse  # type: ignore[assignment]
-    __hash__ = None  # type: ignore[assignment]
+
+for (
+    _name
+) in "__getitem__ __iter__ __setitem__ __delitem__ __contains__ __eq__ __add__ pop index count copy sort".split():
+    setattr(_Log, _name, _Log._refuse)

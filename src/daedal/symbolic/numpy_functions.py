@@ -23,7 +23,8 @@ from daedal.symbolic.arrays import (
     wrapped,
 )
 from daedal.symbolic.dense_solve import solve_dense
-from daedal.symbolic.expression import BOOL, INT, NUMPY, Expression, apply, choose
+from daedal.symbolic.expression import Expression, apply, choose
+from daedal.symbolic.kinds import BOOL, INT, NUMPY
 from daedal.symbolic.piecewise import interpolate
 from daedal.symbolic.untraceable import Untraceable, refuse_caught
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from daedal.symbolic.arrays import Array, apply_ufunc, is_symbolic
-from daedal.symbolic.expression import BOOL, FLOAT, FLOAT64, INT, Expression, Number, apply, choose, known_value
+from daedal.symbolic.expression import Expression, apply, choose, known_value
+from daedal.symbolic.kinds import BOOL, FLOAT, FLOAT64, INT, Number
 from daedal.symbolic.numpy_functions import FUNCTIONS, apply_function
 from daedal.symbolic.untraceable import Untraceable, refuse_caught
 
@@ -160,13 +161,21 @@ def _math_function(name: str, arguments: tuple, **options):
     if name == "dist":
         return _hypot([a - b for a, b in zip(*arguments, strict=True)])
     if name in ("fsum", "prod"):
-        return sum(arguments[0]) if name == "fsum" else reduce(lambda a, b: a * b, *arguments, options.get("start", 1))
+        return sum(arguments[0]) if name == "fsum" else _product(arguments[0], options.get("start", 1))
     if name == "modf":
         whole = apply("trunc", arguments[0])
         return arguments[0] - whole, whole
     if name not in _UFUNC_OF_MATH:
         raise Untraceable(f"calls math.{name} on a value, which is not among the known functions")
     return apply(_UFUNC_OF_MATH[name], *arguments)
+
+
+def _product(values, start):
+    """The product of values."""
+    product = start
+    for value in values:
+        product = product * value
+    return product
 
 
 def _hypot(values):

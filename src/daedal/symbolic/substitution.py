@@ -39,7 +39,8 @@ import numpy as np
 
 from daedal.symbolic.arrays import Array, plain, wrapped
 from daedal.symbolic.dependencies import Dependencies, entries, same_entries
-from daedal.symbolic.expression import Expression, Number
+from daedal.symbolic.expression import Expression
+from daedal.symbolic.kinds import Number
 from daedal.symbolic.memory import Memory
 from daedal.symbolic.piecewise import polynomial_pieces
 from daedal.symbolic.scipy_functions import interpolant_stand_in, scipy_stand_in
@@ -127,7 +128,9 @@ class Substitution:
                 self.dependencies.array(value)
             if self.memory is not None and value.dtype.kind in "fi":
                 made = value.astype(object).view(Array)
-                return self.memory.begin(value, "", made, partial(plain, made)) if value.size <= _LARGEST_ARRAY else made
+                return (
+                    self.memory.begin(value, "", made, partial(plain, made)) if value.size <= _LARGEST_ARRAY else made
+                )
             return _constant_array(value)
         if home == "scipy" and hasattr(value, "tocsr") and not isinstance(value, type) and value.dtype.kind in "fi":
             self._note(value)
@@ -156,8 +159,8 @@ class Substitution:
         if isinstance(value, (list, dict, set, deque, bytearray)):
             return self._container(value, name)
         if isinstance(value, tuple):
-            made = [self.of(entry, name) for entry in value]
-            return type(value)._make(made) if hasattr(value, "_make") else tuple(made)
+            inner = [self.of(entry, name) for entry in value]
+            return type(value)._make(inner) if hasattr(value, "_make") else tuple(inner)
         if isinstance(value, functools.partial):
             keywords = {key: self.of(entry) for key, entry in value.keywords.items()}
             self.dependencies.container(value.keywords)
@@ -183,7 +186,7 @@ class Substitution:
     def _kept(self, value: Any) -> Any:
         """An object of the standard library, of NumPy or SciPy: as it is if it cannot change."""
         kind = type(value)
-        if isinstance(value, _CONSTANT) or (callable(value) and not hasattr(kind, "__dict__")):
+        if isinstance(value, _CONSTANT) or _home(kind) in ("numba", "llvmlite"):
             return value
         owner = getattr(value, "__self__", None)
         if callable(value) and owner is not None and not isinstance(owner, (type, ModuleType)):
@@ -218,7 +221,7 @@ class Substitution:
                 self._note(value.reshape(-1).tolist())
             else:
                 self.dependencies.array(value)
-        elif isinstance(value, (FunctionType, MethodType)) and not _home(value) in _KEPT:
+        elif isinstance(value, (FunctionType, MethodType)) and _home(value) not in _KEPT:
             self.of(value)
         elif isinstance(value, (list, tuple, dict, set, frozenset, deque)):
             if not isinstance(value, (tuple, frozenset)):
@@ -403,8 +406,8 @@ class Substitution:
 
     def _table(self, table: Any):
         pieces = table.polynomial_pieces()
-        for array in pieces:
-            self.dependencies.array(array)
+        for values in pieces:
+            self.dependencies.array(values)
 
         def call(t):
             return polynomial_pieces(t, *pieces) if type(t) is Expression else wrapped(table(t))

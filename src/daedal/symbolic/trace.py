@@ -12,8 +12,9 @@ import numpy as np
 
 from daedal.symbolic.arrays import Array, array_of, nodes_of, plain
 from daedal.symbolic.dependencies import Dependencies
-from daedal.symbolic.expression import FLOAT, Expression, symbol
+from daedal.symbolic.expression import Expression, symbol
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.kinds import FLOAT
 from daedal.symbolic.memory import NAME as MEMORY
 from daedal.symbolic.memory import Memory
 from daedal.symbolic.substitution import Substitution

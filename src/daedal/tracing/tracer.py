@@ -18,12 +18,12 @@ from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace, 
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.graph import MOST_NODES
-from daedal.symbolic.trace import remembers
 from daedal.symbolic.machine import RAISES, MachineFunction, compile_function, may_raise
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.modes import Modes
 from daedal.symbolic.substitution import DRAWN
 from daedal.symbolic.switches import switches
+from daedal.symbolic.trace import remembers
 from daedal.tracing.function import TracedFunction
 from daedal.tracing.modal import ModalFunction, ModalLayout, Moded
 from daedal.tracing.parameters import NAME, ParameterLayout
