@@ -355,7 +355,7 @@ def _stateful(name: str, function: Any, reason: Untraceable) -> str:
     if reason.memory in DRAWN or "random" in reason.reason:
         return (
             f"{called} {reason.reason} ({reason.memory}{place}): each call gives another result, and a "
-            "step meets its tolerance by chance only. Remedy: draw the numbers before the run, and give them as a daedal.Table"
+            "step meets its tolerance by chance only. Remedy: draw the numbers before the run, for a daedal.Table"
         )
     return (
         f"{called} remembers '{reason.memory}' from call to call ({reason.reason}{place}). Functions are called "
