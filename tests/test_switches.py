@@ -569,6 +569,17 @@ PULSES = {
     "interp1d": (scipy.interpolate.interp1d([0, 4.4, 4.7, 11], [0, 1, 0, 0], kind="previous"), 0.0, 10.0, 0.3),
     "square": (lambda t: scipy.signal.square(2.0 * math.pi * t, 0.3), 0.0, 10.0, -4.0),
     "sawtooth": (lambda t: scipy.signal.sawtooth(2.0 * math.pi * t, 0.5), 0.0, 10.25, -0.125),
+    "sine": (lambda t: 1.0 if math.sin(0.5 * t) > 0 else 0.0, 0.0, 10.0, 2.0 * math.pi),
+    "sine above a value": (
+        lambda t: 1.0 if math.sin(t) > 0.3 else 0.0,
+        0.0,
+        50.0,
+        8.0 * (math.pi - 2.0 * math.asin(0.3)),
+    ),
+    "short sine": (lambda t: 1.0 if np.sin(t) > 0.999 else 0.0, 0.0, 50.0, 8.0 * (math.pi - 2.0 * math.asin(0.999))),
+    "sign of a cosine": (lambda t: np.sign(np.cos(math.pi * t)), 0.0, 10.5, 0.5),
+    "rectified": (lambda t: max(0.0, -2.0 * np.sin(math.pi * t)), 0.0, 20.0, 40.0 / math.pi),
+    "falling": (lambda t: 1.0 if 3.0 - 2.0 * np.cos(math.pi * t + 0.2) >= 4.0 else 0.0, 0.0, 40.0, 40.0 / 3.0),
     "isnan": (lambda t: 0.0 if np.isnan(np.sqrt((t - 4.4) * (4.7 - t))) else 1.0, 0.0, 10.0, 0.3),
 }
 

@@ -19,8 +19,6 @@ from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.messages import warn
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
-from daedal.symbolic import Untraceable
-from daedal.symbolic.substitution import DRAWN
 from daedal.tabular import FunctionTable
 from daedal.tracing import DerivativeWarning, StatefulFunctionWarning, SwitchWarning, TraceWarning
 from daedal.tracing.agreement import (
@@ -33,6 +31,7 @@ from daedal.tracing.agreement import (
 )
 from daedal.tracing.modal import Moded
 from daedal.tracing.problem import traced_problem, untraced_words
+from daedal.tracing.stateful import stateful_words
 from daedal.tracing.switched import SwitchedProblem, switched_problem
 from daedal.tracing.tracer import TracedProblem
 
@@ -134,7 +133,7 @@ class TracedPlan:
             self._seen.told = True
             for name, reason in {} if traced is None else traced.refused.items():
                 if reason.memory:
-                    warn(_stateful(name, getattr(self.problem, name, None), reason), StatefulFunctionWarning)
+                    warn(stateful_words(name, getattr(self.problem, name, None), reason), StatefulFunctionWarning)
         if traced is None or not traced.functions or self._is_sparse(request):
             words = self._untraced if traced is None or traced.functions else self._words(())
             return self._told(self._plan(None).solve(request), words)
@@ -345,24 +344,6 @@ class SemiExplicitPlan:
     def solve(self, request: Request):
         """Solve the problem in f and g."""
         return self._plan.solve(request.changed(problem=self._plan.problem))
-
-
-def _stateful(name: str, function: Any, reason: Untraceable) -> str:
-    """What is said of a function that remembers, or draws random numbers."""
-    own = getattr(function, "__name__", type(function).__name__)
-    called = name if own in (name, "<lambda>", "NoneType") else f"{name} ({own})"
-    place = f", {reason.site}" if reason.site else ""
-    if reason.memory in DRAWN or "random" in reason.reason:
-        return (
-            f"{called} {reason.reason} ({reason.memory}{place}): each call gives another result, and a "
-            "step meets its tolerance by chance only. Remedy: draw the numbers before the run, for a daedal.Table"
-        )
-    return (
-        f"{called} remembers '{reason.memory}' from call to call ({reason.reason}{place}). Functions are called "
-        "several times in a step, and in steps that are rejected: that is not the state of the solution. Remedy: modes "
-        "(daedal.HybridProblem) for what switches with hysteresis, a daedal.Table for data, one run for each "
-        "interval of a sampled controller, with its output as a parameter, or one more equation"
-    )
 
 
 def _without(problem: Any, names: tuple[str, ...]) -> Any:
