@@ -223,8 +223,8 @@ class Modes:
         if operation in _SIDES:
             upper = graph.apply("less", graph.zero, mode) if same else graph.apply("less", mode, graph.zero)
             if key[0] == "sine":
-                above = graph.apply("less", graph.apply("remainder", mode, graph.constant(2.0)), graph.constant(0.5))
-                upper = above if same else graph.opposite(above)
+                even = graph.apply("less", graph.apply("remainder", mode, graph.constant(2.0)), graph.constant(0.5))
+                upper = even if same else graph.opposite(even)
             if operation in _CONDITIONS:  # a < b holds below the surface of a - b
                 below = graph.apply("less", mode, graph.zero) if same else graph.apply("less", graph.zero, mode)
                 if key[0] == "sine":
