@@ -395,7 +395,7 @@ REFUSED = {
     "hash": (lambda t, y: [{0.0: 1.0}.get(t, 2.0)], "key"),
     "allclose": (lambda t, y: [float(np.allclose(y, 0.0))], "allclose"),
     "percentile": (lambda t, y: [np.percentile(y, 30)], "not known|needs the number|integer"),
-    "histogram": (lambda t, y: np.histogram(y, bins=2)[0] * 1.0, "not known|needs the number|integer"),
+    "histogram": (lambda t, y: np.histogram(y, bins=2)[0] * 1.0, "linspace"),
     "difference of masks": (lambda t, y: np.diff(y > 0) * 1.0, "truth values"),
     "options of a sum": (lambda t, y: [np.sum(y, dtype=np.float32)], "float32"),
     "raising errstate": (lambda t, y: [raising(y[0])], "errstate|catches"),
