@@ -22,7 +22,6 @@ from daedal.kernels.records import (
     Struct,
     float_rows,
     floats,
-    integer_rows,
     integers,
     record_at,
     words,
@@ -165,7 +164,7 @@ def _keep_points(run, batch, k):
 def _keep_events(run, batch, k):
     """Copy its events to the table."""
     n = batch.n_functions
-    times, fired = run.event_t, integer_rows(run.event_fired, run.event_slots, n)
+    times, fired = run.event_t, run.event_fired
     for m in range(run.events_stored):
         row = batch.events_stored + m
         batch.event_member[row] = k

@@ -3,10 +3,9 @@
 import numpy as np
 
 from daedal.ensembles.batch_kernel import NOT_PLAIN
-from daedal.events.switching import ROOTS
 from daedal.kernels.callbacks import CALLBACK, call_with, nothing
 from daedal.kernels.compilation import part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, floats, integers
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import copy
 
@@ -145,7 +144,7 @@ def memory_of(h, mode, fired, values):
 @part
 def judge(h, mode, run, t, y, step):
     """Directions of the guards, and signs that are held at first; 0, or IMMEDIATE where one fires at once."""
-    m, roots = mode.m, record_at(run.roots, ROOTS)
+    m, roots = mode.m, run.roots
     values, direction = vector(mode, 0), roots.direction
     copy(direction, mode.direction)
     if not guard_values(mode, roots, t, y, values):

@@ -14,7 +14,6 @@ from daedal.ensembles.first_order_kernel import FIRST_ORDER, begin_watch, is_tro
 from daedal.ensembles.lane_constraints import CONSTRAINTS, is_near, keep_basis, project, watch
 from daedal.ensembles.lane_rosenbrock import LINEAR_STEPS, attempt_linear, take_over_linear
 from daedal.ensembles.lane_steps import STEPS, attempt, take_over
-from daedal.events.switching import ROOTS
 from daedal.formulations.monitor import CORNER, MONITOR, NEAR, SHARP, have_turned_away
 from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.endings import Ending
@@ -120,7 +119,7 @@ def _gather(vector, address, l):
 @part
 def _take_next(own, batch, run, steps, l):
     """The next member that can begin, in this lane."""
-    system, roots = run.system, record_at(run.roots, ROOTS)
+    system, roots = run.system, run.roots
     reasons = batch.reasons
     while batch.next < batch.count:
         k = batch.next

@@ -11,7 +11,6 @@ import numpy as np
 from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_PLAIN, NOT_PROJECTED, NOT_READY, start_of, write_numbers
 from daedal.ensembles.guards_kernel import HYBRID, IMMEDIATE, MODE, guard_values, judge, memory_of, state_vector, vector
 from daedal.ensembles.mechanism_kernel import MECHANISMS
-from daedal.events.switching import ROOTS
 from daedal.kernels.callbacks import CALLBACK, call_with, is_given, nothing
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.endings import Ending
@@ -20,7 +19,6 @@ from daedal.kernels.records import (
     Struct,
     data_of,
     floats,
-    integer_rows,
     record_at,
     words,
 )
@@ -222,7 +220,7 @@ def _keep_end(h, t, y):
 @part
 def _transition(h, mode, batch, run):
     """Go over to the next mode; 0, or why the member is handed back."""
-    fired = integer_rows(run.event_fired, run.event_slots, mode.m)[0]
+    fired = run.event_fired[0]
     entry = _only_one(mode, fired)
     if run.events_stored != 1 or entry < 0:
         return NOT_PLAIN
@@ -234,7 +232,7 @@ def _transition(h, mode, batch, run):
     if run.steps > 0 and abs(t - h.t) > 0.0:
         h.typical_step = mode.step = abs(t - h.t) / run.steps
     h.t = t
-    roots, values = record_at(run.roots, ROOTS), vector(mode, 0)
+    roots, values = run.roots, vector(mode, 0)
     if not guard_values(mode, roots, t, y, values):
         return NOT_PLAIN
     memory_of(h, mode, fired, values)
