@@ -24,7 +24,7 @@ from daedal.methods.modified_bdf_formulas import PAST, ROWS, formula, newton_bas
 from daedal.methods.one_step import close_polynomial, ending_of, give_to_owner
 from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
-from daedal.methods.thesis_control import remember
+from daedal.methods.thesis_control import POINTS, remember
 
 _CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)
 _REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6  # as in DASSL, for c_2
@@ -40,13 +40,13 @@ MODIFIED_BDF = Struct(
     "MODIFIED_BDF",
     [
         ("linear", at(LINEAR)),
-        ("second_order", ADDRESS),
+        ("second_order", at(SECOND_ORDER)),
         ("family", INTEGER),
         ("thesis", INTEGER),  # the controller of the thesis
         ("max_order", INTEGER),
         ("share", FLOAT),  # of the tolerance that one step may err
-        ("past_t", ADDRESS),
-        ("past_y", ADDRESS),
+        ("past_t", f64[POINTS]),
+        ("past_y", f64[POINTS, "second_order.n_y"]),
         ("grid", f64["n_grid"]),
         ("n_grid", INTEGER),
         ("grid_orders", i64["n_grid"]),
@@ -94,8 +94,7 @@ def modified_bdf_step(address):
     """One accepted step; 0 or the reason to stop."""
     run = record_at(address, RUN)
     method = record_at(run.method, MODIFIED_BDF)
-    form = record_at(method.second_order, SECOND_ORDER)
-    return _step(run.system, method.linear, method, form, run)
+    return _step(run.system, method.linear, method, method.second_order, run)
 
 
 @part
