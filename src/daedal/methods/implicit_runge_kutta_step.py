@@ -118,8 +118,7 @@ def _embedded(run, method, address, h):
         error[j] *= h
     if method.filtering < 0:
         return CONVERGED
-    rows, columns = method.rows, method.columns
-    f_yp = method.f_yp[0]
+    rows, columns, f_yp = method.rows, method.columns, method.f_yp[0]
     r[:] = 0.0
     for e in range(entries):
         r[rows[e]] += f_yp[e] / h * error[columns[e]]
@@ -175,8 +174,7 @@ def _test(system, run, method):
 def _predict(run, method, h):
     """Slopes from the polynomial of the last step, or its chord; at the start of a run from the tangent."""
     n, s = run.n, method.s
-    whole, c, values = method.whole, method.c, method.stage_y
-    slope = run.yp
+    whole, c, values, slope = method.whole, method.c, method.stage_y, run.yp
     for j in range(n):
         whole[0, j] = slope[j]
     if method.straight or abs(h) > _FAR * abs(run.h_last):

@@ -135,8 +135,7 @@ def radau_correct(address, t, h):
 
 @part
 def _linearise(system, linear, run, method, h):
-    y, yp, r = run.phi[0], run.yp, method.residual
-    place, f_y, f_yp = method.place, method.f_y, method.f_yp
+    y, yp, r, place, f_y, f_yp = run.phi[0], run.yp, method.residual, method.place, method.f_y, method.f_yp
     method.jacobian_known = 0
     method.h_matrix = 0.0
     status = separate(system, linear.matrix, run, run.t, y, yp, r, gamma_of(method) / h, h, place, f_y, f_yp)

@@ -185,8 +185,7 @@ def _defect(system, linear, run, method, t, h):
 @part
 def _slope_times(method, n, total, v, result):
     """result = F_y' v, for all copies of n unknowns."""
-    f_yp, rows = method.f_yp, method.rows
-    columns = method.columns
+    f_yp, rows, columns = method.f_yp, method.rows, method.columns
     for i in range(total):
         result[i] = 0.0
     for k in range(total // n):
