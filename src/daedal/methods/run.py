@@ -43,7 +43,7 @@ class Run:
         Called once at the start of every run, when weights and first step are known.
     record : Record, optional
         What the method works on, besides the RUN record.
-    arena : Arena, optional
+    arena : Arena or Record, optional
         Its arrays that have to be as they are now at the start of every run; others are written before they are read.
     workspace : Workspace, optional
         For implicit methods. Without one, a record for the rate or for nothing but hook and counters is made.
@@ -103,7 +103,7 @@ class Run:
         self._counters = self.system.data.view(np.int64)[-len(CHANGING) :]
         self._vectors, self._included = vectors.block, vectors.arrays["included"]
         self._memory: list[tuple[np.ndarray, Any]] = []
-        for memory in [] if arena is None else arena.arrays.values():
+        for memory in [] if arena is None else arena.arrays.values() if isinstance(arena, Arena) else [arena.block]:
             constant = memory.size and bool(np.all(memory == memory.flat[0]))
             self._memory.append((memory, memory.flat[0] if constant else memory.copy()))
         if record is not None:
