@@ -51,10 +51,7 @@ TABLEAU = Struct(
         ("c", f64["stages + dense_stages"]),
         ("e", f64["stages"]),
         ("e3", f64["stages"]),  # of the second error estimate
-        (
-            "inner",
-            f64["degree - 1", "stages + dense_stages"],
-        ),  # weights at inner points of the polynomial
+        ("inner", f64["degree - 1", "stages + dense_stages"]),  # weights at inner points of the polynomial
         ("k", f64["stages + dense_stages", "n"]),
     ],
 )
