@@ -48,7 +48,7 @@ ROSENBROCK = Struct(
         ("inside_slope", f64["stages"]),
         # y, increments, defect and z of the step, by code of its own or not
         ("rows", INTEGER),  # z is there in quasilinear problems only
-        ("result", ADDRESS),
+        ("result", ADDRESS),  # where they stand: in `own`, or in the block of that code
         ("own", f64["rows", "n"]),
         ("z", f64["stages", "n"]),  # increments of z
         *[(name, f64["n"]) for name in ("stage_y", "stage_yp", "right", "by_time", "slopes", "probe", "first_y")],
