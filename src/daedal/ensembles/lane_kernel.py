@@ -19,7 +19,7 @@ from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.lanes import LANES
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, float_rows, floats, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, data_of, float_rows, floats, record_at
 from daedal.kernels.signatures import i64
 from daedal.methods.advance import open_run
 from daedal.methods.one_step import STIFF_STEPS, close_polynomial, count_stiff, next_step_size, polynomial, reject
@@ -340,17 +340,16 @@ def _polynomial_of(batch, run, steps, lane, l, h):
     """The polynomial of the step of a lane, in the record of single members; False where that is impossible."""
     tableau, system = record_at(run.method, TABLEAU), run.system
     n, s = run.n, tableau.stages
-    k = float_rows(tableau.k, s + tableau.dense_stages, n)
-    y = run.y
+    k, y = tableau.k, run.y
     write_numbers(batch, lane.member)
     _gather(differences(run)[0], steps.start, l)
     _gather(y, steps.y, l)
-    _gather(floats(tableau.k, s * n), steps.k, l)
+    _gather(floats(data_of(k), s * n), steps.k, l)
     run.t = lane.t
     if tableau.dense_stages > 0 and dense_stages(system, tableau, run, h, k) != 0:
         return False
     nodes = tableau.degree
-    polynomial(run, h, y, k, float_rows(tableau.inner, nodes - 1, k.shape[0]), n, nodes)
+    polynomial(run, h, y, k, tableau.inner, n, nodes)
     close_polynomial(run, h, nodes)
     return True
 
@@ -361,6 +360,6 @@ def _linear_polynomial_of(run, steps, l, t, h):
     method = record_at(run.method, ROSENBROCK)
     _gather(differences(run)[0], steps.start, l)
     _gather(run.y, steps.y, l)
-    _gather(floats(method.own, (method.stages + 2) * run.n), steps.slopes.result, l)
-    method.result = method.own
+    method.result = data_of(method.own)
+    _gather(floats(method.result, (method.stages + 2) * run.n), steps.slopes.result, l)
     keep_polynomial(run, method, t, h)
