@@ -43,27 +43,27 @@ CONSTRAINTS = Struct(
 @part
 def project(own, steps):
     """Project y of the accepted lanes; what fails is bad."""
-    nx, n, y, accepted = own.nx, steps.n, steps.y, at(steps.accepted)
-    half, q, v = spread(0.5), own.velocity.block, own.velocity.block[nx:]
+    nx, n, y, accepted, half = own.nx, steps.n, steps.y, at(steps.accepted), spread(0.5)
+    q, v, correction, change = own.velocity.block, own.velocity.block[nx:], own.velocity.result, own.change
     copy_rows(q, y, n)
     failed = spread(0.0)
     if own.n_g > 0:
         failed = _project_positions(own, steps, accepted)
     failed = evaluate(own.velocity, steps.t_end, failed)
     for i in range(nx):
-        put(v[i], at(v[i]) + at(own.velocity.result[i]))
+        put(v[i], at(v[i]) + at(correction[i]))
     put(steps.bad, where_less(half, accepted, larger(at(steps.bad), failed), at(steps.bad)))
     for i in range(n):
         old, new = at(y[i]), at(q[i])
-        put(own.change[i], old - new)
+        put(change[i], old - new)
         put(y[i], new)
-    put(own.changed, size_of_change(steps, own.change))
+    put(own.changed, size_of_change(steps, change))
 
 
 @part
 def _project_positions(own, steps, moving):
     """Newton's method for g = 0 with a new matrix in every step; 1 where it failed."""
-    nx, q, target = own.nx, own.position.block, own.velocity.block
+    nx, q, target, correction = own.nx, own.position.block, own.velocity.block, own.position.result
     half, zero, failed = spread(0.5), spread(0.0), spread(0.0)
     copy_rows(q, target, nx)
     for _ in range(MOST_CORRECTIONS):
@@ -71,7 +71,7 @@ def _project_positions(own, steps, moving):
         failed = where_less(half, moving, larger(failed, found), failed)
         size, moved = zero, zero
         for i in range(nx):
-            here, change = at(q[i]), at(own.position.result[i])
+            here, change = at(q[i]), at(correction[i])
             size, moved = larger(size, absolute(here)), larger(moved, absolute(change))
             put(q[i], where_less(half, moving, here + change, here))
         moving = where_less(NEGLIGIBLE * size, moved, moving, zero)
@@ -97,14 +97,13 @@ def watch(own, steps):
     lost = where_less(independence, spread(own.smallest), one, zero)
     lost = where_less(vanishing, spread(VANISHING), one, lost)
     put(steps.bad, where_less(half, accepted, larger(at(steps.bad), lost), at(steps.bad)))
-    turn, v = zero, steps.y[nx:]
+    turn, v, v_before, speeds = zero, steps.y[nx:], own.v_before, own.speeds
     for i in range(nx):
-        now, before, speed = at(v[i]), at(own.v_before[i]), at(own.speeds[i])
-        speed = larger(speed, absolute(now))
+        now, before, speed = at(v[i]), at(v_before[i]), larger(at(speeds[i]), absolute(at(v[i])))
         share = absolute(now - before) / speed
         turn = where_less(zero, speed, larger(turn, share), turn)
-        put(own.speeds[i], where_less(half, accepted, speed, at(own.speeds[i])))
-        put(own.v_before[i], where_less(half, accepted, now, before))
+        put(speeds[i], where_less(half, accepted, speed, at(speeds[i])))
+        put(v_before[i], where_less(half, accepted, now, before))
     put(own.turn, turn)
 
 

@@ -147,7 +147,7 @@ def _slopes_to(steps, k):
 def attempt(steps):
     """Stages, y at the end of the step and the size of its error, from `start`."""
     n, s, h, t = steps.n, steps.stages, at(steps.h), at(steps.t)
-    bad, nodes, block, k = set_weights(steps), steps.c, steps.slopes.block, steps.k
+    bad, nodes, block, k, y = set_weights(steps), steps.c, steps.slopes.block, steps.k, steps.y
     known = at(steps.known)
     if not all_less(spread(0.5), known):
         copy_rows(block, steps.start, n)
@@ -161,9 +161,9 @@ def attempt(steps):
         put(steps.t_stage, t + nodes[i] * h)
         bad = evaluate(steps.slopes, steps.t_stage, bad)
         _slopes_to(steps, k[i])
-    copy_rows(steps.y, block, n)
+    copy_rows(y, block, n)
     for i in range(n):
-        bad = where_less(absolute(at(steps.y[i])), spread(inf), bad, spread(1.0))
+        bad = where_less(absolute(at(y[i])), spread(inf), bad, spread(1.0))
     size = _size_of_estimate(steps, 0, h)
     if steps.two_errors:
         other = _size_of_estimate(steps, 1, h)
