@@ -33,7 +33,7 @@ from daedal.kernels.dense import (
     solve_dense,
 )
 from daedal.kernels.externals import dgbtrf, dgbtrs
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, data_of, float_rows, floats, integers
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, data_of, float_rows, floats
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import SYSTEM, rescale_rows, residual
 from daedal.kernels.vectors import copy, largest
@@ -58,8 +58,9 @@ MATRIX = Struct(
         ("group_start", i64["groups + 1"]),
         ("group_columns", i64["n"]),
         ("column_start", i64["n + 1"]),
-        ("rows", ADDRESS),
-        ("position", ADDRESS),
+        ("entries", INTEGER),  # of the pattern
+        ("rows", i64["entries"]),
+        ("position", i64["entries"]),
         ("jacobian", CALLBACK),
         ("factor", CALLBACK),
         ("solve", CALLBACK),
@@ -69,7 +70,7 @@ MATRIX = Struct(
         ("central", INTEGER),  # whether difference quotients are central ones
         ("keeps_slope", INTEGER),  # whether dF/dy' is wanted beside G
         ("has_slope", INTEGER),
-        ("slope", ADDRESS),  # dF/dy', stored like G
+        ("slope", f64["size"]),  # dF/dy', stored like G
         ("base", f64["total"]),
         ("shifted_y", f64["total"]),
         ("shifted_yp", f64["total"]),
@@ -119,12 +120,12 @@ def form(system, matrix, t, y, yp, r, cj, h, inverse_weights):
         status = fill(system, matrix, t, y, yp, r, 2.0 * cj, h, inverse_weights)
         if status != 0:
             return status
-        copy(floats(matrix.slope, matrix.size), floats(matrix.data, matrix.size))
+        copy(matrix.slope, floats(matrix.data, matrix.size))
     status = fill(system, matrix, t, y, yp, r, cj, h, inverse_weights)
     if status != 0:
         return status
     if matrix.keeps_slope:
-        data, slope = floats(matrix.data, matrix.size), floats(matrix.slope, matrix.size)
+        data, slope = floats(matrix.data, matrix.size), matrix.slope
         for e in range(matrix.size):
             slope[e] = (slope[e] - data[e]) / cj
         matrix.has_slope = 1
@@ -165,15 +166,14 @@ def slope_times(matrix, v, result):
     for i in range(matrix.total):
         result[i] = 0.0
     if matrix.kind == DENSE:
-        columns = float_rows(matrix.slope, n, n)
+        columns = float_rows(data_of(matrix.slope), n, n)
         for k in range(matrix.total // n):
             first = k * n
             for j in range(n):
                 for i in range(n):
                     result[first + i] += columns[j, i] * v[first + j]
         return
-    slope, column_start = floats(matrix.slope, matrix.size), matrix.column_start
-    rows, position = integers(matrix.rows, column_start[n]), integers(matrix.position, column_start[n])
+    slope, column_start, rows, position = matrix.slope, matrix.column_start, matrix.rows, matrix.position
     for k in range(matrix.total // n):
         first = k * n
         for j in range(n):
@@ -194,7 +194,7 @@ def _form_by_user(system, matrix, t, y, yp, cj):
     status = call_with(matrix.jacobian, t, y, yp, block[state : state + 1])
     if status != 0:
         return JACOBIAN_UNEVALUABLE if status == UNEVALUABLE else status
-    scale = floats(system.row_scale, n)
+    scale = system.row_scale
     data = floats(matrix.data, matrix.size)
     if matrix.kind == DENSE:
         columns, source = float_rows(matrix.data, n, n), float_rows(data_of(given), n, n)
@@ -208,7 +208,7 @@ def _form_by_user(system, matrix, t, y, yp, cj):
             for i in range(max(0, j - mu), min(n, j + ml + 1)):
                 columns[j, ml + mu + i - j] = source[j, mu + i - j] * scale[i]
     else:
-        rows = integers(matrix.rows, matrix.size)
+        rows = matrix.rows
         for e in range(matrix.size):
             data[e] = given[e] * scale[rows[e]]
     check = 0.0  # what a banded matrix has outside of the band is not looked at
@@ -295,17 +295,10 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     data = floats(matrix.data, matrix.size)
     if matrix.kind == BANDED:
         data[:] = 0.0
-    group_start = matrix.group_start
-    group_columns = matrix.group_columns
-    column_start = matrix.column_start
-    entries = column_start[n]
-    rows, position = integers(matrix.rows, entries), integers(matrix.position, entries)
+    group_start, group_columns = matrix.group_start, matrix.group_columns
+    column_start, rows, position = matrix.column_start, matrix.rows, matrix.position
     shifted_y, shifted_yp = matrix.shifted_y, matrix.shifted_yp
-    shifted_r, opposite, deltas = (
-        matrix.shifted_r,
-        matrix.opposite,
-        matrix.increment,
-    )
+    shifted_r, opposite, deltas = matrix.shifted_r, matrix.opposite, matrix.increment
     copy(shifted_y, y)
     copy(shifted_yp, yp)
     size = largest(y[:n])
