@@ -177,7 +177,7 @@ def _factor(system, method, form, h):
     n = form.n
     j0, j1, j2 = float_rows(method.j0, n, n), float_rows(method.j1, n, n), float_rows(method.j2, n, n)
     g = method.gamma / h
-    real = float_rows(method.real_lu.data, n, n)
+    real = method.real_lu.data
     for j in range(n):
         for i in range(n):
             real[j, i] = j0[j, i] + g * (j1[j, i] + g * j2[j, i])
@@ -187,7 +187,7 @@ def _factor(system, method, form, h):
     pairs = float_rows(method.pairs, max(method.n_pairs, 1), 2)
     for p in range(method.n_pairs):
         lu = method.first_lu if p == 0 else method.second_lu
-        columns = float_rows(lu.data, 2 * n, 2 * n)
+        columns = lu.data
         re, im = pairs[p, 0] / h, pairs[p, 1] / h
         re2, im2 = re * re - im * im, 2.0 * re * im
         for j in range(n):

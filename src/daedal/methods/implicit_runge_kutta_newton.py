@@ -186,7 +186,7 @@ def _form(system, method, t):
     begin = method.block_first[method.block]
     matrix = record_at(method.matrices[number], MATRIX)
     places = integer_rows(method.places[number], size, entries)
-    data, a = floats(matrix.data, matrix.size), method.a
+    data, a = matrix.data, method.a
     f_y, f_yp = float_rows(method.f_y, s, entries), float_rows(method.f_yp, s, entries)
     factored = method.factored
     factored[number] = 0.0

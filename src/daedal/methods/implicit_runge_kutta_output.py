@@ -42,7 +42,7 @@ def irk_factor(address):
 def _factor(system, linear, method, t):
     matrix, entries, weight = linear.matrix, method.entries, method.g / method.h_matrix
     f_y, f_yp, place = floats(method.f_y, entries), floats(method.f_yp, entries), method.place
-    data = floats(matrix.data, matrix.size)
+    data = matrix.data
     if matrix.kind == BANDED:
         data[:] = 0.0
     for e in range(entries):

@@ -60,7 +60,7 @@ def _directions(method, n):
     rows, columns = method.rows, method.columns
     multiplier, constraint = integers(method.multiplier, n), integers(method.constraint, n)
     derivative, f_y = integers(method.derivative, n), float_rows(method.f_y, method.s + 1, entries)[method.s]
-    direction, matrix = float_rows(method.direction, n, n_z), float_rows(method.lu.data, n_z, n_z)
+    direction, matrix = float_rows(method.direction, n, n_z), method.lu.data
     direction[:] = 0.0
     matrix[:] = 0.0
     for e in range(entries):

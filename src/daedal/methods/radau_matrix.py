@@ -162,7 +162,7 @@ def _linearise(system, linear, run, method, h):
 def _factor(system, linear, method, t, h):
     matrix, scheme = linear.matrix, method.scheme
     f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
-    data, place = floats(matrix.data, matrix.size), method.place
+    data, place = matrix.data, method.place
     first, following = method.pair_place, method.pair_next
     g = gamma_of(method) / h
     if matrix.kind == BANDED:
@@ -177,7 +177,7 @@ def _factor(system, linear, method, t, h):
     pairs = float_rows(method.pairs + 16 * MOST_PAIRS * scheme, MOST_PAIRS, 2)
     for p in range(stages_of(method) // 2):
         pair = _pair(method, p)
-        columns = floats(pair.data, pair.size)
+        columns = pair.data
         a, b = pairs[p, 0] / h, pairs[p, 1] / h
         if pair.kind == BANDED:
             columns[:] = 0.0
