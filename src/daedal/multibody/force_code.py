@@ -231,11 +231,12 @@ class ForceCode:
     def record(self) -> Record:
         """What the loop over the forces reads."""
         groups = self.groups
-        arrays = {
+        arrays: dict[str, Any] = {
             "arguments": _joined([group.arguments for group in groups], np.int64),
             "constants": _joined([group.constants for group in groups], float),
             "targets": _joined([group.targets for group in groups], np.int64),
         }
+        sizes: dict[str, Any] = {f"n_{name}": array.size for name, array in arrays.items()}
         return Record(
             FORCES,
             groups=len(groups),
@@ -243,7 +244,7 @@ class ForceCode:
             longest=max((group.code.size for group in groups), default=0),
             sizes=np.array([_sizes(group) for group in groups], dtype=np.int64),
             **arrays,
-            **{f"n_{name}": array.size for name, array in arrays.items()},
+            **sizes,
         )
 
 
