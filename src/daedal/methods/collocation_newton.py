@@ -14,7 +14,7 @@ from daedal.kernels.compilation import inlined, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import FLOAT, INTEGER, Struct, at, data_of, float_rows, floats, optional
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, data_of, floats, optional
 from daedal.kernels.second_order import SECOND_ORDER, evaluate_matrix, evaluate_second_order
 from daedal.kernels.signatures import f64
 from daedal.kernels.vectors import power
@@ -168,7 +168,7 @@ def _factor(system, method, form, h):
     n = form.n
     j0, j1, j2 = method.j0, method.j1, method.j2
     g = method.gamma / h
-    real = float_rows(method.real_lu.data, n, n)
+    real = method.real_lu.data
     for j in range(n):
         for i in range(n):
             real[j, i] = j0[j, i] + g * (j1[j, i] + g * j2[j, i])
@@ -178,7 +178,7 @@ def _factor(system, method, form, h):
     pairs = method.pairs
     for p in range(method.n_pairs):
         lu = method.first_lu if p == 0 else method.second_lu
-        columns = float_rows(lu.data, 2 * n, 2 * n)
+        columns = lu.data
         re, im = pairs[p, 0] / h, pairs[p, 1] / h
         re2, im2 = re * re - im * im, 2.0 * re * im
         for j in range(n):

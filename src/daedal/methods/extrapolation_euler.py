@@ -155,7 +155,7 @@ def _row(system, linear, run, method, t, h):
 def _factor(system, linear, method, f_yp, t, h):
     """Factors of F_y + F_y'/h."""
     matrix = linear.matrix
-    f_y, data = floats(method.f_y, method.entries), floats(matrix.data, matrix.size)
+    f_y, data = floats(method.f_y, method.entries), matrix.data
     place = method.place
     if matrix.kind == BANDED:
         data[:] = 0.0

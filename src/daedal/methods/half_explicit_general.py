@@ -24,7 +24,7 @@ from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.endings import Ending
 from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS
-from daedal.kernels.records import FLOAT, INTEGER, Struct, float_rows, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK_CHANGED, after_step
 from daedal.kernels.vectors import copy
@@ -198,7 +198,7 @@ def _increment(system, method, run, t, h, j, stage, z, base_slope):
 def _form_matrix(system, method, run, t, h, i, stage, z, slope, residual):
     """The derivative of the residual with respect to z, by differences; `slope` and `residual` are those at z."""
     n_y, n_z, leading = method.n_y, method.n_z, method.matrix.n
-    columns, base_slope = float_rows(method.matrix.data, leading, leading), method.middle
+    columns, base_slope = method.matrix.data, method.middle
     base, bar = method.base, method.base_bar
     copy(base, residual)
     copy(bar, method.bar)

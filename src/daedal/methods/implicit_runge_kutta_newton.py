@@ -25,7 +25,6 @@ from daedal.kernels.records import (
     INTEGER,
     Struct,
     at,
-    floats,
     integer_rows,
     optional,
     record_at,
@@ -181,7 +180,7 @@ def _form(system, method, t):
     begin = method.block_first[method.block]
     matrix = record_at(method.matrices[number], MATRIX)
     places = integer_rows(method.places[number], size, entries)
-    data, a = floats(matrix.data, matrix.size), method.a
+    data, a = matrix.data, method.a
     f_y, f_yp = method.f_y, method.f_yp
     factored = method.factored
     factored[number] = 0.0

@@ -18,7 +18,7 @@ from daedal.kernels.compilation import caller, entry, inlined, part
 from daedal.kernels.matrix import BANDED, factor, solve
 from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import floats, record_at
+from daedal.kernels.records import record_at
 from daedal.kernels.system import residual
 from daedal.methods.implicit_runge_kutta_newton import IRK
 from daedal.methods.implicit_stages import PLACES
@@ -42,7 +42,7 @@ def irk_factor(address):
 def _factor(system, linear, method, t):
     matrix, entries, weight = linear.matrix, method.entries, method.g / method.h_matrix
     f_y, f_yp, place = method.f_y[0], method.f_yp[0], method.place
-    data = floats(matrix.data, matrix.size)
+    data = matrix.data
     if matrix.kind == BANDED:
         data[:] = 0.0
     for e in range(entries):

@@ -17,7 +17,6 @@ from daedal.kernels.compilation import caller, part
 from daedal.kernels.dense import factor_lu, solve_lu
 from daedal.kernels.newton import CONVERGED, DIVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import float_rows
 from daedal.kernels.system import residual
 from daedal.methods.run_record import STEP
 
@@ -60,7 +59,7 @@ def _directions(method, n):
     rows, columns = method.rows, method.columns
     multiplier, constraint = method.multiplier, method.constraint
     derivative, f_y = method.derivative, method.f_y[method.s]
-    direction, matrix = method.direction, float_rows(method.lu.data, n_z, n_z)
+    direction, matrix = method.direction, method.lu.data
     direction[:] = 0.0
     matrix[:] = 0.0
     for e in range(entries):

@@ -17,7 +17,7 @@ import numpy as np
 from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, MATRIX, factor, solve
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, floats, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.partial_derivatives import separate
@@ -150,7 +150,7 @@ def _linearise(system, linear, run, method, h):
 def _factor(system, linear, method, t, h):
     matrix, scheme = linear.matrix, method.scheme
     f_y, f_yp = method.f_y, method.f_yp
-    data, place = floats(matrix.data, matrix.size), method.place
+    data, place = matrix.data, method.place
     first, following = method.pair_place, method.pair_next
     g = gamma_of(method) / h
     if matrix.kind == BANDED:
@@ -165,7 +165,7 @@ def _factor(system, linear, method, t, h):
     pairs = method.pairs[scheme]
     for p in range(stages_of(method) // 2):
         pair = _pair(method, p)
-        columns = floats(pair.data, pair.size)
+        columns = pair.data
         a, b = pairs[p, 0] / h, pairs[p, 1] / h
         if pair.kind == BANDED:
             columns[:] = 0.0

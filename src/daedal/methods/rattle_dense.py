@@ -86,7 +86,7 @@ def _momentum_force(dense, c, t, q, v):
 def _factor(c, mass, columns):
     """Factor [[mass, columns], [K, 0]] with K as evaluated last."""
     nx, n_c = c.nx, c.n_c
-    by_columns = float_rows(c.kkt.data, nx + n_c, nx + n_c)
+    by_columns = c.kkt.data
     transpose(by_columns, mass)
     transpose(by_columns[:, nx:], float_rows(c.jacobian, n_c, nx))
     transpose(by_columns[nx:], columns)
@@ -109,7 +109,7 @@ def first_half(dense, c, t_0, t_1, h, factor, q, v, x, u, w, d):
     if not c.constant_mass:
         for i in range(nx):
             product[i] = add_product(0.0, mass[i], u)
-        transpose(float_rows(dense.lu.data, nx, nx), float_rows(c.mass, nx, nx))
+        transpose(dense.lu.data, float_rows(c.mass, nx, nx))
         if factor_lu(dense.lu) != 0:
             return UNEVALUABLE
         solve_lu(dense.lu, product)
