@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daedal.kernels.memory import record_at
-from daedal.kernels.records import ADDRESS, Record, Struct, at, data_of, inline
+from daedal.kernels.records import ADDRESS, Record, Struct, at, data_of, inline, optional
 from daedal.kernels.signatures import f64, i64
 
 INNER = Struct("INNER", [("k", i64), ("a", i64["k"])])
@@ -77,3 +77,16 @@ def test_a_length_that_names_no_field_is_refused():
 def test_the_layout_is_that_of_numpy():
     assert OUTER.dtype.names == tuple(OUTER.kinds) and OUTER.itemsize == 8 * (4 + 2 + 1 + 4 + 1)
     assert np.zeros(2, dtype=OUTER)["inner"]["k"].tolist() == [0, 0]
+
+
+def test_a_record_can_allocate_its_arrays():
+    shapes = Struct(
+        "SHAPES", [("n", i64), ("x", f64["n"]), ("few", optional(f64["n"])), ("at", at(INNER)), ("p", i64["n", "at.k"])]
+    )
+    given_x, inner = np.arange(3.0), Record.allocated(INNER, k=2)
+    record = Record.allocated(shapes, n=3, x=given_x, at=inner)
+    seen = record_at(record.address, shapes)
+    assert record["few"] == 0 and record["at"] == inner.address and record.array("x") is given_x
+    assert seen.p.shape == (3, 2) and seen.p.dtype == np.int64 and record.block.shape == (6,) and not record.block.any()
+    seen.p[2, 1] = 7
+    assert record.array("p")[2, 1] == 7 and record.block.view(np.int64)[5] == 7

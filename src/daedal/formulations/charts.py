@@ -44,7 +44,7 @@ CHART = Struct(
 @part
 def _complete(chart, c, level):
     """Factor [R~; K] for a level; K as evaluated last."""
-    rows, by_columns = _rows(chart, c, level), float_rows(chart.matrix.data, c.nx, c.nx)
+    rows, by_columns = _rows(chart, c, level), chart.matrix.data
     count = rows.shape[0]
     transpose(by_columns, rows)
     transpose(by_columns[:, count:], float_rows(c.jacobian, c.nx - count, c.nx))
@@ -176,7 +176,7 @@ def chart_residual(t, block):
 def _conditioning(chart, c):
     """|| A^{-1} ||_F for A = [R~; K] with rows of norm 1: large when rows are nearly dependent."""
     nx, n_top = c.nx, chart.n_top
-    by_columns, work = float_rows(chart.matrix.data, nx, nx), floats(chart.work, nx)
+    by_columns, work = chart.matrix.data, floats(chart.work, nx)
     for i in range(nx):
         row = floats(chart.top_rows + 8 * i * nx if i < n_top else c.jacobian + 8 * (i - n_top) * nx, nx)
         norm = squares(row)
@@ -221,7 +221,7 @@ def pivot_hook(record, t, h, y):
     status = evaluate(c, t, JACOBIAN)
     if status != 0:
         return status
-    by_columns, jacobian = float_rows(chart.matrix.data, n_c, n_c), float_rows(c.jacobian, n_c, nx)
+    by_columns, jacobian = chart.matrix.data, float_rows(c.jacobian, n_c, nx)
     pivot, work = integers(chart.pivot, 2 * nx), floats(chart.work, n_c)
     for j in range(nx):
         if pivot[nx + j] > 0:

@@ -166,7 +166,7 @@ def _map_positions(form, system):
     if form.low == 0:
         return 0
     jacobian, direction = float_rows(system.jacobian, n_c, nx), float_rows(form.direction, nx, n_c)
-    by_columns, column = float_rows(form.low_rows.data, n_g, n_g), floats(form.scratch, n_g)
+    by_columns, column = form.low_rows.data, floats(form.scratch, n_g)
     for i in range(n_g):
         for k in range(n_g):
             by_columns[k, i] = add_product(0.0, jacobian[i], direction[:, k])
@@ -199,8 +199,8 @@ def _differentiate_levels(form, system):
 def _assemble(form, system):
     """The matrix of dv and dlam, column by column."""
     nx, n_c, n_top = system.nx, system.n_c, form.n_top
-    dynamic, n = form.top == DYNAMICS, nx + n_top
-    by_columns, positions = float_rows(form.condensed.data, n, n), float_rows(form.map, nx, nx)
+    dynamic = form.top == DYNAMICS
+    by_columns, positions = form.condensed.data, float_rows(form.map, nx, nx)
     mass, columns = float_rows(system.mass, nx, nx), float_rows(system.columns, nx, n_c)
     direction = float_rows(form.direction, nx, n_c)
     force_q, force_v = float_rows(form.force_q, nx, nx), float_rows(form.force_v, nx, nx)

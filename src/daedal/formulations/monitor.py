@@ -203,7 +203,7 @@ def have_turned_away(watch, rows, basis):
 def _determinant(watch, rows, basis):
     """det(Q_n Q_{n-1}^T), between -1 and 1."""
     n_c = rows.shape[0]
-    by_columns = float_rows(watch.gram.data, n_c, n_c)
+    by_columns = watch.gram.data
     for i in range(n_c):
         for k in range(n_c):
             by_columns[k, i] = add_product(0.0, rows[i], basis[k])
@@ -219,7 +219,7 @@ def _determinant(watch, rows, basis):
 def determinant_sign(lu):
     """The sign of the determinant of a factored matrix."""
     n = lu.n
-    by_columns, pivots = float_rows(lu.data, n, n), lu.pivots
+    by_columns, pivots = lu.data, lu.pivots
     sign = 1
     lapack = n > SMALL  # then pivots are 4-byte numbers that begin with 1
     for i in range(n):

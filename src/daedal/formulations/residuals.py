@@ -227,7 +227,7 @@ def _inverse_mass_times_columns(form, system, target):
 @part
 def _factor_mass(form, system):
     nx = system.nx
-    transpose(float_rows(form.mass_lu.data, nx, nx), float_rows(system.mass, nx, nx))
+    transpose(form.mass_lu.data, float_rows(system.mass, nx, nx))
     return factor_lu(form.mass_lu)
 
 

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.kernels.structures import Inline, Reference, Struct, evaluate, is_view
+from daedal.kernels.structures import NUMPY, Inline, Reference, Struct, evaluate, is_view
 
-_NUMPY = {"f64": np.float64, "i64": np.int64}
 _begins: list[int] = []  # of arrays whose addresses stand in records, in order
 _sizes: dict[int, int] = {}  # in bytes, by where they begin
 
@@ -137,8 +136,8 @@ class RecordView:
             return RecordView(int(number), kind.target)
         if not is_view(kind):
             return number
-        shape = tuple(evaluate(length, self._value, int, _combine) for length in kind.shape)
-        return _array(number, shape if number else (0,) * len(shape), _NUMPY[kind.name])
+        shape = shape_of(kind, self)
+        return _array(number, shape if number else (0,) * len(shape), NUMPY[kind.name])
 
     def __setattr__(self, name: str, value):
         kind, address = self._field(name)
@@ -152,11 +151,26 @@ class RecordView:
         except KeyError:
             raise AttributeError(f"{self._structure.name} has no field {name!r}") from None
 
-    def _value(self, path: tuple[str, ...]) -> int:
-        found: Any = self
+
+def shape_of(kind: Any, record: RecordView) -> tuple[int, ...]:
+    """The declared shape of an array, from the numbers in a record."""
+    return tuple(length_of(length, record) for length in kind.shape)
+
+
+def length_of(length: int | str, record: RecordView) -> int:
+    """The value of a declared length, from the numbers in a record."""
+
+    def field(path: tuple[str, ...]) -> int:
+        address, structure = record._address, record._structure
         for name in path:
-            found = getattr(found, name)
-        return int(found)
+            address, kind = address + structure.offset(name), structure.kinds[name]
+            if isinstance(kind, Reference):
+                address, structure = ctypes.c_int64.from_address(address).value, kind.target
+            elif isinstance(kind, Struct):
+                structure = kind
+        return ctypes.c_int64.from_address(address).value
+
+    return evaluate(length, field, int, _combine)
 
 
 def _combine(name: str, left: int, right: int) -> int:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daedal.kernels.compilation import MODE
+from daedal.kernels.memory import RecordView, length_of, shape_of, watch
 from daedal.kernels.signatures import f64, i64
-from daedal.kernels.structures import ADDRESS, Struct, at, inline
+from daedal.kernels.structures import ADDRESS, NUMPY, Reference, Struct, at, inline, is_view, optional
 
 if not TYPE_CHECKING and MODE == "build":
     from daedal.kernels.compiler_memory import (
@@ -63,12 +64,11 @@ __all__ = [
     "integers",
     "letters_at",
     "local_words",
+    "optional",
     "record_at",
     "words",
 ]
 
-if MODE == "python":
-    from daedal.kernels.memory import watch
 
 INTEGER, FLOAT = i64, f64
 
@@ -96,17 +96,32 @@ class Arena:
 class Record:
     """A record under construction: keeps the arrays alive whose addresses it holds.
 
+    Parameters
+    ----------
+    struct : Struct
+        What the record is made of.
+    **values
+        Fields by name: numbers, arrays, and records, which are copied where the struct has a record inside it and
+        referred to where it has the address of one. Fields that are not given are 0.
+
     Examples
     --------
     >>> from daedal.kernels.records import Record, Struct
     >>> from daedal.kernels.signatures import f64, i64
-    >>> point = Record(Struct("POINT", [("n", i64), ("y", f64["n"])]), n=2, y=np.zeros(2))
+    >>> POINT = Struct("POINT", [("n", i64), ("y", f64["n"]), ("speeds", f64["2 * n"])])
+    >>> point = Record(POINT, n=2, y=np.ones(2))
     >>> int(point["n"])
     2
+    >>> Record.allocated(POINT, n=2, y=np.ones(2)).array("speeds")
+    array([0., 0., 0., 0.])
     """
+
+    block = np.zeros(0)
+    """The memory of the arrays that :meth:`allocated` made, as one vector."""
 
     def __init__(self, struct: Struct, arena: Arena | None = None, **values):
         self._alive: dict[str, Any] = {}
+        self._struct = struct
         numbers = dict(_zeros(struct))
         if arena is not None:
             numbers.update(arena.addresses)
@@ -114,13 +129,36 @@ class Record:
         for name, value in values.items():
             if isinstance(value, Record):
                 self._alive[name] = value
-                numbers[name] = value.data[0].item()
+                refers = isinstance(struct.kinds[name], Reference)
+                numbers[name] = value.address if refers else value.data[0].item()
             elif isinstance(value, np.ndarray):
                 numbers[name] = self._address(name, value)
             else:
                 numbers[name] = value
         self.data: np.ndarray = np.array([tuple(numbers[name] for name in struct.kinds)], dtype=struct.dtype)
         self.address: int = self.data.ctypes.data
+
+    @classmethod
+    def allocated(cls, struct: Struct, **values) -> "Record":
+        """A record with all its arrays, zero at first where they are not among `values`; optional ones are left out."""
+        record = cls(struct, **values)
+        missing, view = _required(struct), RecordView(record.address, struct)
+        value_of = cache(lambda length: length_of(length, view))
+        shapes = {name: tuple(map(value_of, kind.shape)) for name, kind in missing.items() if name not in values}
+        sizes = list(map(prod, shapes.values()))
+        record.block, begin, fields = np.zeros(sum(sizes)), 0, record.data[0]
+        address, memory = record.block.ctypes.data, {name: record.block.view(kind) for name, kind in NUMPY.items()}
+        for (name, shape), size in zip(shapes.items(), sizes, strict=True):
+            record._alive[name] = memory[missing[name].name][begin : begin + size].reshape(shape)
+            if MODE == "python":
+                watch(record._alive[name])
+            fields[name] = address + 8 * begin
+            begin += size
+        return record
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The declared shape of an array, from the numbers that the record holds."""
+        return shape_of(self._struct.kinds[name], RecordView(self.address, self._struct))
 
     def _address(self, name: str, array: np.ndarray) -> int:
         if not array.flags.c_contiguous or array.dtype.itemsize != 8 or array.dtype.kind not in "fi":
@@ -145,6 +183,12 @@ class Record:
 def _zeros(struct: Struct) -> tuple[tuple[str, object], ...]:
     """Field names and zeros of their shape, nested records as nested tuples."""
     return tuple((name, _zero(struct[name])) for name in struct.kinds)
+
+
+@cache
+def _required(struct: Struct) -> dict[str, Any]:
+    """The kinds of the arrays that are not optional."""
+    return {name: kind for name, kind in struct.kinds.items() if is_view(kind) and not kind.optional}
 
 
 def _zero(dtype: np.dtype):

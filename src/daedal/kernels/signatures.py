@@ -16,8 +16,8 @@ class Kind:
     Calling a kind with the kinds of arguments gives a :class:`Signature`.
     """
 
-    def __init__(self, name: str, shape: tuple[Any, ...] = ()):
-        self.name, self.shape = name, shape
+    def __init__(self, name: str, shape: tuple[Any, ...] = (), optional: bool = False):
+        self.name, self.shape, self.optional = name, shape, optional
 
     @property
     def axes(self) -> int:

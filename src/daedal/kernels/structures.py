@@ -9,6 +9,7 @@ A structure lists its fields once. From that list come the memory layout, the vi
             ("n", i64),  # a number
             ("y", f64["n"]),  # the address of an array; `run.y` is a view of it, of n numbers
             ("phi", f64[ROWS, "n"]),
+            ("slopes", optional(f64["n"])),  # not every run has it
             ("psi", inline(f64, LENGTH)),  # an array that stands in the record itself
             ("matrix", MATRIX),  # a structure that stands in the record itself
             ("system", at(SYSTEM)),  # the address of a record; `run.system` is that record
@@ -18,7 +19,8 @@ A structure lists its fields once. From that list come the memory layout, the vi
 
 A length is a number, or an expression of fields in ``+``, ``-`` and ``*``, also of fields of structures inside this one
 or at an address in it: ``f64["stages + 2", "system.nx"]``. :func:`daedal.kernels.records.data_of` gives the address of
-a view, 0 for an array that was not given.
+a view, 0 for an array that was not given. ``Record.allocated(RUN, n=3, ...)`` makes a record with all arrays that are
+not optional.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ import numpy as np
 from daedal.kernels.signatures import Kind
 
 ADDRESS = np.int64
-_NUMPY = {"f64": np.float64, "i64": np.int64}
+NUMPY = {"f64": np.float64, "i64": np.int64}
 
 
 class Reference(NamedTuple):
@@ -57,6 +59,11 @@ class Inline(NamedTuple):
 def inline(number: Kind, *shape: int) -> Inline:
     """The kind of a field that holds an array itself, not its address."""
     return Inline(number, shape)
+
+
+def optional(kind: Kind) -> Kind:
+    """The kind of a field that holds the address of an array, or 0 where there is none."""
+    return Kind(kind.name, kind.shape, optional=True)
 
 
 class Struct:
@@ -109,10 +116,10 @@ def _layout(kind: Any) -> tuple[Any, ...]:
     if isinstance(kind, Struct):
         return (kind.dtype,)
     if isinstance(kind, Inline):
-        return _NUMPY[kind.number.name], kind.shape
+        return NUMPY[kind.number.name], kind.shape
     if isinstance(kind, Reference) or is_view(kind):
         return (ADDRESS,)
-    return (_NUMPY[kind.name] if isinstance(kind, Kind) else kind,)
+    return (NUMPY[kind.name] if isinstance(kind, Kind) else kind,)
 
 
 # --- lengths ----------------------------------------------------------------------------------------------------------

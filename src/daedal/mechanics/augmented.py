@@ -30,8 +30,7 @@ def _damped_bias(c, damping, i):
 def factor_augmented(c):
     """Factor [[M, B], [K, 0]] as evaluated last."""
     nx, n_c = c.nx, c.n_c
-    n = nx + n_c
-    by_columns = float_rows(c.kkt.data, n, n)
+    by_columns = c.kkt.data
     transpose(by_columns, float_rows(c.mass, nx, nx))
     transpose(by_columns[:, nx:], float_rows(c.jacobian, n_c, nx))
     transpose(by_columns[nx:], float_rows(c.columns, nx, n_c))
@@ -96,7 +95,7 @@ def accelerate_coupled(c, t, damping=0):
     state, rows = floats(c.state, n + c.n_w + c.all_g + c.all_v), c.rows
     inner = c.inner
     u, residual, shifted = inner[:size], inner[size : 2 * size], inner[2 * size : 3 * size]
-    matrix = floats(c.inner_matrix.data, size * size)
+    matrix = c.inner_matrix.data
     for i in range(n_c):
         u[i] = state[n + c.n_w + rows[i]] if c.uses_multipliers else c.multipliers[i]
     copy(u[n_c:], state[n : n + c.n_w])
@@ -115,7 +114,7 @@ def accelerate_coupled(c, t, damping=0):
             if status != 0:
                 return status
             for i in range(size):
-                matrix[j * size + i] = (shifted[i] - residual[i]) / delta
+                matrix[j, i] = (shifted[i] - residual[i]) / delta
         if factor_lu(c.inner_matrix) != 0:
             return 1
         solve_lu(c.inner_matrix, residual)

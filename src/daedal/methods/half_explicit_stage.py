@@ -74,7 +74,7 @@ def stage_slope(system, c, t, stage, t_bar, bar, step, known, straight, slope):
 def _write_dynamics(c):
     """M and G^T at the stage in the matrix of the stage, which is stored column by column."""
     nx, n_c = c.nx, c.n_c
-    matrix, mass = float_rows(c.kkt.data, nx + n_c, nx + n_c), float_rows(c.mass, nx, nx)
+    matrix, mass = c.kkt.data, float_rows(c.mass, nx, nx)
     forces = float_rows(c.columns, nx, n_c)
     for j in range(nx):
         for l in range(nx):
@@ -94,7 +94,7 @@ def _impose_constraint(c, t_bar, stage, bar, step):
     status = evaluate(c, t_bar, JACOBIAN | VELOCITY)
     if status != 0:
         return status
-    matrix, jacobian = float_rows(c.kkt.data, nx + n_c, nx + n_c), float_rows(c.jacobian, n_c, nx)
+    matrix, jacobian = c.kkt.data, float_rows(c.jacobian, n_c, nx)
     for j in range(nx):
         for l in range(n_c):
             matrix[j, nx + l] = jacobian[l, j]
