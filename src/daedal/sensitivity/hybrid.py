@@ -22,9 +22,10 @@ from daedal.hybrid.reset import BoundTransition, make_consistent
 from daedal.hybrid.run import solve_hybrid
 from daedal.hybrid.segments import HybridSegment
 from daedal.hybrid.solution import HybridSolution
-from daedal.hybrid.state_form import StateForm, positional_names
+from daedal.hybrid.state_form import StateForm
 from daedal.messages import warn
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
+from daedal.problems.arguments import positional_names
 from daedal.sensitivity.events import SensitivityWarning, warn_of_switches
 from daedal.sensitivity.first_order import FirstOrderSensitivity
 from daedal.sensitivity.hybrid_result import HybridSensitivities
