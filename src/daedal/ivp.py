@@ -42,7 +42,7 @@ class IVPResult:
     nfev, njev, nlu : int
         Evaluations of the right-hand side and of its Jacobian, and factorisations.
     status : int
-        0: the end was reached, 1: a terminal event, -1: failed or interrupted.
+        0: the end was reached, 1: a terminal event, -1: failed.
     message : str
     success : bool
     solution : Solution

@@ -1,7 +1,7 @@
 """The public functions that solve: the arguments are checked, and the driver does the rest."""
 
 from daedal.drive.request import checked_request, checked_settings
-from daedal.drive.solver import described, solve_request
+from daedal.drive.solver import complete_or_raise, described, solve_request
 from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE
 from daedal.problems.checks import check_real
@@ -134,6 +134,8 @@ def solve(
         The initial values violate the equations; the message names them.
     IntegrationError
         The integration failed; the message says why, and ``.solution`` holds what was computed.
+    KeyboardInterrupt
+        Ctrl-C was pressed; ``.solution`` holds what was computed, or None.
 
     Examples
     --------
@@ -155,7 +157,7 @@ def solve(
         return solve_request(request)
     from daedal.hybrid.run import solve_between
 
-    return described(lambda request: solve_between(request, breakpoints), request)
+    return complete_or_raise(described(lambda request: solve_between(request, breakpoints), request))
 
 
 def solve_dae(

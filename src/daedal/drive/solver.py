@@ -106,7 +106,7 @@ class Solver:
         )
         if not getattr(self._plan, "is_current", _always)():
             self._plan = make_plan(self._problem, self._settings)
-        return described(self._plan.solve, request)
+        return complete_or_raise(described(self._plan.solve, request))
 
     @property
     def plan(self):
@@ -205,12 +205,21 @@ _guard = Lock()
 
 
 def solve_request(request: Request):
-    """The solution of a request, by a plan that may have been made for an earlier one."""
+    """The solution of a request, by a plan that may have been made for an earlier one; Ctrl-C is raised."""
     before = first_use.seconds()
-    solution = described(plan_for(request.problem, request.settings).solve, request)
+    solution = described(lambda request: plan_for(request.problem, request.settings).solve(request), request)
     once = first_use.seconds() - before
     if once > 0.0 and isinstance(solution, Tabulated):
         solution.stats = replace(solution.stats, first_use=once)
+    return complete_or_raise(solution)
+
+
+def complete_or_raise(solution):
+    """The solution, unless the user has interrupted the run: then KeyboardInterrupt, with what was computed."""
+    if getattr(solution, "status", None) == "interrupted":
+        interrupt: Any = KeyboardInterrupt(solution.message)
+        interrupt.solution = solution
+        raise interrupt
     return solution
 
 
@@ -218,8 +227,10 @@ def described(run, request: Request):
     """The solution of a request, or what was computed of it, with the names of its events and its parameters."""
     try:
         solution = run(request)
-    except Exception as error:
+    except BaseException as error:
         _describe(getattr(error, "solution", None), request)
+        if isinstance(error, KeyboardInterrupt) and not hasattr(error, "solution"):
+            error.solution = None  # type: ignore[attr-defined]
         raise
     return _describe(solution, request)
 

@@ -171,6 +171,8 @@ class HybridSensitivity:
         """The run through modes, then its sensitivities."""
         bare = request.changed(sensitivities=None, dense_output=True)
         solution = solve_hybrid(bare)
+        if solution.status == "interrupted":
+            return solution
         walk = _Walk(self, bare, solution)
         solution.sensitivities = walk.to_the_end()
         solution.events = EventTable(walk.events)
