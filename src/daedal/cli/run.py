@@ -110,8 +110,6 @@ def _tolerances(options: dict[str, Any]) -> str:
 
 
 def _save(solution: Any, path: Path) -> None:
-    """Write a file; commands make the folder that it is to stand in, as for pictures."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".npz":
         solution.save(path)
     else:

@@ -51,7 +51,9 @@ class HybridSolution(HybridOutput):
     def sensitivity(self, parameter, t=None) -> np.ndarray:
         """The derivative of `y` with respect to a parameter, (n, nt), or at the times `t`; see the guide."""
         if self.sensitivities is None:
-            raise InvalidProblemError("no sensitivities were computed; call solve with sensitivities=[...]")
+            raise InvalidProblemError(
+                "the solution has no sensitivities: call solve with sensitivities=[...]; files do not hold them"
+            )
         return self.sensitivities.at(parameter, t)
 
     # --- contacts ---------------------------------------------------------------------------------------------------
