@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 from daedal import first_use
+from daedal.drive.below_atol import warn_below_atol
 from daedal.drive.request import Request, Settings, checked_request, checked_settings
 from daedal.drive.run import LARGEST_KEPT
 from daedal.errors import InvalidProblemError
@@ -25,6 +26,7 @@ from daedal.problems import (
 from daedal.problems.compile import with_other_params
 from daedal.results.schema import is_plain
 from daedal.results.tabulated import Tabulated
+from daedal.solution import Solution
 
 _MOST_SOLVERS = 32
 _TRACEABLE = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
@@ -211,7 +213,10 @@ def solve_request(request: Request):
     once = first_use.seconds() - before
     if once > 0.0 and isinstance(solution, Tabulated):
         solution.stats = replace(solution.stats, first_use=once)
-    return complete_or_raise(solution)
+    complete_or_raise(solution)
+    if type(solution) is Solution:
+        warn_below_atol(solution, request.settings)
+    return solution
 
 
 def complete_or_raise(solution):

@@ -12,7 +12,7 @@ from daedal.initial.structure import evaluate_or_nan
 from daedal.kernels.patterns import band_pattern, sparse_groups
 
 _SHIFTS = (1.0, 1e12)  # of y', so that a term with y' is felt beside others, whatever the unit of time
-_SEEN = 1e-3  # part of a directional derivative that entries left out must make to be looked for
+_SEEN = 1e-6  # part of a directional derivative that entries left out must make to be looked for
 _MOST_LOOKED_AT = 5  # equations
 
 
