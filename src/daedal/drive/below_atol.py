@@ -44,7 +44,7 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
     verb, it, matters = ("exceeds", "it", "it matters") if small.size == 1 else ("exceed", "them", "they matter")
     warn(
         f"{listing(shown, small.size)} never {verb} the absolute tolerance: errors of {it} are not controlled. "
-        f"Remedy: if {matters}, give atol as a vector, with about {_SEEN * largest[small].min():.0e} for {it}, or choose "
-        "other units",
+        f"Remedy: if {matters}, give atol as a vector, with about {_SEEN * largest[small].min():.0e} for {it}, or "
+        "choose other units",
         ToleranceWarning,
     )
