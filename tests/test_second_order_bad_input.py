@@ -416,3 +416,13 @@ def test_singular_positions_of_a_mechanism_are_noticed(method, formulation):
     with pytest.raises(IntegrationError, match=r"t = 0\.120[67]\d*: .*singular configuration.*'slider'") as caught:
         daedal.solve(model.problem, (0.0, 2.0), model.initial, method=method, formulation=formulation)
     assert 0.1 < caught.value.solution.t[-1] < 0.1208
+
+
+@pytest.mark.parametrize("size", [1e45, 1e100])
+@pytest.mark.parametrize("method", ["auto", "modified_bdf", "collocation"])
+def test_values_beside_which_a_derivative_is_lost_in_rounding_keep_their_order(size, method):
+    problem = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + x[0]], 1)
+    x0, _, xpp0 = daedal.consistent_initial(problem, 0.0, ([size], [0.0]))
+    assert x0[0] == size and xpp0[0] == pytest.approx(-size)
+    sol = daedal.solve(problem, (0.0, 1.0), ([size], [0.0]), method=method, atol=1e-9 * size)
+    assert sol.x[0, -1] / size == pytest.approx(np.cos(1.0), abs=1e-4)
