@@ -272,7 +272,8 @@ class FirstOrderCourse(Course):
         self.plan, self.request, self._t = plan, request, request.span[0]
         self.notes: list[str] = []
         try:
-            self._begin()
+            with np.errstate(all="ignore"):  # what the search for a start tries need not be defined
+                self._begin()
         except Unevaluable as error:
             functions = "f or g" if plan.semi_explicit is not None else "residual" if plan.ordinary is None else "f"
             message = f"{functions} cannot be evaluated at the initial values (t = {request.span[0]:g}): {error}"

@@ -67,6 +67,11 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     >>> print(y0, z0.round(6))
     [4.] [2.]
     """
+    with np.errstate(all="ignore"):  # what the search tries need not be defined
+        return _consistent_initial(problem, t0, initial, fixed, rtol, atol, weight)
+
+
+def _consistent_initial(problem, t0: float, initial, fixed, rtol, atol, weight):
     check_values(getattr(problem, "params", None))
     initial = paired(problem, initial)
     if isinstance(problem, MechanicalSystem):
