@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from daedal.messages import warn
-from daedal.problems.checks import check_tolerances
 from daedal.tabular import listing
 
+_LEAST_STEPS = 4  # of a run that may have shown how large its variables become
 _NOISE = 1e-6  # of atol: what is smaller is round-off
 _SEEN = 1e-4  # part of its values to which a variable is to be known absolutely
 _FEW = 3  # turns that say nothing
@@ -24,15 +24,25 @@ class ToleranceWarning(UserWarning):
 def warn_below_atol(solution: Any, settings: Any) -> None:
     """Name the variables whose values, at all steps, are no more than their `atol`, but something other than noise."""
     y, names = solution.y, solution.names
-    if not solution.success or settings.fixed_step is not None or y.shape[0] != len(names):
+    if solution.stats.steps < _LEAST_STEPS or not y.shape[1]:
+        return
+    atol = np.asarray(settings.atol, dtype=float)
+    sizes = np.abs(y)
+    largest = sizes.max(axis=1, initial=0.0)
+    here = largest <= atol
+    if not here.any() or not solution.success or settings.fixed_step is not None or y.shape[0] != len(names):
+        return
+    begun = (y[:, 0] != 0.0) | (sizes[:, -1] < largest)  # not those that begin at 0 and have only just left it
+    small = np.flatnonzero(here & begun & (largest > _NOISE * atol))
+    if not small.size:
         return
     if solution.dense is not None and solution.dense.coefficients.shape[1] == len(names):
         y = np.column_stack([y[:, :1], solution.dense.coefficients[solution.dense.starts].T])
     elif solution.history is None or y.shape[1] <= solution.history.t.size:
         return
-    atol = check_tolerances(len(names), settings.rtol, settings.atol)[1]
-    largest = np.abs(y).max(axis=1, initial=0.0)
-    small = np.flatnonzero((largest <= atol) & (largest > _NOISE * atol))
+    atol = np.broadcast_to(atol, largest.shape)
+    largest = np.abs(y).max(axis=1)
+    small = small[largest[small] <= atol[small]]
     if not small.size:
         return
     slopes = np.diff(y[small], axis=1)
