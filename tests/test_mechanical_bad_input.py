@@ -88,7 +88,7 @@ def reference():
         ({"names": ["x", "x"]}, "names must be different"),
         ({"names": ["x", "x'"]}, 'names has "x" and "x\'", which is the name of its velocity'),
         ({"names": 5}, "names must be a sequence of 2 strings"),
-        ({"constraint_names": ["a", "b"]}, "constraint_names has 2 entries for 1 constraints"),
+        ({"constraint_names": ["a", "b"]}, "constraint_names has 2 entries for 1 constraint"),
         ({"constraint_names": 5}, "constraint_names must be a sequence"),
         ({"force_sparsity": np.eye(3)}, r"force_sparsity has shape \(3, 3\)"),
         ({"contact": lambda t, q, s: s}, "contact is given, but n_s is not"),
