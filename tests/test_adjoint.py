@@ -129,7 +129,7 @@ def test_many_parameters_of_a_linear_problem_agree_with_its_adjoint_matrix_expon
     [
         ({}, "give cost, final_cost, or both"),
         ({"cost": 3.0}, "must be a function"),
-        ({"cost": lambda t, y: y[0]}, "is called as cost(t, y, p)"),
+        ({"cost": lambda t, y, yp: yp[0]}, "takes yp, but it is a function of the state; expected (t, y) or (t, y, p)"),
         ({"cost": lambda t, y, p: np.linalg.eigvals(np.outer(y, y))[0]}, "cost cannot be differentiated"),
         ({"cost": lambda t, y, p: y[0], "parameters": ["kk"]}, "did you mean 'k'"),
         ({"cost": lambda t, y, p: y[0], "checkpoints": 0}, "checkpoints must be a positive"),

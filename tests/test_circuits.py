@@ -541,3 +541,15 @@ def test_tran_and_output_cards(tmp_path):
     assert circuit.solve().t[-1] == 5e-3
     with pytest.raises(daedal.InvalidProblemError, match="t_span is missing"):
         circuits.parse("V1 a 0 1\nR1 a 0 1").solve()
+
+
+def test_subcircuits_that_multiply_are_refused_before_they_are_unfolded():
+    levels = "".join(
+        f".subckt s{i} a b\n" + "".join(f"X{j} a b s{i - 1}\n" for j in range(10)) + ".ends\n" for i in range(1, 12)
+    )
+    bomb = f"* a bomb\n.subckt s0 a b\nR1 a b 1\n.ends\n{levels}V1 1 0 1\nX1 1 0 s11\n.end\n"
+    with pytest.raises(daedal.InvalidProblemError, match=r"subcircuits within subcircuits have .* lines up to here"):
+        daedal.circuits.parse(bomb)
+    deep = "".join(f".subckt s{i} a b\nX1 a b s{i - 1}\n.ends\n" for i in range(1, 3000))
+    with pytest.raises(daedal.InvalidProblemError, match="more than 20 deep"):
+        daedal.circuits.parse(f"* deep\n.subckt s0 a b\nR1 a b 1\n.ends\n{deep}V1 1 0 1\nX1 1 0 s2999\n.end\n")

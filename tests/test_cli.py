@@ -181,7 +181,11 @@ def test_a_failure_prints_the_diagnosis_and_still_writes_what_was_computed():
 
 def test_ctrl_c_ends_with_130(monkeypatch):
     def interrupted(*arguments, **options):
-        return daedal.Solution(**(vars(_two_points([1.0, 1.0])) | {"success": False, "status": "interrupted"}))
+        interrupt = KeyboardInterrupt()
+        interrupt.solution = daedal.Solution(
+            **(vars(_two_points([1.0, 1.0])) | {"success": False, "status": "interrupted"})
+        )
+        raise interrupt
 
     monkeypatch.setattr(daedal, "solve", interrupted)
     ended = daedal_command("run", "linear_index1")

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -132,6 +133,24 @@ def test_reductions_have_the_same_bits_for_any_workers_and_chunks():
     assert_allclose(found[0]["var"]["y"], whole.y.var(axis=0, ddof=1), rtol=1e-12)
     assert_allclose(found[0]["quantiles"]["y"], np.quantile(whole.y, [0.05, 0.25, 0.5, 0.75, 0.95], axis=0), atol=1e-14)
     assert_array_equal(found[0]["min"]["y"], whole.y.min(axis=0))
+
+
+def test_threads_of_the_users_need_no_pickling(monkeypatch):
+    def refuse(request):
+        raise AssertionError("pickled")
+
+    monkeypatch.setattr("daedal.ensembles.executors.packed", refuse)
+    lock = threading.Lock()  # cannot be pickled
+
+    def force(t, q, v, p):
+        with lock:
+            return [-p["g"] * np.sin(q[0])]
+
+    swing = daedal.MechanicalSystem(1.0, force, n_q=1, params={"g": 9.81})
+    with ThreadPoolExecutor(2) as pool:
+        found = daedal.solve_many(swing, (0.0, 0.5), ([1.0], [0.0]), params={"g": GRAVITIES[:6]}, on=pool, chunk_size=2)
+    alone = daedal.solve(swing.with_params({"g": GRAVITIES[4]}), (0.0, 0.5), ([1.0], [0.0]))
+    assert found.final.y[4] == pytest.approx(alone.y[:, -1], abs=1e-5)
 
 
 @pytest.mark.slow

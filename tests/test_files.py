@@ -109,6 +109,25 @@ def test_a_mechanism_keeps_what_its_functions_computed(tmp_path, end):
     assert_same(pickle.loads(pickle.dumps(again)), sol)
 
 
+@pytest.mark.parametrize("options", [{}, {"method": "hem5"}, {"method": "radau"}], ids=["auto", "hem5", "radau"])
+def test_a_mechanism_with_sensitivities(tmp_path, options):
+    sol = daedal.solve(rod_pendulum(), (0.0, 1.0), START, sensitivities=["g"], **options)
+    again = there_and_back(sol, tmp_path)
+    assert len(again.raw.names) == again.raw.y.shape[0] and np.array_equal(again.raw.y, sol.raw.y)
+    with pytest.raises(daedal.InvalidProblemError, match="files do not hold them"):
+        again.sensitivity("g")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in the file system")
+def test_devices_pipes_and_folders_are_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", "/dev/urandom", "/dev/null", tmp_path / "pipe"):
+        with pytest.raises(daedal.InvalidFileError, match="it is a device or a pipe, not a file"):
+            daedal.load(path)
+    with pytest.raises(daedal.InvalidFileError, match="it is a folder"):
+        daedal.load(tmp_path)
+
+
 def test_solutions_of_other_classes(tmp_path):
     def pendulum(t, y, yp):
         x, z, u, w, force = y

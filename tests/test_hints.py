@@ -1,5 +1,7 @@
 """Wrong names, options and signatures: the message says what was meant, or where it belongs."""
 
+import warnings
+
 import numba
 import numpy as np
 import pytest
@@ -157,3 +159,63 @@ def test_the_example_of_a_start_names_a_mode_that_exists():
         daedal.solve(own, (0.0, 1.0), ([1.0], [0.0]))
     with pytest.raises(daedal.InvalidProblemError, match=r"'flor' is not a mode; did you mean 'floor'\?"):
         daedal.solve(bouncing, (0.0, 1.0), ("flor", ([1.0], [0.0])))
+
+
+# --- counts, names, times ---------------------------------------------------------------------------------------------
+
+
+def test_one_of_something_is_no_plural():
+    with pytest.raises(daedal.InvalidProblemError, match=r"must return 1 number \("):
+        daedal.solve(daedal.ODE(lambda t, y: None, 1), (0.0, 1.0), [1.0])
+    with pytest.raises(daedal.InvalidProblemError, match="names must be a sequence of 1 string,"):
+        daedal.ODE(lambda t, y: -y, 1, names=3)
+
+
+@pytest.mark.parametrize("names", [None, ["level"]])
+def test_hidden_switches_are_told_with_the_names_of_variables(names):
+    tank = daedal.ODE(lambda t, y: [max((1.0 - y[0]) * 2.0, 0.0) - 0.1 * y[0]], 1, names=names)
+    sol = daedal.solve(tank, (0.0, 10.0), [2.0])
+    assert sol.events[0].name.startswith(f"(1 - {names[0] if names else 'y[0]'}) * 2 < 0")
+
+
+def test_a_y0_that_is_too_long_is_named():
+    with pytest.raises(daedal.InvalidProblemError, match=r"expected \(2,\), since y0 has 2 entries"):
+        daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0, 2.0])
+    with pytest.raises(daedal.InvalidProblemError, match=r"expected \(2,\), since y0 has 2 entries"):
+        daedal.solve_ivp(lambda t, y: [-y[0]], (0.0, 1.0), [1.0, 2.0])
+
+
+def test_a_run_between_break_points_has_its_methods_and_steps():
+    sol = daedal.solve(daedal.ODE(lambda t, y: [-y[0]], 1), (0.0, 1.0), [1.0], breakpoints=[0.5])
+    assert sol.method == "DOPRI5, order 5"
+    assert sol.history.t.size == sol.stats.steps == sol.history.h.size and sol.history.h.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("f", [lambda t, y: -y[0], lambda t, y: -float(y[0]), lambda t, y: np.float64(-y[0])])
+def test_solve_ivp_takes_numbers_from_functions_of_one_unknown(f):
+    for method in ("RK45", "Radau"):
+        result = daedal.solve_ivp(f, (0.0, 1.0), [1.0], method=method)
+        assert result.y[0, -1] == pytest.approx(np.exp(-1.0), rel=1e-3)
+    assert daedal.solve_ivp(lambda t, y, k: -k * y[0], (0.0, 1.0), [1.0], args=(2.0,)).y[0, -1] == pytest.approx(
+        np.exp(-2.0), rel=1e-2
+    )
+
+
+def test_the_search_for_a_start_leaks_no_warnings_of_numpy():
+    def steep(t, y, yp):
+        return [yp[0] + np.exp(1000.0 * y[1]), y[1] - np.sqrt(y[0])]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(daedal.InconsistentInitialError):
+            daedal.solve_dae(steep, (0.0, 1.0), [1.0, -1.0], correct_initial=True)
+
+
+def test_times_that_are_far_apart_are_the_cause_and_the_remedy_works():
+    start = 1.7e9
+    with pytest.raises(daedal.IntegrationError, match=r"are 2.384e-07 apart.*\nRemedy: let t begin with 0") as caught:
+        drives = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t - start)], 2)
+        daedal.solve(drives, (start, start + 10.0), ([0.0, 1.0], [1.0, 0.0]), method="dassl")
+    assert "t_span=(0, 10), and add 1700000000.0" in str(caught.value)
+    sol = daedal.solve_dae(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], (0.0, 10.0), [0.0, 1.0])
+    assert sol.y[1, -1] == pytest.approx(np.cos(10.0), abs=1e-4)

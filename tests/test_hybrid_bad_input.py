@@ -96,7 +96,7 @@ def test_a_mode_has_one_transition_for_accumulation():
         (lambda t, y: 1j * y[0], "'bad' must return a number"),
         (lambda t, y: -np.ones(1 + int(t > 1.0)), "'bad' returned 2 values .* it returned 1"),
         (lambda t, y: np.nan if t > 1.0 else -1.0, "'bad' must return a number other than NaN.* in mode 'a'"),
-        (lambda t: t, r"guard of 'bad' takes one argument; expected \(t, y\)"),
+        (lambda t: t, r"guard of 'bad' takes 1 argument; expected \(t, y\)"),
         (lambda t, y, yp, lam: 1.0, r"guard of 'bad' takes \(t, y, yp, lam\)"),
     ],
     ids="nan nan-entry text empty none ragged complex grows nan-later one-argument four-arguments".split(),
@@ -131,7 +131,7 @@ def test_bad_directions(direction):
         (lambda t, y: [np.nan], "reset of 'bad' .* not finite"),
         (lambda t, y: ([0.0], [1.0, 2.0]), "reset of 'bad' .* yp has shape"),
         (lambda t, y: "back", "reset of 'bad'"),
-        (lambda t: [0.0], "reset of 'bad' takes one argument"),
+        (lambda t: [0.0], "reset of 'bad' takes 1 argument"),
     ],
     ids=["too-long", "none", "nan", "slope", "text", "arguments"],
 )

@@ -161,3 +161,18 @@ def test_output_times_and_segments_of_a_hybrid_problem():
     np.testing.assert_allclose(sol.y[0], np.where(times < 0.6, times, 1.2 - times), atol=1e-8)
     assert [segment.mode for segment in sol.segments] == ["early", "late", "late"]
     np.testing.assert_allclose(sol(times)[0], sol.y[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("at", [1.3, 1.0 / 3.0, 2.9999])
+@pytest.mark.parametrize("span", [(0.0, 3.0), (3.0, 0.0)], ids=["forwards", "backwards"])
+@pytest.mark.parametrize("stored", ["every step", "t_eval", "dense"])
+def test_an_event_in_the_instant_of_a_break_point_stops_there_to_the_bit(at, span, stored):
+    spring = daedal.MechanicalSystem(1.0, lambda t, q, v: [-q[0]], n_q=1)
+    oscillator = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0]], 2)
+    options = {"t_eval": [span[0], at, span[1]]} if stored == "t_eval" else {"dense_output": stored == "dense" or None}
+    for sign in (1.0, -1.0):
+        stop = daedal.Event(lambda t, y, sign=sign: sign * (t - at), terminal=True)
+        for problem, start in ((spring, ([1.0], [0.0])), (oscillator, ([1.0, 0.0], None))):
+            sol = daedal.solve(problem, span, start, events=stop, breakpoints=[at], **options)
+            assert sol.status == "event" and sol.t[-1] == at and sol.events[-1].t == at
+            assert sol.y[0, -1] == pytest.approx(np.cos(at - span[0]), abs=1e-4)

@@ -194,11 +194,13 @@ def test_tolerances_of_zero_are_raised_with_a_warning_as_in_scipy():
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def test_folders_that_do_not_exist_are_named(slider, tmp_path):
-    for write in (slider[1].save, slider[1].to_csv):
-        with pytest.raises(daedal.InvalidProblemError, match=r"there is no folder .*nowhere"):
-            write(tmp_path / "nowhere" / "slider.npz")
-    assert not list(tmp_path.iterdir())
+def test_folders_that_do_not_exist_are_made(slider, tmp_path):
+    (tmp_path / "blocked").touch()
+    for i, write in enumerate((slider[1].save, slider[1].to_csv)):
+        write(tmp_path / f"new{i}" / "deeper" / "slider.npz")
+        assert (tmp_path / f"new{i}" / "deeper" / "slider.npz").is_file()
+        with pytest.raises(FileExistsError):
+            write(tmp_path / "blocked" / "slider.npz")
 
 
 def test_ensembles_are_saved_and_loaded(tmp_path):

@@ -11,6 +11,7 @@ from daedal import viz as viz
 from daedal.adjoint.gradient import gradient as gradient
 from daedal.advice import advise as advise
 from daedal.comparison.compare import compare as compare
+from daedal.drive.below_atol import ToleranceWarning as ToleranceWarning
 from daedal.drive.solver import Solver as Solver
 from daedal.drive.solver import prepare as prepare
 from daedal.ensembles.ensemble import Ensemble as Ensemble
@@ -135,6 +136,7 @@ from daedal.solving import solve as solve
 from daedal.solving import solve_dae as solve_dae
 from daedal.structure.linear_system import linear_system as linear_system
 from daedal.sympy_problems import from_sympy as from_sympy
+from daedal.tracing import DerivativeWarning as DerivativeWarning
 from daedal.tracing import StatefulFunctionWarning as StatefulFunctionWarning
 from daedal.tracing import SwitchWarning as SwitchWarning
 from daedal.tracing import TraceWarning as TraceWarning

@@ -17,7 +17,7 @@ from daedal.methods.base import Method
 from daedal.problems import ODE, MassMatrixDAE
 from daedal.problems.checks import check_callable, check_real
 from daedal.solution import DenseOutput, Solution, Statistics
-from daedal.solving import solve
+from daedal.solving import about_y0, solve
 from daedal.tabular import Tabular
 
 METHODS = {"RK45": "dopri5", "RK23": "dopri5", "DOP853": "dop853", "Radau": "radau", "BDF": "dassl", "LSODA": "auto"}
@@ -42,7 +42,7 @@ class IVPResult:
     nfev, njev, nlu : int
         Evaluations of the right-hand side and of its Jacobian, and factorisations.
     status : int
-        0: the end was reached, 1: a terminal event, -1: failed or interrupted.
+        0: the end was reached, 1: a terminal event, -1: failed.
     message : str
     success : bool
     solution : Solution
@@ -192,6 +192,8 @@ def solve_ivp(
         structure["bandwidth"] = lband or 0, uband or 0
     structure |= {"params": params, "jacobian": _slopes(jac, params)}
     f = _right_hand_side(fun, params, vectorized)
+    if start.size == 1 and not hasattr(fun, "py_func"):
+        f = _as_vector(f, params)
     problem: ODE | MassMatrixDAE
     if mass is None:
         problem = ODE(f, start.size, **structure)
@@ -204,19 +206,20 @@ def solve_ivp(
     max_step = options.pop("max_step", None)
     options.pop("min_step", None)
     try:
-        solution = solve(
-            problem,
-            t_span,
-            (start, None),
-            method=_method(method),
-            rtol=_reachable(rtol),
-            atol=atol,
-            t_eval=t_eval,
-            events=given or None,
-            dense_output=dense_output,
-            max_step=None if max_step is None or np.isinf(max_step) else max_step,
-            **options,
-        )
+        with about_y0(start.size):
+            solution = solve(
+                problem,
+                t_span,
+                (start, None),
+                method=_method(method),
+                rtol=_reachable(rtol),
+                atol=atol,
+                t_eval=t_eval,
+                events=given or None,
+                dense_output=dense_output,
+                max_step=None if max_step is None or np.isinf(max_step) else max_step,
+                **options,
+            )
     except IntegrationError as error:
         if error.solution is None:
             raise
@@ -271,6 +274,13 @@ def _right_hand_side(fun, params, vectorized: bool):
             return lambda t, y: np.asarray(fun(t, y[:, None])).reshape(-1)
         return lambda t, y, p: np.asarray(fun(t, y[:, None], *p)).reshape(-1)
     return fun if params is None else lambda t, y, p: fun(t, y, *p)
+
+
+def _as_vector(f, params):
+    """A function of one unknown, whose result may be a number, as in SciPy."""
+    if params is None:
+        return lambda t, y: np.reshape(f(t, y), (1,))
+    return lambda t, y, p: np.reshape(f(t, y, p), (1,))
 
 
 def _slopes(jac, params):

@@ -209,7 +209,9 @@ class Solution(Tabulated):
         among them; an initial value has the name ``"x(0)"``. See the guide on sensitivities.
         """
         if self.sensitivities is None:
-            raise InvalidProblemError("no sensitivities were computed; call solve with sensitivities=[...]")
+            raise InvalidProblemError(
+                "the solution has no sensitivities: call solve with sensitivities=[...]; files do not hold them"
+            )
         return self.sensitivities.at(parameter, t)
 
     def plot(self, *args: Any, **options: Any):

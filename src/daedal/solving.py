@@ -1,7 +1,9 @@
 """The public functions that solve: the arguments are checked, and the driver does the rest."""
 
+from contextlib import contextmanager
+
 from daedal.drive.request import checked_request, checked_settings
-from daedal.drive.solver import described, solve_request
+from daedal.drive.solver import complete_or_raise, described, solve_request
 from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE
 from daedal.problems.checks import check_real
@@ -134,6 +136,8 @@ def solve(
         The initial values violate the equations; the message names them.
     IntegrationError
         The integration failed; the message says why, and ``.solution`` holds what was computed.
+    KeyboardInterrupt
+        Ctrl-C was pressed; ``.solution`` holds what was computed, or None.
 
     Examples
     --------
@@ -155,7 +159,7 @@ def solve(
         return solve_request(request)
     from daedal.hybrid.run import solve_between
 
-    return described(lambda request: solve_between(request, breakpoints), request)
+    return complete_or_raise(described(lambda request: solve_between(request, breakpoints), request))
 
 
 def solve_dae(
@@ -188,4 +192,16 @@ def solve_dae(
         raise InvalidProblemError("y0 is missing")
     y0 = check_real(y0, "y0", "hold real numbers")
     problem = ImplicitDAE(F, y0.size, params=params, jacobian=jacobian, names=names, algebraic=algebraic)
-    return solve(problem, t_span, (y0, yp0), **options)
+    with about_y0(y0.size):
+        return solve(problem, t_span, (y0, yp0), **options)
+
+
+@contextmanager
+def about_y0(n: int):
+    """Say that y0 tells the number of equations where a function returns another number of values."""
+    try:
+        yield
+    except InvalidProblemError as error:
+        if "returned an array of shape (" not in str(error) or not str(error).endswith(f"expected ({n},)"):
+            raise
+        raise InvalidProblemError(f"{error}, since y0 has {n} {'entry' if n == 1 else 'entries'}") from None

@@ -18,6 +18,7 @@ from scipy import sparse
 import daedal
 from daedal.adjoint.storage import DENSE
 from daedal.errors import InvalidProblemError
+from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments
 from daedal.sensitivity.motion import VariationalMotion
 from daedal.sensitivity.variational import equations_of
 from daedal.symbolic import Untraceable
@@ -151,15 +152,22 @@ class Linearised:
             return self._graph.zero
         if not callable(function):
             raise InvalidProblemError(f"{name} must be a function, got {type(function).__name__}")
+        further, has_params = ("r",) if len(self._vectors) > 2 else (), self.problem.params is not None
+        arguments = StateArguments(self.problem, has_params, len(self._vectors) > 1, further)
+        places = arguments.of(function, name, state_only=True)
+        order = [TIME, *(FIRST, SECOND, *further)[: len(self._vectors)], *([PARAMS] if has_params else [])]
+        taken = [len(order) if place == WHOLE else order.index(place) for place in places]
+        joins, count = WHOLE in places and len(self._vectors) > 1, 1 + len(self._vectors)
+
+        def of_all(*given):
+            whole = np.concatenate(given[1:count]) if joins else given[1]
+            return function(*[(*given, whole)[i] for i in taken])
+
         try:
-            traced = self._tracer.trace(function, self._vectors, ())
+            traced = self._tracer.trace(of_all, self._vectors, ())
         except Untraceable as reason:
-            called = "t, y, z" if len(self._vectors) == 2 else "t, y"
-            if self.is_mechanical:
-                called = "t, q, v, r" if self.problem.n_r else "t, q, v"
-            called += ", p" if self.problem.params is not None else ""
             raise InvalidProblemError(
-                f"{name} cannot be differentiated: it {reason} (it is called as {name}({called}) and returns a number)"
+                f"{name} cannot be differentiated: it {reason}; it must return a number"
             ) from reason
         self._dependencies.add(traced.dependencies)
         return traced.nodes[0]

@@ -76,7 +76,8 @@ def gradient(
         As for :func:`daedal.solve`.
     cost, final_cost : callable
         ``g(t, y)`` and ``h(t, y)`` with the arguments of the problem's functions, ``(t, y, z)`` for a semi-explicit
-        problem and ``(t, q, v)`` for a mechanism, the parameters last if there are some. At least one of them.
+        problem and ``(t, q, v)`` for a mechanism, the parameters last if there are some; told by their names, as
+        those of an :class:`Event`. At least one of them.
     parameters : sequence of str, optional
         By what to differentiate: parameters by name, and initial values such as ``"x(0)"``. All parameters by default.
     params : object, optional

@@ -39,7 +39,7 @@ from daedal.analysis.wording import (
     variables,
 )
 from daedal.kernels.endings import Ending
-from daedal.tabular import times
+from daedal.tabular import plural, times
 
 _HIDDEN_VIOLATION = 1e-5  # of a hidden constraint, relative to its terms
 _JACOBIAN_REMEDY = (
@@ -49,6 +49,7 @@ _JACOBIAN_REMEDY = (
 _ROUNDOFF = 64.0 * float(np.finfo(float).eps)  # of an equation, relative to its terms
 _LOOSER = (1.0, 1e-3, 1e-6)  # parts of the tolerances with which the index is judged, lest loose ones decide it
 _SINGULARITY = 1e-6  # part of the elapsed time in which a variable changes by its own size
+_COARSE = 1e-11  # distance of times, in units of the interval, from which on it matters
 
 
 class Case:
@@ -384,13 +385,27 @@ def newton_trouble(case: Case) -> list[str] | None:
     if failure.newton_failures <= max(failure.error_test_failures, 0.05 * failure.steps):
         return None
     return inaccurate_differences(case) or [
-        f"Likely cause: a strongly nonlinear equation or an inaccurate Jacobian. In {failure.steps} steps Newton's "
-        f"iteration failed {times(failure.newton_failures)}, the error test {times(failure.error_test_failures)}.",
+        "Likely cause: a strongly nonlinear equation or an inaccurate Jacobian. In "
+        f"{plural(failure.steps, 'step')} Newton's iteration failed {times(failure.newton_failures)}, the error test "
+        f"{times(failure.error_test_failures)}.",
         _JACOBIAN_REMEDY,
     ]
 
 
 # ----------------------------------------------------------------------------------------- what is not smooth, or ends
+
+
+def coarse_clock(case: Case) -> list[str] | None:
+    """Times so large that they are far apart: what depends on them is known no better."""
+    t0, t1 = case.failure.t_span
+    apart, length = float(np.spacing(max(abs(t0), abs(t1)))), abs(t1 - t0)
+    if not apart > _COARSE * length:
+        return None
+    return [
+        f"Likely cause: the times that a computer knows near t = {number(t0)} are {number(apart)} apart, "
+        f"{number(apart / length)} of the interval, and what depends on t is known no better.",
+        f"Remedy: let t begin with 0, t_span=(0, {number(t1 - t0)}), and add {t0!r} where functions need it.",
+    ]
 
 
 def break_in_time(case: Case) -> list[str] | None:
@@ -491,6 +506,6 @@ def singularity(case: Case) -> list[str] | None:
         return None
     return [
         f"Likely cause: the solution runs into a singularity: {case.name(j)} = {number(failure.y[j])} has the slope "
-        f"{number(failure.yp[j])} after {number(case.elapsed)} time units.",
+        f"{number(failure.yp[j])} after {number(case.elapsed)} {'unit' if case.elapsed == 1.0 else 'units'} of time.",
         "Remedy: check the model; the solution may not exist beyond this time. A terminal event can stop before it.",
     ]

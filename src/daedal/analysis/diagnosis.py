@@ -8,6 +8,7 @@ import numpy as np
 from daedal.analysis.causes import (
     Case,
     break_in_time,
+    coarse_clock,
     discontinuity,
     higher_index,
     inaccurate_differences,
@@ -107,7 +108,7 @@ def _first_found(case: Case, *finders: Callable[[Case], list[str] | None]) -> li
     return []
 
 
-_EQUATIONS = (inconstant, break_in_time, singular_pencil, higher_index, wrong_jacobian, discontinuity)
+_EQUATIONS = (coarse_clock, inconstant, break_in_time, singular_pencil, higher_index, wrong_jacobian, discontinuity)
 
 
 def _no_progress(case: Case) -> list[str]:

@@ -16,6 +16,7 @@ from daedal.circuits.quantities import quantity
 from daedal.errors import InvalidProblemError
 
 DEEPEST = 20  # subcircuits within subcircuits
+MOST_LINES = 100_000  # of all subcircuits where they are called
 OUTPUT_CARDS = (".op", ".print", ".plot", ".probe", ".save", ".options", ".option", ".width", ".four", ".ac", ".dc")
 """Cards that say what is to be shown or how; they do not belong to the circuit."""
 
@@ -144,6 +145,7 @@ def unfolded(text: str) -> Iterator[tuple[Card, Scope]]:
     """All cards of a netlist but those of models and subcircuits, each with the scope in which its names stand."""
     subcircuits: dict[str, Subcircuit] = {}
     own = list(_taken_apart(cards(text), subcircuits))
+    _refuse_too_many(own, subcircuits)
     yield from _walk(own, Scope(Names()), subcircuits, 0)
 
 
@@ -167,6 +169,25 @@ def _taken_apart(given: Iterator[Card], subcircuits: dict[str, Subcircuit]) -> I
             yield card
     if inside is not None:
         inside.card.fail("this subcircuit is not closed by .ends")
+
+
+def _refuse_too_many(own: list[Card], subcircuits: Mapping[str, Subcircuit]) -> None:
+    """Refuse a netlist whose subcircuits multiply to more lines than memory holds, before they are unfolded."""
+    lines: dict[str, int] = {}
+
+    def called(card: Card, depth: int) -> int:
+        name = card.tokens[-1].lower() if card.head[0] == "x" else ""
+        if name in subcircuits and name not in lines and depth <= DEEPEST:  # deeper ones are refused when entered
+            lines[name] = 0  # likewise of one that calls itself
+            own = subcircuits[name].cards
+            lines[name] = len(own) + sum(called(card, depth + 1) for card in own)
+        return lines.get(name, 0)
+
+    total = 0
+    for card in own:
+        total += called(card, 0)
+        if total > MOST_LINES:
+            card.fail(f"subcircuits within subcircuits have {total} lines up to here; at most {MOST_LINES} are read")
 
 
 def _walk(

@@ -81,6 +81,10 @@ def solve_model(model, t_end: float | None, compiled: bool, options: dict[str, A
         return daedal.solve(problem, span_of(model, t_end), model.initial, **options), None
     except daedal.IntegrationError as failure:
         return failure.solution, failure
+    except KeyboardInterrupt as interrupt:
+        if getattr(interrupt, "solution", None) is None:
+            raise
+        return interrupt.solution, None  # type: ignore[attr-defined]
     except daedal.DaedalError as error:
         refuse(str(error))
 
@@ -106,8 +110,6 @@ def _tolerances(options: dict[str, Any]) -> str:
 
 
 def _save(solution: Any, path: Path) -> None:
-    """Write a file; commands make the folder that it is to stand in, as for pictures."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".npz":
         solution.save(path)
     else:

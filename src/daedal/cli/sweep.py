@@ -51,7 +51,6 @@ def sweep(
         print_rows([(f"member {member}", ensemble.messages[member])], wrap=True)
     try:
         if save is not None:
-            save.parent.mkdir(parents=True, exist_ok=True)
             ensemble.save(save)
             print_rows([("saved", str(save))])
         if plot is not None:

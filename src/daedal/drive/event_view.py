@@ -17,9 +17,9 @@ from daedal.events.event import SwitchingFunctions, gather_events
 class EventView:
     """The arguments of event functions: (t, y, y'), or (t, y[:n_y], y[n_y:]), and the parameters."""
 
+    shown_by: Any  # the problem whose functions show what the user calls the arguments
     params: Any
     n_y: int | None = None
-    variables: tuple[str, str] = ("y", "yp")  # how messages call them
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,8 +32,10 @@ from daedal.formulations.linear_reduction import first_order
 from daedal.index_reduction import WAYS
 from daedal.initial.algebraic_slopes import all_slopes
 from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
+from daedal.initial.given_structure import missing_entry, refuse_wrong_algebraic
 from daedal.initial.structure import algebraic_variables
 from daedal.initial.unknown_z import evaluable_guesses
+from daedal.messages import warn
 from daedal.methods import named_method
 from daedal.methods.step_size import first_step_size
 from daedal.methods.task import Equations, Task
@@ -43,6 +45,7 @@ from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.progress import Progress
 from daedal.solution import Solution
+from daedal.tracing import DerivativeWarning
 
 _MOST_RUNS = 4  # kept for their next use
 _MOST_REPEATED = 10_000  # steps of a run that failed, up to which it is tried once more from its start
@@ -76,6 +79,7 @@ class FirstOrderPlan:
         self.equations = self._equations()
         self.sharpest = float(np.min(self.rtol))
         self._wishes = wishes
+        self.looked_at_structure = False
         self._plain: tuple[Any, bool] | None = None  # the last start, and whether the index is clearly 0 or 1 there
         self._runs: dict[int, list] = {}  # by the identity of their method
 
@@ -268,7 +272,8 @@ class FirstOrderCourse(Course):
         self.plan, self.request, self._t = plan, request, request.span[0]
         self.notes: list[str] = []
         try:
-            self._begin()
+            with np.errstate(all="ignore"):  # what the search for a start tries need not be defined
+                self._begin()
         except Unevaluable as error:
             functions = "f or g" if plan.semi_explicit is not None else "residual" if plan.ordinary is None else "f"
             message = f"{functions} cannot be evaluated at the initial values (t = {request.span[0]:g}): {error}"
@@ -279,6 +284,7 @@ class FirstOrderCourse(Course):
         plan, request, settings = self.plan, self.request, self.request.settings
         problem, span = plan.problem, request.span
         y0, yp0 = split_initial(problem, request.initial)
+        self._look_at_structure(y0, np.zeros(y0.size) if yp0 is None else yp0)
         unknown_z = plan.semi_explicit is not None and request.initial[1] is None
         if plan.semi_explicit is not None and unknown_z:
             y0 = next(evaluable_guesses(plan.semi_explicit, span[0], y0))
@@ -308,6 +314,26 @@ class FirstOrderCourse(Course):
             self.y0, self.yp0 = _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights)
         if yp0 is None and self.choice.method.begins_with_slopes:
             self.yp0 = all_slopes(plan.implicit, span[0], self.y0, self.yp0, weights, request.sign, self.choice.method)
+
+    def _look_at_structure(self, y0: np.ndarray, yp0: np.ndarray):
+        """What the user says of the structure is true at the start; looked at once for all runs of a plan."""
+        plan, given = self.plan, self.request.problem
+        if plan.looked_at_structure or not isinstance(given, ImplicitDAE):
+            return
+        plan.looked_at_structure, t0 = True, self.request.span[0]
+        if given.algebraic is not None:
+            refuse_wrong_algebraic(plan.implicit, t0, y0, yp0)
+        found = None
+        if given.sparsity is not None or given.bandwidth is not None:
+            found = missing_entry(plan.implicit, t0, y0, yp0)
+        if found is not None:
+            (i, j), what = found, "sparsity" if given.sparsity is not None else "bandwidth"
+            warn(
+                f"{what} leaves out row {i}, column {j}, but equation {i} depends on {plan.names[j]} or its derivative "
+                f"at t = {t0:.6g}: the matrices of Newton's method are wrong, and steps may fail or become many. "
+                f"Remedy: correct {what}, or leave it out, then it is found where the functions can be traced",
+                DerivativeWarning,
+            )
 
     def _take(self):
         """A run of the chosen method."""

@@ -274,7 +274,7 @@ class MechanismCourse(Course):
             return switching_functions(own, events.view, start.t, y0, yp0, recover, earlier)
         params = self.plan.problem.params
         given = params.given if isinstance(params, Moded) else params
-        view = EventView(given, split or None, ("q", "v"))
+        view = EventView(self.plan.problem, given, split or None)
         leading = reduction.recover is None
         return switching_functions(self.request, view, start.t, start.z, start.slope, recover, earlier, leading=leading)
 

@@ -123,14 +123,14 @@ class Output:
 
     def raw(self) -> RawOutput | None:
         """The unknowns of the formulation, where all segments have the same."""
-        names = self._stored[0][2]
+        _, y, names = self._stored[0]
         if any(part[2] != names for part in self._stored):
             return None
         first = [0 if i == 0 or not self._each_step else 1 for i in range(len(self._stored))]
         return RawOutput(
             np.concatenate([t[k:] for k, (t, _, _) in zip(first, self._stored, strict=True)]),
             np.concatenate([y[:, k:] for k, (_, y, _) in zip(first, self._stored, strict=True)], axis=1),
-            tuple(names or ()),
+            tuple(names or (f"unknowns[{i}]" for i in range(y.shape[0]))),
         )
 
 

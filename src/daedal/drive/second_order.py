@@ -171,7 +171,7 @@ def switching_of_form(request: Request, form: SecondOrderForm, y0: np.ndarray, y
     def recover(t, y, yp):
         return x_of(form, y), xp_of(form, y, yp)
 
-    view, t = EventView(form.problem.params, variables=("x", "xp")), request.span[0]
+    view, t = EventView(form.problem, form.problem.params), request.span[0]
     x0, xp0 = recover(t, y0, yp0)
     return switching_functions(request, view, t, x0, xp0, recover)
 

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 from daedal import first_use
+from daedal.drive.below_atol import warn_below_atol
 from daedal.drive.request import Request, Settings, checked_request, checked_settings
 from daedal.drive.run import LARGEST_KEPT
 from daedal.errors import InvalidProblemError
@@ -25,6 +26,7 @@ from daedal.problems import (
 from daedal.problems.compile import with_other_params
 from daedal.results.schema import is_plain
 from daedal.results.tabulated import Tabulated
+from daedal.solution import Solution
 
 _MOST_SOLVERS = 32
 _TRACEABLE = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
@@ -109,7 +111,7 @@ class Solver:
         )
         if not getattr(self._plan, "is_current", _always)():
             self._plan = make_plan(self._problem, self._settings)
-        return described(self._plan.solve, request)
+        return complete_or_raise(described(self._plan.solve, request))
 
     def refresh(self):
         """Trace the functions again, whatever they read from outside.
@@ -217,12 +219,24 @@ _guard = Lock()
 
 
 def solve_request(request: Request):
-    """The solution of a request, by a plan that may have been made for an earlier one."""
+    """The solution of a request, by a plan that may have been made for an earlier one; Ctrl-C is raised."""
     before = first_use.seconds()
-    solution = described(plan_for(request.problem, request.settings).solve, request)
+    solution = described(lambda request: plan_for(request.problem, request.settings).solve(request), request)
     once = first_use.seconds() - before
     if once > 0.0 and isinstance(solution, Tabulated):
         solution.stats = replace(solution.stats, first_use=once)
+    complete_or_raise(solution)
+    if type(solution) is Solution:
+        warn_below_atol(solution, request.settings)
+    return solution
+
+
+def complete_or_raise(solution):
+    """The solution, unless the user has interrupted the run: then KeyboardInterrupt, with what was computed."""
+    if getattr(solution, "status", None) == "interrupted":
+        interrupt: Any = KeyboardInterrupt(solution.message)
+        interrupt.solution = solution
+        raise interrupt
     return solution
 
 
@@ -230,8 +244,10 @@ def described(run, request: Request):
     """The solution of a request, or what was computed of it, with the names of its events and its parameters."""
     try:
         solution = run(request)
-    except Exception as error:
+    except BaseException as error:
         _describe(getattr(error, "solution", None), request)
+        if isinstance(error, KeyboardInterrupt) and not hasattr(error, "solution"):
+            error.solution = None  # type: ignore[attr-defined]
         raise
     return _describe(solution, request)
 

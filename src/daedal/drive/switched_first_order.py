@@ -72,7 +72,7 @@ class SwitchedCourse(FirstOrderCourse):
         if self.request.settings.events is None:
             return None
         problem = self.plan.problem
-        view = EventView(self.follower.moded.given, getattr(problem, "n_y", None))
+        view = EventView(problem, self.follower.moded.given, getattr(problem, "n_y", None))
         return switching_functions(self.request, view, self._t, self.y0, self.yp0, earlier=earlier)
 
     def _first_step(self, end: float) -> float:

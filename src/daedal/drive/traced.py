@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
@@ -292,6 +293,8 @@ class TracedPlan:
             traced, found = self.traced, None
             if traced is not None and traced.n_switches:
                 found = switched_problem(self.problem, traced, self.settings.compile, _linear_solver(self.settings))
+            if found is not None:
+                found.switches = [replace(one, text=named_variables(one.text, self.problem)) for one in found.switches]
             self._switched.append(found)
         return self._switched[0]
 
@@ -448,3 +451,16 @@ def _slope(solution: Any, i: int) -> np.ndarray:
     """y' at one point, without all others where it is computed only now."""
     single = getattr(solution, "slope", None)
     return solution.yp[:, i] if single is None else single(i)
+
+
+def named_variables(text: str, problem: Any) -> str:
+    """A condition in words, with the names that the user gave to variables: ``level < 1`` for ``y[0] < 1``."""
+    if getattr(problem, "names", None) is None:
+        return text
+    first = {"q": 0, "v": getattr(problem, "n_q", 0), "y": 0, "z": getattr(problem, "n_y", 0), "x": 0}
+
+    def label(found: re.Match[str]) -> str:
+        place = first[found[1]] + int(found[2])
+        return str(problem.label(place)) if place < problem.n else found[0]
+
+    return re.sub(r"\b([qvyzx])\[(\d+)\]", label, text)

@@ -14,7 +14,7 @@ from daedal.ensembles.columns import Chunk
 from daedal.ensembles.lanes import Lanes
 from daedal.ensembles.numbers import NumbersOf
 from daedal.ensembles.part import EVENT, FINISHED, TIMED_OUT, Part
-from daedal.events.event import SwitchingFunctions, named_events, positional_arguments
+from daedal.events.event import SwitchingFunctions, standard_functions
 from daedal.kernels.endings import Ending
 from daedal.symbolic import Untraceable
 from daedal.tracing.switching_functions import switching_code
@@ -190,13 +190,18 @@ def direct_plan(runner: Any, params: Any) -> Any:
     return plan
 
 
-def machine_events(switching: SwitchingFunctions | None, events: Any, problem: Any) -> SwitchingFunctions | None:
-    """Switching functions that are called without the interpreter: compiled by the user, or traced."""
+def machine_events(
+    switching: SwitchingFunctions | None, events: Any, stated: Any, problem: Any
+) -> SwitchingFunctions | None:
+    """Switching functions that are called without the interpreter: compiled by the user, or traced.
+
+    Events are those of the problem as it is `stated`; their code belongs to that of the `problem` that is solved.
+    """
     if switching is None or switching.native is not None:
         return switching
     if switching.evaluate is not switching.plain:
         raise Unsuited("events are functions of other variables than those that are integrated")
-    functions = [(event.function, positional_arguments(event.function)) for event in named_events(events)]
+    functions = standard_functions(events, stated)
     try:
         return replace(switching, compiled=switching_code(problem, functions, switching.evaluate))
     except Untraceable as reason:

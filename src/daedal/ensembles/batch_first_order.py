@@ -73,7 +73,7 @@ class FirstOrderBatch(Batch):
         request, plan, ready = self.request, self._plan, course.ready
         problem, n, events = plan.implicit, plan.implicit.n, self.request.settings.events
         switching = gather_events(events, plan.problem, request.span[0], course.y0, course.yp0)
-        task = course.task(machine_events(switching, events, problem), Progress(False, request.span))
+        task = course.task(machine_events(switching, events, plan.problem, problem), Progress(False, request.span))
         if ready.system["scaled_rows"] or not task.dense:
             raise Unsuited("rows are scaled, or steps are not kept")
         bridges, jacobian = [ready.bridge], {}

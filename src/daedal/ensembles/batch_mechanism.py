@@ -77,7 +77,7 @@ class MechanismBatch(Batch):
         if monitor is not None:
             monitor.array("norms")[:] = 0.0
             image.add(monitor.data.view(np.int64), _block(monitor.array("norms")))
-        task.switching = machine_events(task.switching, self._settings.events, course.plan.problem)
+        task.switching = machine_events(task.switching, self._settings.events, course.plan.problem, course.plan.problem)
         projector = assembly.projector(assembly.output_weight)
         own = Record(
             MECHANISMS,

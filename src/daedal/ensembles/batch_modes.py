@@ -19,14 +19,22 @@ from daedal.ensembles.numbers import NumbersOf
 from daedal.ensembles.part import TIMED_OUT, Part
 from daedal.ensembles.request import EnsembleRequest
 from daedal.errors import DaedalError
-from daedal.events.event import Event, positional_arguments
+from daedal.events.event import Event
 from daedal.hybrid.mode_settings import RunSettings
 from daedal.hybrid.plan import HybridPlan
 from daedal.hybrid.problem import Decision, GuardOfRun, HybridProblem
 from daedal.hybrid.run import HybridRun
-from daedal.hybrid.state_form import positional_names
 from daedal.kernels.endings import Ending
 from daedal.kernels.functions import store_vector
+from daedal.problems.arguments import (
+    FIRST,
+    PARAMS,
+    SECOND,
+    TIME,
+    StateArguments,
+    in_standard_form,
+    positional_names,
+)
 from daedal.progress import Progress
 from daedal.symbolic import Untraceable
 from daedal.tracing.mode_code import guard_code, state_code
@@ -277,7 +285,7 @@ class _ModeBatch(MechanismBatch):
 
     def _callback(self, name: str, function: Callable[..., Any], size: int | None = None) -> tuple[Any, int]:
         """A function of (t, q, v[, p]) as kernels call it with the state, and the number of its results."""
-        _, count = _traceable(function, self._system)
+        function, count = _traceable(function, self._system)
         code, found = state_code(self._system, name, function, count)
         if size is not None and found != size:
             raise Unsuited(f"{name} has {found} results")
@@ -368,12 +376,12 @@ def _are_same(params: Any, others: Any) -> bool:
 
 def _traceable(function: Any, problem: Any) -> tuple[Any, int]:
     """A function of (t, q, v), or with the parameters behind them, and how many arguments it takes."""
-    names = positional_names(function)
-    if isinstance(function, GuardOfRun) or names is None or len(names) not in (3, 4):
+    if isinstance(function, GuardOfRun) or positional_names(function) is None:
+        raise Unsuited("a function that does not tell its arguments")
+    places = StateArguments(problem, problem.params is not None, True, ("lam", "r")).of(function, "a function")
+    if not {TIME, FIRST, SECOND, PARAMS}.issuperset(places):
         raise Unsuited("a function of other arguments than (t, q, v) and the parameters")
-    if len(names) == 4 and (names[3] in ("lam", "r") or problem.params is None):
-        raise Unsuited("a function of multipliers or further states")
-    return function, positional_arguments(function)
+    return in_standard_form(function, places, True)
 
 
 def _flat(function: Callable[..., Any], count: int) -> Callable[..., Any]:

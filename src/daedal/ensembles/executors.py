@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 from daedal.ensembles.columns import Chunk
@@ -11,16 +12,19 @@ from daedal.ensembles.distributed import left_there
 from daedal.ensembles.part import Part
 from daedal.ensembles.request import EnsembleRequest
 from daedal.ensembles.transport import packed, run_chunk
+from daedal.ensembles.work import Worker
 from daedal.errors import InvalidProblemError
 
 _AHEAD = 3  # chunks under way for each worker
 
 
 class ExecutorBackend:
-    """Tasks of an executor that the user has."""
+    """Tasks of an executor that the user has; threads share a worker, other processes make their own of bytes."""
 
     def __init__(self, request: EnsembleRequest, workers: int, executor: Executor):
-        self._executor, self._data = executor, packed(request)
+        here = isinstance(executor, ThreadPoolExecutor)
+        self._executor = executor
+        self._run: Callable[[Chunk], Part] = Worker(request) if here else partial(run_chunk, packed(request))
         self.workers = workers
         self.name = type(executor).__name__
 
@@ -38,7 +42,7 @@ class ExecutorBackend:
 
     def _submit(self, chunks: Iterator[Chunk], under_way: dict[Any, Chunk]) -> bool:
         while len(under_way) < _AHEAD * self.workers and (chunk := next(chunks, None)) is not None:
-            under_way[self._executor.submit(run_chunk, self._data, chunk)] = chunk
+            under_way[self._executor.submit(self._run, chunk)] = chunk
         return bool(under_way)
 
     def _result(self, future: Any, chunk: Chunk) -> Part:

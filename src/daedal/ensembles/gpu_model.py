@@ -9,7 +9,7 @@ import numpy as np
 
 from daedal.ensembles.gpu_source import METHODS, EventsInC, integrator_source
 from daedal.errors import InvalidProblemError
-from daedal.events.event import functions_of, named_events, positional_arguments
+from daedal.events.event import functions_of, named_events, standard_functions
 from daedal.methods.rosenbrock import Rosenbrock
 from daedal.methods.rosenbrock_tableaux import TABLEAUX
 from daedal.methods.runge_kutta import DOPRI5
@@ -127,7 +127,7 @@ def _events(traced: TracedProblem, events: Any) -> EventsInC:
     given = named_events(events)
     if not given:
         return EventsInC()
-    functions = [(event.function, positional_arguments(event.function)) for event in given]
+    functions = standard_functions(given, traced.problem)
     try:
         text, sizes = switching_functions_in_c(traced, functions)
     except Untraceable as reason:

@@ -83,8 +83,6 @@ class Runner:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
                 solution = self.solution(start, params)
-            if solution.status == "interrupted":
-                raise KeyboardInterrupt
             store(self.request, part, row, solution)
             return solution
         except MemberTimeout as error:

@@ -11,7 +11,7 @@ import numpy as np
 
 from daedal.ensembles.part import STATUS
 from daedal.errors import InvalidProblemError
-from daedal.results.archive import check_folder
+from daedal.results.archive import make_folder
 
 
 def to_dataframe(ensemble: Any) -> Any:
@@ -74,7 +74,7 @@ def _arrays(ensemble: Any) -> dict[tuple[str, ...], np.ndarray]:
 
 def save_zarr(ensemble: Any, target: Path) -> Path:
     """A Zarr group, complete or not at all: it is written beside its place, and takes the place of an older one."""
-    check_folder(target)
+    make_folder(target)
     zarr = imported("zarr", f"saving {target.name}")
     beside, old = (target.with_name(f".{target.name}.{os.getpid()}{end}") for end in ("", ".old"))
     if target.exists() and not (target / "zarr.json").exists():

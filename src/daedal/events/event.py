@@ -1,6 +1,5 @@
 """What a user says about an event, and the vector of switching functions a kernel works on."""
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -10,6 +9,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.functions import is_compiled, parameter_vector
+from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments, in_standard_form, state_split
 from daedal.problems.checks import check_callable
 from daedal.problems.compile import last_argument
 
@@ -24,10 +24,11 @@ class Event:
     Parameters
     ----------
     function : callable
-        ``function(t, y)`` or ``function(t, y, yp)`` (and the parameters last, when the problem has some); for
-        :class:`SemiExplicitDAE` ``function(t, y, z)``, for mechanisms ``function(t, q, v)``. Returns a number, or a
-        vector for several functions at once. Functions compiled with ``numba.njit`` are called without the
-        interpreter, if all functions of the run are compiled.
+        ``function(t, y)``, ``function(t, y, yp)``, or ``function(t, y, p)`` and ``function(t, y, yp, p)`` where the
+        problem has parameters; for :class:`SemiExplicitDAE` z, for mechanisms (q, v) in place of (y, yp). Arguments are
+        told by their names, those of the problem's own functions among them, and by position where that is
+        unambiguous. Returns a number, or a vector for several functions at once. Functions compiled with
+        ``numba.njit`` are called without the interpreter, if all functions of the run are compiled.
     terminal : bool or int, or a sequence of them
         Whether the integration stops there; an integer k means at the k-th occurrence. Events that are not terminal
         are recorded and change nothing.
@@ -255,24 +256,41 @@ def _as_event(event, position) -> Event:
     return Event(event, getattr(event, "terminal", False), direction)
 
 
+def state_arguments_of(problem: Any) -> StateArguments:
+    """What events of a problem, or of a view of one, may be called with."""
+    shown = getattr(problem, "shown_by", problem)
+    return StateArguments(shown, problem.params is not None, state_split(shown) is not None)
+
+
+def standard_functions(events, problem) -> list[tuple[Any, int]]:
+    """The functions of events as traced code calls them, (t, y[, second[, params]]), and with how many arguments."""
+    arguments = state_arguments_of(problem)
+    return [
+        in_standard_form(event.function, arguments.of(event.function, f"events[{i}]"), arguments.is_split)
+        for i, event in enumerate(named_events(events))
+    ]
+
+
 def _with_state(function, problem, position):
     """Bring ``function`` to the form function(t, y, yp), whatever of its arguments the user left out."""
-    n_y = getattr(problem, "n_y", None)
-    has_params = problem.params is not None
-    count = positional_arguments(function)
-    if count not in (2, 3, 3 + has_params):
-        taken = f"{count} argument{'' if count == 1 else 's'}"
-        first, second = getattr(problem, "variables", ("y", "z" if n_y else "yp"))
-        raise InvalidProblemError(
-            f"events[{position}] takes {taken}; expected (t, {first}), (t, {first}, {second})"
-            + (" or with the parameters last" if has_params else "")
-        )
-    if count == 2:
+    arguments, n_y = state_arguments_of(problem), getattr(problem, "n_y", None)
+    places = arguments.of(function, f"events[{position}]")
+    extra = last_argument(function, problem.params) if PARAMS in places else ()
+    if places == (TIME, WHOLE):
         return lambda t, y, yp: function(t, y)
-    extra = last_argument(function, problem.params) if count == 4 else ()
-    if n_y is not None:
-        return lambda t, y, yp: function(t, y[:n_y], y[n_y:], *extra)
-    return lambda t, y, yp: function(t, y, yp, *extra)
+    if places == (TIME, WHOLE, PARAMS):
+        return lambda t, y, yp: function(t, y, *extra)
+    if places[:3] == (TIME, FIRST, SECOND):
+        if n_y is not None:
+            return lambda t, y, yp: function(t, y[:n_y], y[n_y:], *extra)
+        return lambda t, y, yp: function(t, y, yp, *extra)
+
+    def in_another_order(t, y, yp):
+        first, second = (y, yp) if n_y is None else (y[:n_y], y[n_y:])
+        given = {TIME: t, WHOLE: y, FIRST: first, SECOND: second, PARAMS: extra and extra[0]}
+        return function(*[given[place] for place in places])
+
+    return in_another_order
 
 
 def _compiled(parts, problem, n: int):
@@ -281,22 +299,16 @@ def _compiled(parts, problem, n: int):
         return None
     from daedal.events.compiled import CompiledPart, stacked
 
-    n_y, has_params = getattr(problem, "n_y", None), problem.params is not None
-    if has_params:
+    known, n_y = state_arguments_of(problem), getattr(problem, "n_y", None)
+    if known.has_params:
         parameter_vector(problem.params)
-    middle = f"y[:{n}], yp[:{n}]" if n_y is None else f"y[:{n_y}], y[{n_y}:{n}]"
-    arguments = {2: f"t, y[:{n}]", 3: f"t, {middle}", 4: f"t, {middle}, p"}
-    spelt = [CompiledPart(f, arguments[positional_arguments(f)], size) for f, size in parts]
-    return stacked(tuple(spelt), has_params)
-
-
-def positional_arguments(function) -> int:
-    """How many arguments a function takes by position."""
-    try:
-        parameters = inspect.signature(getattr(function, "py_func", function)).parameters.values()
-    except (TypeError, ValueError):
-        return 3
-    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters)
+    first, second = (f"y[:{n}]", f"yp[:{n}]") if n_y is None else (f"y[:{n_y}]", f"y[{n_y}:{n}]")
+    text = {TIME: "t", WHOLE: f"y[:{n}]", FIRST: first, SECOND: second, PARAMS: "p"}
+    spelt = [
+        CompiledPart(f, ", ".join(text[place] for place in known.of(f, f"events[{i}]")), size)
+        for i, (f, size) in enumerate(parts)
+    ]
+    return stacked(tuple(spelt), known.has_params)
 
 
 def _title(event: Event, position: int) -> str:

@@ -78,7 +78,9 @@ def fit(
     log : True or names, optional
         Parameters that are searched for, and whose confidence intervals are formed, on a logarithmic scale.
     outputs : mapping, optional
-        Measured quantities that are no variables: ``{name: function(t, y)}`` or ``function(t, y, p)``, y the state.
+        Measured quantities that are no variables: ``{name: function(t, y)}`` or ``function(t, y, p)``, y the state;
+        of a mechanism ``function(t, q, v, p)``, of a semi-explicit problem ``function(t, y, z, p)``. Arguments are told
+        by their names, as those of an :class:`Event`.
     loss : str
         As for :func:`scipy.optimize.least_squares`; "soft_l1" and others are robust against outliers. Covariances do
         not know of it.

@@ -12,6 +12,7 @@ import daedal
 from daedal.errors import DaedalError, InvalidProblemError
 from daedal.fitting.experiment import Measurements
 from daedal.fitting.unknowns import Unknowns
+from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments, state_split
 
 _STEP = 1e-6  # of directional differences of outputs, in units of the state
 _FAR = 1e6  # what a run that cannot be computed counts for, in units of the residuals at the best point so far
@@ -38,6 +39,9 @@ class Comparison:
 
     def __init__(self, problem: Any, runs: list[Measurements], unknowns: Unknowns, outputs: Mapping, options: dict):
         self.runs, self.unknowns, self._outputs = runs, unknowns, outputs
+        self._split = None if isinstance(problem, daedal.SecondOrderDAE) else state_split(problem)
+        arguments = StateArguments(problem, problem.params is not None, self._split is not None)
+        self._places = {name: arguments.of(f, f"outputs[{name!r}]", state_only=True) for name, f in outputs.items()}
         self._solvers = [
             daedal.prepare(problem, sensitivities=unknowns.quantities(k), correct_initial=True, **options)
             for k in range(len(runs))
@@ -127,23 +131,28 @@ class Comparison:
     def _output(self, k, run, column, sol, sensitivities, values, at):
         """A function of the state, and its derivative along each sensitivity by central differences."""
         function, states = self._outputs[column], np.asarray(sol.y)
+        places, split, is_mechanical = self._places[column], self._split, isinstance(sol, daedal.MechanicalSolution)
         numbers = {i: one.quantity for i, one in enumerate(self.unknowns.all)}
 
         def evaluated(y: np.ndarray, other: np.ndarray) -> np.ndarray:
-            params = self.unknowns.params(run, other)
-            arguments = () if params is None or not _takes_params(function) else (params,)
-            return np.array([float(function(float(sol.t[i]), y[:, i], *arguments)) for i in at])
+            found, given = [], {PARAMS: self.unknowns.params(run, other)}
+            for i in at:
+                state = y[:, i]
+                given |= {TIME: float(sol.t[i]), WHOLE: state, FIRST: state[:split]}
+                given[SECOND] = None if split is None else state[split : 2 * split if is_mechanical else None]
+                found.append(float(function(*[given[place] for place in places])))
+            return np.array(found)
 
         found = []
         for name, one in zip(self.unknowns.quantities(k), sensitivities, strict=True):
             s = np.asarray(one)
             step = _state_step(states, s)
             slope = (evaluated(states + step * s, values) - evaluated(states - step * s, values)) / (2.0 * step)
-            places = [i for i, quantity in numbers.items() if quantity == name and not name.endswith("(0)")]
-            if places:  # parameters in the output itself
+            own = [i for i, quantity in numbers.items() if quantity == name and not name.endswith("(0)")]
+            if own:  # parameters in the output itself
                 shift = np.zeros_like(values)
-                shift[places] = _STEP * (np.abs(values[places]).max() or 1.0)
-                reach = 2.0 * shift[places[0]]
+                shift[own] = _STEP * (np.abs(values[own]).max() or 1.0)
+                reach = 2.0 * shift[own[0]]
                 slope = slope + (evaluated(states, values + shift) - evaluated(states, values - shift)) / reach
             found.append(slope)
         return evaluated(states, values), np.array(found)
@@ -166,9 +175,3 @@ def _state_step(states: np.ndarray, s: np.ndarray) -> float:
     ratios = sizes[rates > 0.0] / rates[rates > 0.0]
     ratios = ratios[ratios > 0.0]
     return _STEP * float(ratios.min() if ratios.size else 1.0 / max(float(rates.max(initial=0.0)), 1.0))
-
-
-def _takes_params(function: Callable) -> bool:
-    from inspect import signature
-
-    return sum(one.default is one.empty for one in signature(function).parameters.values()) > 2

@@ -94,8 +94,9 @@ class Transition:
         The mode that follows; a function of the state that returns its name; None ends the run.
     guard : callable or "zeno"
         ``guard(t, q, v)`` for a mechanical system, ``guard(t, y, z)`` for a semi-explicit problem, ``guard(t, y)`` or
-        ``guard(t, y, yp)`` for an implicit one; a further argument `lam` of a guard of a mechanical system gets the
-        multipliers, the last one the parameters if the problem has some. Returns a number, or a vector whose entries
+        ``guard(t, y, yp)`` for an implicit one, and the parameters last if the problem has some; a further argument
+        `lam` of a guard of a mechanical system gets the multipliers. Arguments are told by their names, as those of an
+        :class:`Event`. Returns a number, or a vector whose entries
         are guards each. ``"zeno"`` stands for the point at which transitions into the source mode accumulate; what
         motion is left there is projected onto the constraints of the target.
     direction : {0, 1, -1} or sequence

@@ -318,6 +318,9 @@ class HybridRun:
             self._note(self.t, event.name, "event", None, self.begin.y, None, event.direction)
         stopping = next((event.name for event in fired if event.terminal), None)
         if stopping is not None:
+            times = self.request.times
+            if times is None or (self.next_time < times.size and times[self.next_time] == self.t):
+                self.store.add_point(self.mode, self.t, self.begin.y)
             raise _Stop(True, "event", messages.event_stopped(stopping, self.t))
 
     # --- one stretch ------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.output import HybridOutput
 from daedal.machine_record import RecordedMachine, joined
+from daedal.solution import History
 from daedal.tabular import Tabular, plural
 
 
@@ -48,10 +49,25 @@ class HybridSolution(HybridOutput):
 
     sensitivities: Any = None
 
+    @property
+    def method(self) -> str:
+        """The methods of all segments, each once; empty where the segments were not kept (``dense_output=False``)."""
+        return ", then ".join(dict.fromkeys(segment.solution.method for segment in self.segments))
+
+    @property
+    def history(self) -> History | None:
+        """The steps of all segments; None where these were not kept."""
+        parts = [one for segment in self.segments if (one := segment.solution.history) is not None]
+        if not parts:
+            return None
+        return History(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("t", "h", "order")))
+
     def sensitivity(self, parameter, t=None) -> np.ndarray:
         """The derivative of `y` with respect to a parameter, (n, nt), or at the times `t`; see the guide."""
         if self.sensitivities is None:
-            raise InvalidProblemError("no sensitivities were computed; call solve with sensitivities=[...]")
+            raise InvalidProblemError(
+                "the solution has no sensitivities: call solve with sensitivities=[...]; files do not hold them"
+            )
         return self.sensitivities.at(parameter, t)
 
     # --- contacts ---------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """The state of a mode as a vector, and how functions of it are called."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,43 +10,12 @@ from daedal.drive.solver import solve_request
 from daedal.errors import DaedalError, InvalidProblemError
 from daedal.mechanics.assembly import Assembly
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments, state_split
 from daedal.problems.checks import check_vector, is_pair
 from daedal.problems.compile import last_argument
 
 _OUTGROWN = 1e4  # coordinates so many times larger need other increments of differences
 _SHORT_RUN = checked_settings(rtol=1e-10, correct_initial=True)
-_LETTERS = {
-    MechanicalSystem: ("q", "v"),
-    SemiExplicitDAE: ("y", "z"),
-    LinearDAE: ("x", "y"),
-    SecondOrderDAE: ("x", "xp"),
-    HessenbergDAE: ("z", "y"),
-    ImplicitDAE: ("y", "yp"),
-}
-
-
-def positional_names(function) -> list[str] | None:
-    """The names of the arguments that a function must be given; None if it does not tell."""
-    try:
-        parameters = inspect.signature(getattr(function, "py_func", function)).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    return [
-        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
-    ]
-
-
-def _split(problem) -> int | None:
-    """Where the vector divides into the two arguments of functions of the state."""
-    if isinstance(problem, MechanicalSystem):
-        return problem.n_q
-    if isinstance(problem, SemiExplicitDAE):
-        return problem.n_y
-    if isinstance(problem, LinearDAE):
-        return problem.n_x
-    if isinstance(problem, SecondOrderDAE):
-        return problem.n
-    return (problem.order - 1) * problem.n_x or None if isinstance(problem, HessenbergDAE) else None
 
 
 class StateForm:
@@ -62,12 +30,13 @@ class StateForm:
         self.mechanical = isinstance(problem, MechanicalSystem)
         self.implicit = isinstance(problem, ImplicitDAE)
         self.second_order = isinstance(problem, SecondOrderDAE)
-        self.first_and_second: tuple[str, str] = next(v for k, v in _LETTERS.items() if isinstance(problem, k))
         self.n: int = 2 * problem.n if self.second_order else problem.n
         self.labels = tuple(problem.label(i) for i in range(problem.n))
         if self.second_order:
             self.labels += tuple(f"{label}'" for label in self.labels)
-        self.split: int | None = _split(problem)
+        self.split: int | None = state_split(problem)
+        further = ("lam", "r") if self.mechanical and problem.n_r else ("lam",) if self.mechanical else ()
+        self.arguments = StateArguments(problem, self.params is not None, self.split is not None, further)
         self._assembly: Assembly | None = None
         self._size = 0.0  # of the coordinates for which the increments of the assembly were chosen
         self._quick: bool | None = None  # whether constraints are independent, as far as the first point tells
@@ -104,7 +73,7 @@ class StateForm:
 
     def stack(self, initial, what: str) -> tuple[np.ndarray, np.ndarray | None, bool]:
         """Vector, its derivative if that is given, and whether something was left to be computed."""
-        (first, second), problem, n = self.first_and_second, self.problem, self.n
+        (first, second), problem, n = self.arguments.letters, self.problem, self.n
         if self.mechanical:
             initial = getattr(initial, "initial", initial)  # of a consistent state
             if not isinstance(initial, (tuple, list)) or not 2 <= len(initial) <= 5:
@@ -150,44 +119,27 @@ class StateForm:
 
         During an integration a function of a mechanical system sees q and v only, not (`sees_all`) further states r.
         """
-        names = positional_names(function)
-        names = ["t", *self.first_and_second] if names is None else names
-        split, extras = self.split, [self._extra(name, names, what, sees_all) for name in names[3:]]
-        if len(names) < 2:
-            count = "one argument" if names else "no arguments"
-            raise InvalidProblemError(f"{what} takes {count}; expected {self.expected}")
-        if len(names) == 2:
-            n = self.n
+        places, split, n = self.arguments.of(function, what), self.split, self.n
+        hidden = next((name for name in ("lam", "r") if name in places), None)
+        if hidden and self.problem.n_r and not sees_all:
+            raise InvalidProblemError(f"{what} takes '{hidden}', but of a system with states r it can see q and v only")
+        if places == (TIME, WHOLE):
             return lambda t, y, yp: function(t, y[:n])
-        if split is None:
-            if any(extras):
-                return lambda t, y, yp: function(t, y, yp, *[extra(function, t, y) for extra in extras])
-            return lambda t, y, yp: function(t, y, yp)
-        end = 2 * split if self.mechanical else self.n
-        if extras:
-            return lambda t, y, yp: function(t, y[:split], y[split:end], *[extra(function, t, y) for extra in extras])
-        return lambda t, y, yp: function(t, y[:split], y[split:end])
+        end = 2 * split if self.mechanical and split else n
+        if places == (TIME, FIRST, SECOND):
+            if split is None:
+                return lambda t, y, yp: function(t, y, yp)
+            return lambda t, y, yp: function(t, y[:split], y[split:end])
+        last = last_argument(function, self.params) if PARAMS in places else (None,)
 
-    def _extra(self, name: str, names: list[str], what: str, sees_all: bool):
-        """What an argument behind the state gets."""
-        if self.mechanical and self.problem.n_r and name in ("lam", "r") and not sees_all:
-            raise InvalidProblemError(f"{what} takes '{name}', but of a system with states r it can see q and v only")
-        if self.mechanical and name == "lam":
-            return lambda function, t, y: self.accelerate(t, y)[1]
-        if self.mechanical and name == "r" and self.problem.n_r:
-            return lambda function, t, y: y[2 * self.problem.n_q :]
-        if self.params is not None and name == names[-1]:
-            return lambda function, t, y: last_argument(function, self.params)[0]
-        raise InvalidProblemError(f"{what} takes ({', '.join(names)}); expected {self.expected}")
+        def named(t, y, yp):
+            given = {TIME: t, WHOLE: y[:n], FIRST: y[:split], PARAMS: last[0], "r": y[end:]}
+            given[SECOND] = yp if split is None else y[split:end]
+            if "lam" in places:
+                given["lam"] = self.accelerate(t, y)[1]
+            return function(*[given[place] for place in places])
 
-    @property
-    def expected(self) -> str:
-        """The arguments of functions of this state, for messages."""
-        first, second = self.first_and_second
-        arguments = f"(t, {first}) or (t, {first}, {second})" if self.implicit else f"(t, {first}, {second})"
-        extras = ["lam"] if self.mechanical else []
-        extras += ["the parameters"] if self.params is not None else []
-        return arguments + (f", and behind them {' and '.join(extras)} if wanted" if extras else "")
+        return named
 
     def accelerate(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Accelerations and multipliers of a mechanical system.

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import fields
 
+import numpy as np
+
 from daedal.events.table import EventTable
 from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.problem import HybridProblem
@@ -56,6 +58,11 @@ class OutputStore:
         if count or self._keeps_segments:
             index = self._index.setdefault(mode, len(self._index))
             self.chunks.append(Chunk(index, solution.t[:count], form.output(solution)[:, :count]))
+
+    def add_point(self, mode: str, t: float, y: np.ndarray):
+        """Keep a single output point, at which a run ends that has just passed a break point."""
+        index = self._index.setdefault(mode, len(self._index))
+        self.chunks.append(Chunk(index, np.array([t]), y[:, None].copy()))
 
     def _labels(self, mode: str) -> tuple[str, ...]:
         """The names of the variables of a mode, without those at its end that are the model's own."""

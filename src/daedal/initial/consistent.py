@@ -9,6 +9,7 @@ from daedal.analysis.index import judge
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.derivative_array import derivative_array_initial
 from daedal.initial.euler_step import damped_euler_step
+from daedal.initial.given_structure import refuse_wrong_algebraic
 from daedal.initial.mechanical import consistent_state, split_mechanical
 from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
 from daedal.initial.second_order_start import consistent_second_order, held_values, split_second_order
@@ -66,6 +67,11 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     >>> print(y0, z0.round(6))
     [4.] [2.]
     """
+    with np.errstate(all="ignore"):  # what the search tries need not be defined
+        return _consistent_initial(problem, t0, initial, fixed, rtol, atol, weight)
+
+
+def _consistent_initial(problem, t0: float, initial, fixed, rtol, atol, weight):
     check_values(getattr(problem, "params", None))
     initial = paired(problem, initial)
     if isinstance(problem, MechanicalSystem):
@@ -96,6 +102,8 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     workspace = Workspace(implicit)
     start = np.zeros(n) if yp0 is None else yp0
     check_start(problem, workspace, t0, y0, start)
+    if isinstance(problem, ImplicitDAE) and problem.algebraic is not None:
+        refuse_wrong_algebraic(implicit, t0, y0, start)
     weights = np.maximum(rtol * np.abs(y0) + atol, 1e-15 * max(1.0, float(np.max(np.abs(y0)))))
     h = 1e-6 * ((time_scale(implicit, t0, y0, start, weights) if n <= LARGEST_DENSE else None) or max(1.0, abs(t0)))
     if isinstance(fixed, str):

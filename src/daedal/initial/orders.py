@@ -6,7 +6,8 @@ from daedal.errors import InvalidProblemError
 from daedal.problems import SecondOrderDAE
 
 _SHIFTS = (0.0, 1e-2, 1e-1)
-_LARGER = (1e8, 1e16, 1e24)  # changes of a derivative, where one of its own size is lost beside other terms
+_LARGER = np.array([1e8, 1e16, 1e24])  # changes of a derivative, where one of its own size is lost beside other terms
+_LARGEST = 1e150  # unit of such changes
 
 
 def detect_order(problem: SecondOrderDAE, t0: float, x0: np.ndarray, xp0: np.ndarray) -> np.ndarray:
@@ -24,10 +25,11 @@ def detect_order(problem: SecondOrderDAE, t0: float, x0: np.ndarray, xp0: np.nda
         base = _residual(problem, t0, point)  # compared with others to the last digit: of the same code
         if base is None:
             continue
+        unit = min(max(1.0, max(float(np.max(np.abs(values))) for values in point)), _LARGEST)
         for level in (2, 1):
             missing = np.flatnonzero(order < level)
             order[[i for i in missing if _responds(problem, t0, point, base, level, [i])]] = level
-            for larger in _LARGER:
+            for larger in unit * _LARGER:
                 missing = np.flatnonzero(order < level)
                 if missing.size and _responds(problem, t0, point, base, level, missing, larger):
                     order[[i for i in missing if _responds(problem, t0, point, base, level, [i], larger)]] = level

@@ -119,8 +119,9 @@ def store_vector(name: str, size: int):
             except OverflowError:  # an integer beyond the range of floats
                 pass
         if result is None:
-            raise InvalidProblemError(f"{name} returned None; it must return {size} numbers (is a return missing?)")
-        values = real_array(result, name, f"{size} real numbers")
+            numbers = f"{size} number{'s' * (size != 1)}"
+            raise InvalidProblemError(f"{name} returned None; it must return {numbers} (is a return missing?)")
+        values = real_array(result, name, f"{size} real number{'s' * (size != 1)}")
         if values.shape != (size,):
             raise InvalidProblemError(f"{name} returned an array of shape {values.shape}; expected ({size},)")
         target[:] = values

@@ -17,6 +17,7 @@ from daedal.methods.multistep_formula import MultistepFormula
 from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_size
+from daedal.tabular import plural
 
 _EXACT = 1e-10
 _ITERATIONS = 15
@@ -264,7 +265,7 @@ def general_linear(
     h = (t1 - t0) / steps
     values = np.array([np.asarray(start(t0 + d * h), dtype=float) for d in method.d])
     if values.shape != (method.d.size, implicit.n):
-        raise InvalidProblemError(f"start(t) must return {implicit.n} numbers, got shape {values.shape[1:]}")
+        raise InvalidProblemError(f"start(t) must return {plural(implicit.n, 'number')}, got shape {values.shape[1:]}")
     t, y = t0 + h * np.arange(steps + 1), np.empty((implicit.n, steps + 1))
     y[:, 0] = values[0]
     slopes = np.zeros((method.c.size, implicit.n))

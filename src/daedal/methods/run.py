@@ -436,15 +436,16 @@ class Run:
     def _failure(self, task: Task, code: Ending) -> Failure:
         record = self.record
         steps = int(record["steps"])
-        with np.errstate(divide="ignore"):
+        with np.errstate(all="ignore"):
             weights = 1.0 / record.array("inverse_weights")
+            slope = self._phi[1] / record["psi"][0]
         return Failure(
             code=code,
             t=float(record["t"]),
             h=float(record["h"]),
             order=int(record["order"]),
             y=task.y0.copy() if code == Ending.ZERO_WEIGHT and steps == 0 else self._phi[0].copy(),
-            yp=task.yp0.copy() if steps == 0 else self._phi[1] / record["psi"][0],
+            yp=task.yp0.copy() if steps == 0 else slope,
             tried_y=record.array("y").copy(),
             correction=record.array("correction").copy(),
             weights=weights,

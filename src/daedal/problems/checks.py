@@ -11,6 +11,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems.compile import last_argument
+from daedal.tabular import plural
 
 _FIRST = ("n_q", "n_x", "n_y", "n")  # the size of what the first part of initial values holds: of a mechanism q, ...
 _SMALLEST_RTOL = 10.0 * float(np.finfo(float).eps)
@@ -157,9 +158,9 @@ def check_names(names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
     try:
         result = tuple(str(name) for name in names)
     except TypeError:
-        raise InvalidProblemError(f"names must be a sequence of {n} strings, got {names!r}") from None
+        raise InvalidProblemError(f"names must be a sequence of {plural(n, 'string')}, got {names!r}") from None
     if len(result) != n:
-        raise InvalidProblemError(f"names has {len(result)} entries for {n} variables")
+        raise InvalidProblemError(f"names has {len(result)} entries for {plural(n, 'variable')}")
     if len(set(result)) != n:
         raise InvalidProblemError("names must be different from each other")
     return result
@@ -197,7 +198,7 @@ def check_vector(
     if type(values) is np.ndarray and values.dtype == np.float64:
         array = values.copy()
     else:
-        array = check_real(values, name, f"hold {n} real numbers")
+        array = check_real(values, name, f"hold {plural(n, 'real number')}")
     if array.shape == () and n == 1:
         array = array.reshape(1)
     if array.shape != (n,):

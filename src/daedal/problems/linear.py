@@ -105,13 +105,13 @@ class LinearDAE(Traceable):
         shapes, at = self.shapes, self.coefficient
         A, B, C, D, p, q = (getattr(self, name) for name in shapes)
 
-        def f(t, x, y):
+        def f(t, y, z):  # the names of a semi-explicit problem, which functions of events follow
             a, b = coefficient_at("A", A, t, shapes["A"]), coefficient_at("B", B, t, shapes["B"])
-            return a @ x + b @ y + coefficient_at("p", p, t, shapes["p"])
+            return a @ y + b @ z + coefficient_at("p", p, t, shapes["p"])
 
-        def g(t, x, y):
+        def g(t, y, z):
             c, d = coefficient_at("C", C, t, shapes["C"]), coefficient_at("D", D, t, shapes["D"])
-            return c @ x + d @ y + coefficient_at("q", q, t, shapes["q"])
+            return c @ y + d @ z + coefficient_at("q", q, t, shapes["q"])
 
         def jacobian(t, z, zp, cj):
             return np.block([[cj * np.eye(self.n_x) - at("A", t), -at("B", t)], [at("C", t), at("D", t)]])

@@ -331,5 +331,5 @@ def _checked_constraint_names(names, n_lambda: int) -> tuple[str, ...] | None:
     try:
         return check_names(names, n_lambda)
     except InvalidProblemError as error:
-        message = str(error).replace("variables", "constraints")
+        message = str(error).replace("variable", "constraint")
         raise InvalidProblemError(f"constraint_{message}") from None

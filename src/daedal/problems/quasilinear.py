@@ -24,6 +24,7 @@ from daedal.problems.checks import (
 from daedal.problems.compile import last_argument, machine_value
 from daedal.problems.implicit import ImplicitDAE
 from daedal.problems.symbols import renewed
+from daedal.tabular import plural
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -194,7 +195,7 @@ def _compiled_residual(f, mass, n: int, has_params: bool):
         return None
     import numba
 
-    wrong = f"f must return {n} numbers, and mass a ({n}, {n}) matrix"
+    wrong = f"f must return {plural(n, 'number')}, and mass a ({n}, {n}) matrix"
 
     @numba.njit
     def combine(matrix, yp, rate):

@@ -14,6 +14,7 @@ from daedal.kernels.functions import is_compiled, store_vector
 from daedal.problems.checks import check_arguments, check_callable, check_names, check_size, set_checked
 from daedal.problems.compile import Compilable, compiled_functions, last_argument
 from daedal.problems.implicit import ImplicitDAE
+from daedal.tabular import plural
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,7 +143,7 @@ def _stack(f, g, n_y, n_z, has_params):
 def _stack_compiled(f, g, n_y, n_z, has_params):
     import numba
 
-    wrong_length = f"f must return {n_y} numbers and g {n_z}; one of them returned another number of them"
+    wrong_length = f"f must return {plural(n_y, 'number')} and g {n_z}; one of them returned another number of them"
 
     @numba.njit
     def combine(xp, slope, constraint):

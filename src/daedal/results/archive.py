@@ -21,7 +21,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.lib import format as npy
 
-from daedal.errors import InvalidFileError, InvalidProblemError
+from daedal.errors import InvalidFileError
 from daedal.results.schema import Arrays, expect, refuse
 
 HEADER = "header.json"
@@ -90,15 +90,14 @@ def _is_size(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**48
 
 
-def check_folder(path: Path) -> None:
-    """Refuse to write into a folder that does not exist: a slip of the pen would make another one."""
-    if not path.parent.is_dir():
-        raise InvalidProblemError(f"path={str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
+def make_folder(path: Path) -> None:
+    """Make the folder that a file is to stand in, as for pictures and pages."""
+    path.parent.mkdir(parents=True, exist_ok=True)
 
 
 def write(path: Path, header: Mapping[str, Any], members: Mapping[str, np.ndarray]) -> None:
     """Write the file at once: what was there before stays until the new one is complete."""
-    check_folder(path)
+    make_folder(path)
     part = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
         with part.open("xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -119,7 +118,9 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of a file."""
+    """Header and arrays of a file; devices, which have no end, and pipes, on which one waits, are not opened."""
+    if path.exists() and not path.is_file():
+        raise InvalidFileError("it is a folder" if path.is_dir() else "it is a device or a pipe, not a file")
     with path.open("rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:

@@ -13,7 +13,7 @@ import numpy as np
 
 from daedal.errors import DaedalError
 from daedal.messages import unknown_name
-from daedal.results.archive import check_folder
+from daedal.results.archive import make_folder
 from daedal.results.quantities import Quantity
 
 TIME = "t"
@@ -92,6 +92,6 @@ def comma_separated(times: np.ndarray, columns: Mapping[str, Any], path: Any = N
     writer.writerows(zip(times.tolist(), *(np.asarray(column).tolist() for column in columns.values())))
     if path is not None:
         target = Path(path)
-        check_folder(target)
+        make_folder(target)
         target.write_text(text.getvalue(), encoding="utf-8", newline="")
     return text.getvalue()

@@ -30,6 +30,8 @@ class SensitivityWarning(UserWarning):
 def solve_through_events(plan: Any, request: Request) -> Solution:
     """The solution with its events, and sensitivities at its output points."""
     base = plan.primal.solve(request)
+    if base.status == "interrupted":
+        return base
     kinds = {event.kind for event in base.events}
     if "switch" in kinds and not kinds & {"slides", "leaves"} and plan.variational.is_exact and plan.stands:
         from daedal.sensitivity.switches import Unfollowed, solve_through_switches

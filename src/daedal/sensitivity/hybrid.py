@@ -22,9 +22,10 @@ from daedal.hybrid.reset import BoundTransition, make_consistent
 from daedal.hybrid.run import solve_hybrid
 from daedal.hybrid.segments import HybridSegment
 from daedal.hybrid.solution import HybridSolution
-from daedal.hybrid.state_form import StateForm, positional_names
+from daedal.hybrid.state_form import StateForm
 from daedal.messages import warn
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
+from daedal.problems.arguments import positional_names
 from daedal.sensitivity.events import SensitivityWarning, warn_of_switches
 from daedal.sensitivity.first_order import FirstOrderSensitivity
 from daedal.sensitivity.hybrid_result import HybridSensitivities
@@ -170,6 +171,8 @@ class HybridSensitivity:
         """The run through modes, then its sensitivities."""
         bare = request.changed(sensitivities=None, dense_output=True)
         solution = solve_hybrid(bare)
+        if solution.status == "interrupted":
+            return solution
         walk = _Walk(self, bare, solution)
         solution.sensitivities = walk.to_the_end()
         solution.events = EventTable(walk.events)

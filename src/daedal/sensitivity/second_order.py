@@ -17,10 +17,10 @@ from daedal.drive.request import Request, Settings
 from daedal.drive.second_order import converted
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.events.event import Event, named_events
-from daedal.hybrid.state_form import positional_names
 from daedal.initial.second_order_start import orders_at_start, split_second_order, tolerance_of_y
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, SecondOrderDAE
+from daedal.problems.arguments import StateArguments, in_standard_form
 from daedal.problems.second_order_form import SecondOrderForm, natural_form
 from daedal.second_order_solution import SecondOrderSolution
 from daedal.sensitivity.first_order import FirstOrderSensitivity
@@ -122,18 +122,18 @@ def companion(form: SecondOrderForm) -> ImplicitDAE:
 def _of_companion(event: Event, form: SecondOrderForm) -> Event:
     """An event of x and x' as one of y and y'."""
     function, second = event.function, form.problem.order == 2
-    names = positional_names(function)
-    count = 3 if names is None else len(names)
+    arguments = StateArguments(form.problem, form.problem.params is not None, False)
+    standard, count = in_standard_form(function, arguments.of(function, f"event '{event.name}'"), False)
 
     def variables(y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         x, xp = form.split(np.asarray(y))
         return x, np.where(second, xp, form.split(np.asarray(yp))[0])
 
     def alone(t, y, yp):
-        return function(t, *variables(y, yp)[: count - 1])
+        return standard(t, *variables(y, yp)[: count - 1])
 
     def with_params(t, y, yp, p):
-        return function(t, *variables(y, yp), p)
+        return standard(t, *variables(y, yp), p)
 
     chosen: Callable[..., Any] = with_params if count > 3 else alone
     return replace(event, function=chosen)

@@ -320,6 +320,9 @@ class Forbidden:
         raise Untraceable(self._reason, memory=self._memory)
 
     __call__ = __iter__ = __next__ = __enter__ = __getitem__ = __setitem__ = __setattr__ = __bool__ = _refuse
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _refuse
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = _refuse
+    __neg__ = __pos__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __len__ = __float__ = __array__ = _refuse
 
     def __getattr__(self, name: str):
         if name.startswith("__"):  # what Python itself looks for

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
+from importlib.machinery import EXTENSION_SUFFIXES
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -68,6 +69,8 @@ _OUTSIDE_WORLD = {
 """What a trace must not do, since it runs a function on every path and does not know which one will be taken."""
 _KEPT = {"numpy", "scipy", "numba", "llvmlite", *sys.stdlib_module_names} - {"__main__"}
 """Modules whose Python functions are called as they are."""
+_ARRAYS_OF_THEIR_OWN = {"xarray", "jax", "jaxlib", "dask"}
+"""Packages in plain Python whose objects stand for numbers."""
 _PACKAGE = __name__.split(".")[0] + "."
 _LARGEST_ARRAY = 1_000_000  # entries of an array of constants that is made an array of symbols
 
@@ -119,6 +122,9 @@ class Substitution:
         home = _home(value) or ("" if isinstance(value, FunctionType) else _home(type(value)))
         if home in _OUTSIDE_WORLD:
             return Forbidden(_OUTSIDE_WORLD[home].format(home), memory=_drawn(home))
+        foreign = _foreign_package(value)
+        if foreign:
+            return Forbidden(f"uses {foreign}, whose code works on numbers only")
         if isinstance(value, np.ndarray) and hasattr(value, "mask"):  # masked; np.ma takes long to load
             raise Untraceable("uses a masked array")
         if isinstance(value, np.ndarray):
@@ -334,7 +340,7 @@ class Substitution:
             if exchanged is not member:
                 setattr(made, name, exchanged)
         for base in kind.__mro__[:-1]:
-            if not _is_own(base) and base.__module__.split(".")[0] not in _KEPT:
+            if not _is_own(base) and _module_of(base).split(".")[0] not in _KEPT:
                 self.dependencies.container(vars(base))
         self._copies.append((vars(made), dict(vars(made)), f"attributes of the class {kind.__name__}"))
         return made
@@ -468,16 +474,53 @@ def _is_constant(value: Any) -> bool:
 
 
 def _home(value: Any) -> str:
-    return (getattr(value, "__module__", None) or "").split(".")[0]
+    home = getattr(value, "__module__", None)
+    return home.split(".")[0] if isinstance(home, str) else ""
 
 
 def _entries_of_array(values: np.ndarray) -> list[Any]:
     return values.reshape(-1).tolist()
 
 
+def _module_of(value: Any) -> str:
+    """The name of the module in which a function, a class, or the class of an object was defined."""
+    for holder in (value, type(value)):
+        name = getattr(holder, "__module__", None)
+        if isinstance(name, str):
+            return name
+    return ""
+
+
+def _foreign_package(value: Any) -> str:
+    """The package of compiled code that a function, a class or an object belongs to; empty for plain Python.
+
+    Objects of such packages hold pointers: copies of them, or symbols in place of numbers, crash the process.
+    """
+    kinds = value.__mro__ if isinstance(value, type) else (value, *type(value).__mro__)
+    return next((module for module in map(_module_of, kinds) if _is_foreign(module)), "").split(".")[0]
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_foreign(name: str) -> bool:
+    """Whether a module is compiled, or belongs to an installed package that has compiled modules."""
+    home = name.split(".")[0]
+    if home in _KEPT or home == "__main__" or f"{home}." == _PACKAGE:
+        return False
+    if home in _ARRAYS_OF_THEIR_OWN or _is_compiled(name):
+        return True
+    path = getattr(sys.modules.get(home), "__file__", None) or ""
+    installed = "site-packages" in path or "dist-packages" in path
+    return installed and any(module.startswith(f"{home}.") and _is_compiled(module) for module in list(sys.modules))
+
+
+def _is_compiled(name: str) -> bool:
+    path = getattr(sys.modules.get(name), "__file__", None)
+    return isinstance(path, str) and path.endswith(tuple(EXTENSION_SUFFIXES))
+
+
 def _is_own(value: Any) -> bool:
     """Whether a function or class belongs to this package, whose code does not change."""
-    return (value.__module__ or "").startswith(_PACKAGE)
+    return _module_of(value).startswith(_PACKAGE)
 
 
 def _is_frozen(kind: type) -> bool:
@@ -498,7 +541,7 @@ def _members(kind: type) -> dict[str, Any]:
     """What a class and its bases define, without those of the standard library."""
     members: dict[str, Any] = {}
     for base in reversed(kind.__mro__[:-1]):
-        if base.__module__.split(".")[0] not in _KEPT:
+        if _module_of(base).split(".")[0] not in _KEPT:
             members |= vars(base)
     return members
 

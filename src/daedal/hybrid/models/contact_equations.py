@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from daedal.hybrid.models.contact import Contact
-from daedal.hybrid.state_form import positional_names
 from daedal.kernels.functions import is_compiled, parameter_vector
 from daedal.problems import MechanicalSystem
+from daedal.problems.arguments import positional_names
 from daedal.problems.compile import compiled_function
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.models.switching_surface import compiler
-from daedal.hybrid.state_form import positional_names
 from daedal.messages import unknown_name
 from daedal.problems import MechanicalSystem
+from daedal.problems.arguments import positional_names
 from daedal.problems.checks import check_finite, check_flag, check_positive, check_vector
 from daedal.problems.compile import last_argument
 
