@@ -20,7 +20,7 @@ from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.lanes import LANES
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, float_rows, floats, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, data_of, float_rows, floats, record_at
 from daedal.kernels.signatures import i64
 from daedal.methods.advance import open_run
 from daedal.methods.one_step import STIFF_STEPS, close_polynomial, count_stiff, next_step_size, polynomial, reject
@@ -159,10 +159,10 @@ def _load(own, batch, run, steps, l, k):
 @part
 def _load_watch(own, constraints, monitor, lane, l):
     nx, n_c = constraints.nx, constraints.n_c
-    _scatter(constraints.basis, l, floats(monitor.basis, n_c * nx))
-    _scatter(constraints.norms, l, floats(monitor.norms, n_c))
-    _scatter(constraints.v_before, l, floats(monitor.velocity, nx))
-    _scatter(constraints.speeds, l, floats(monitor.speeds, nx))
+    _scatter(constraints.basis, l, floats(data_of(monitor.basis), n_c * nx))
+    _scatter(constraints.norms, l, monitor.norms)
+    _scatter(constraints.v_before, l, monitor.velocity)
+    _scatter(constraints.speeds, l, monitor.speeds)
     lane.largest_independence, lane.usual_rate, lane.corner = 0.0, 0.0, 0.0
     if not monitor.started:
         lane.member = IDLE
@@ -240,13 +240,12 @@ def _look_back(own, constraints, steps):
     nx, n_c, accepted = constraints.nx, constraints.n_c, _row(steps.accepted)
     if not is_near(constraints, steps):
         monitor = record_at(own.monitor, MONITOR)
-        rows, basis = floats(monitor.rows, n_c * nx), floats(monitor.basis, n_c * nx)
-        row_matrix, basis_matrix = float_rows(monitor.rows, n_c, nx), float_rows(monitor.basis, n_c, nx)
+        rows, basis = floats(data_of(monitor.rows), n_c * nx), floats(data_of(monitor.basis), n_c * nx)
         for l in range(LANES):
             if accepted[l] != 0.0:
                 _gather(rows, constraints.rows, l)
                 _gather(basis, constraints.basis, l)
-                if have_turned_away(monitor, row_matrix, basis_matrix):
+                if have_turned_away(monitor, monitor.rows, monitor.basis):
                     _lane(own, l).member = IDLE
     keep_basis(constraints, steps)
     independence, turn, h = _row(constraints.independence), _row(constraints.turn), _row(steps.h)

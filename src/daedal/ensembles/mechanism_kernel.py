@@ -7,7 +7,7 @@ from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_PROJECTED, NOT_READ
 from daedal.formulations.monitor import MONITOR, begin_watch_of
 from daedal.kernels.callbacks import nothing
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import ADDRESS, INTEGER, Struct, floats, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, record_at
 from daedal.kernels.vectors import copy
 from daedal.mechanics.constrained import CONSTRAINED, load_start
 from daedal.mechanics.manifold import PROJECTOR, project_point
@@ -35,7 +35,7 @@ def begin_mechanism(address, k):
     if is_ready(own.system, batch.t0, z, r) != own.expected:
         return NOT_READY
     _write(record_at(batch.run, RUN), c, y)
-    multipliers = floats(c.look, c.n_c)
+    multipliers = c.guesses
     copy(multipliers, c.multipliers)
     if own.monitor != 0:
         begin_watch_of(record_at(own.monitor, MONITOR), c, batch.t0, z, r, none, multipliers)

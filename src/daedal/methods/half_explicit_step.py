@@ -159,7 +159,7 @@ def _error(method, c, run, h):
 def _project_error(c, error):
     """Take the part of the error in the velocities away that violates their constraints."""
     nx, n_c = c.nx, c.n_c
-    solution, jacobian = floats(c.solution, nx + n_c), float_rows(c.jacobian, n_c, nx)
+    solution, jacobian = c.solution, c.jacobian
     for i in range(nx):
         solution[i] = 0.0
     for l in range(n_c):
