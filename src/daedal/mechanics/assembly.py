@@ -130,6 +130,7 @@ class Assembly:
             n_w=self.n_w,
             all_g=system.n_constraints,
             all_v=system.n_velocity_constraints,
+            n_state=self.n_state + self.n_w + system.n_lambda,
             n_arguments=sum(argument_sizes(system, "force")),
             constant_mass=not callable(system.mass),
             uses_multipliers=system.force_uses_multipliers,

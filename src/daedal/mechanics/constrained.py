@@ -58,6 +58,7 @@ CONSTRAINED = Struct(
     "CONSTRAINED",
     [
         *[(name, INTEGER) for name in SIZES],
+        ("n_state", INTEGER),  # m nx + n_r + n_w + all_g + all_v: z, r, w and all multipliers
         ("autonomous", INTEGER),
         ("constant_mass", INTEGER),
         ("uses_multipliers", INTEGER),
@@ -68,8 +69,8 @@ CONSTRAINED = Struct(
         ("patience", INTEGER),  # evaluations before the next one
         *[(name, CALLBACK) for name in FUNCTIONS],
         ("rows", i64["n_c"]),
-        ("state", f64["m * nx + n_r + n_w + all_g + all_v"]),
-        ("shifted", f64["m * nx + n_r + n_w + all_g + all_v"]),
+        ("state", f64["n_state"]),
+        ("shifted", f64["n_state"]),
         ("mass", f64["nx", "nx"]),
         ("force", f64["nx"]),
         ("columns", f64["nx", "n_c"]),

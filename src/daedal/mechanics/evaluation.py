@@ -113,13 +113,12 @@ def _derivatives(c, t, state, what):
             status, doubtful = differentiate(c, c.constraint, t, state, 0, jacobian)
         if status != 0:
             return status, False
-    bias, unused = c.all_bias[:rows], c.probes[PROBES - 1, :rows]
     direct = is_given(c.constraint_t) or what & ACCURATE or (c.autonomous and is_given(c.constraint_jacobian))
-    rate = unused if direct else c.all_velocity[:rows]
     if what & VELOCITY and direct:
         status = _velocity_level(c, t, state)
     if status == 0 and ((what & VELOCITY and not direct) or (what & BIAS and not is_given(c.acceleration_bias))):
-        status, disagree = along_line(c, c.constraint, t, state, nx, rows, rate, bias, 1)
+        rate = c.probes[PROBES - 1, :rows] if direct else c.all_velocity[:rows]
+        status, disagree = along_line(c, c.constraint, t, state, nx, rows, rate, c.all_bias[:rows], 1)
         doubtful = doubtful or disagree
         if status == 0 and what & JACOBIAN and c.autonomous and not is_given(c.constraint_jacobian):
             doubtful = doubtful or contradicts(c, state, rate)

@@ -44,6 +44,7 @@ class HessenbergAssembly(Assembly):
             n_g=ny,
             n_c=ny,
             all_g=ny,
+            n_state=m * nx + ny,
             n_coefficients=size,
             constant_mass=True,
             time_increment=1e-3,
