@@ -157,7 +157,7 @@ class DenseReduction(Reduction):
         record["epsilon"] = shape.compliance or direction * shape.small_times[0]
         record["mu"] = direction * shape.small_times[1]
         if self._direction is not None:
-            record.array("direction")[:] = self._direction.ravel()
+            record.array("direction")[:] = self._direction
         if self._pivot is not None:
             record.array("pivot")[:] = self._pivot
 
