@@ -1,5 +1,6 @@
 # Every target sets up what it needs, once: an environment in .venv, then the packages of pyproject.toml.
 # Choose the interpreter with `make PYTHON=python3.12 ...`; pass options on to pytest with `make test PYTEST_ARGS="-k dassl"`.
+# Three tiers of tests: `make quick` while one works, `make test` before a change lands, `make soak` for an hour or a night.
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -11,7 +12,10 @@ SOAK_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+# Where Python may not keep bytecode, collecting the tests takes 10 s longer, and every process that they start 0.5 s.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+ORACLES := .venv-oracles
+STAGE := .ci/stage
 
 export MPLBACKEND ?= Agg
 
@@ -29,21 +33,34 @@ demo: install ## solve a tour of problems, build the gallery; plots and pages go
 	$(BIN)/daedal demo $(DEMO_ARGS)
 	$(BIN)/daedal gallery
 
-test: lint ## all checks and all tests; names the ten slowest
-	$(BIN)/python -m daedal.build --all
+# The stages of `make test` write down what they take; the summary of the tests prints it.
+test quick: export DAEDAL_STAGES := $(abspath $(VENV)/.stages)
+
+test: $(VENV)/.installed-dev ## all checks and all tests that decide; prints the ten slowest and what each stage took
+	@rm -f $(DAEDAL_STAGES)
+	$(STAGE) build $(BIN)/python -m daedal.build --all
+	$(STAGE) lint $(MAKE) --no-print-directory rules
+	$(STAGE) types $(BIN)/mypy
+	@.ci/oracles $(abspath $(BIN)/python) $(ORACLES)
 	$(PYTEST) --durations=10 $(PYTEST_ARGS)
 
-quick: $(VENV)/.installed-dev ## the tests without the slow ones
-	$(BIN)/python -m daedal.build --all
-	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+quick: $(VENV)/.installed-dev ## in two minutes: a short case of each test, every method and formulation
+	@rm -f $(DAEDAL_STAGES)
+	$(STAGE) build $(BIN)/python -m daedal.build --all
+	$(PYTEST) --tier quick $(PYTEST_ARGS)
 
-lint: $(VENV)/.installed-dev ## ruff (rules and format) and mypy
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+lint: rules ## ruff (rules and format) and mypy
 	$(BIN)/mypy
 
-soak: $(VENV)/.installed-dev ## 10 000 random problems with known solutions; about an hour
-	cd tests && ../$(BIN)/python -m differential --workers $(WORKERS) $(SOAK_ARGS)
+.PHONY: rules
+rules: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+soak: $(VENV)/.installed-dev ## an hour, of a random seed that is printed: SOAK_ARGS="--minutes 60 --seed 7 --only long"
+	$(BIN)/python -m daedal.build --all
+	@.ci/oracles $(abspath $(BIN)/python) $(ORACLES)
+	cd tests && ../$(BIN)/python -m soak --workers $(WORKERS) $(SOAK_ARGS)
 
 bench: ## compare with other solvers, in an environment of its own
 	@bash benchmarks/setup.sh
@@ -54,7 +71,7 @@ docs: $(VENV)/.installed-docs ## the manual, readable offline, in docs/_build/ht
 	@echo "open docs/_build/html/index.html"
 
 clean: ## remove environments, caches and build products
-	rm -rf $(VENV) .venv-bench build dist out docs/_build docs/_generated
+	rm -rf $(VENV) .venv-bench $(ORACLES) build dist out docs/_build docs/_generated
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
 	find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

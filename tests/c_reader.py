@@ -133,7 +133,10 @@ def assembly(text: str) -> str:
     searches = Declared()
     for name in ("locate", "pick"):
         searches.search(name)
+    for name in ("modulo", "floor_divide"):
+        searches.function(name, 2)
     tables, parts, used = {}, searches.lines(), {}
+    known = "\n".join(parts)
     reader, head = None, None
     for line in filter(None, map(str.strip, text.splitlines())):
         if table := _TABLE.fullmatch(line):
@@ -152,7 +155,9 @@ def assembly(text: str) -> str:
             used |= reader.used
         else:
             reader.statement(line)
-    declared = [f"declare double @{name}({', '.join(['double'] * n)})" for name, n in used.items()]
+    declared = [
+        f"declare double @{name}({', '.join(['double'] * n)})" for name, n in used.items() if f"@{name}(" not in known
+    ]
     return "\n".join([*declared, *parts])
 
 

@@ -30,6 +30,8 @@ EXTENDED = {
     "power": lambda a, b: mpmath.power(a, b),
     "copysign": lambda a, b: abs(a) if b >= 0 else -abs(a),
     "fmod": lambda a, b: a - b * (mpmath.floor(a / b) if a / b >= 0 else mpmath.ceil(a / b)),
+    "remainder": lambda a, b: a - b * mpmath.floor(a / b),
+    "floor_divide": lambda a, b: mpmath.floor(a / b),
     "minimum": min,
     "maximum": max,
     "less": lambda a, b: a < b,

@@ -473,3 +473,85 @@ def test_what_no_way_takes_is_refused_and_not_solved_somehow():
     with pytest.raises(daedal.IntegrationError, match="do not determine the solution") as caught:
         daedal.solve(model.problem, model.t_span, model.initial)
     assert not caught.value.solution.success and "arbitrary" in caught.value.solution.message
+
+
+# --- index judged where the solution is -------------------------------------------------------------------------------
+
+
+def mixed(index, seed):
+    """A chain of integrators of this index, from y[0] = sin t, with rows mixed by a matrix that depends on y.
+
+    Off the solution the terms of the mixture hide the constraints, so that the structural index is 1.
+    """
+    random = np.random.default_rng(seed)
+    rotation, mixture = np.linalg.qr(random.normal(size=(index, index)))[0], 0.2 * random.normal(size=(index, index))
+
+    def residual(t, y, yp):
+        chain = rotation @ np.array([y[0] - np.sin(t), *(yp[k] - y[k + 1] for k in range(index - 1))])
+        return chain + mixture @ (chain * np.cos(y))
+
+    return daedal.ImplicitDAE(residual, index)
+
+
+def derivatives_of_sine(t, count):
+    return np.array([np.sin(t + 0.5 * np.pi * k) for k in range(count)])
+
+
+@pytest.mark.parametrize(
+    ("index", "seed", "guessed"),
+    [(2, 0, True), (2, 5, True), (2, 5, False), (3, 1, False), (3, 9, False), (4, 3, False), (4, 9, False)],
+)
+def test_constraints_hidden_by_terms_that_vanish_on_the_solution_are_found(index, seed, guessed):
+    start = derivatives_of_sine(0.0, index + 1)
+    initial = (start[:-1] + (0.3 * (np.arange(index) > 0) if guessed else 0.0), None if guessed else start[1:])
+    sol = daedal.solve(mixed(index, seed), (0.0, 2.0), initial, correct_initial=guessed, rtol=1e-7, atol=1e-9)
+    assert "strangeness-free" in sol.message
+    np.testing.assert_allclose(sol.y, derivatives_of_sine(sol.t, index), rtol=0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("eta", [1.0, -0.6, -1.0, -2.0])
+def test_index_2_with_a_turning_nullspace_is_solved_by_default(eta):
+    # BCP example 2.4.1 and (3.1.13): the direct way is unstable, or its matrix singular
+    problem = daedal.ImplicitDAE(
+        lambda t, y, yp: [y[0] + eta * t * y[1] - np.sin(t), yp[0] + eta * t * yp[1] + (1.0 + eta) * y[1]], 2
+    )
+    sol = daedal.solve(problem, (0.0, 2.0), ([0.0, -1.0], None))
+    np.testing.assert_allclose(sol.y[1], -np.cos(sol.t), atol=1e-5)
+    np.testing.assert_allclose(sol.y[0], np.sin(sol.t) + eta * sol.t * np.cos(sol.t), atol=1e-5)
+
+
+@pytest.mark.parametrize("c", [3.2, 4.0, 5.5])
+def test_a_solution_is_not_called_arbitrary_for_the_sake_of_a_random_point(c):
+    x1 = lambda t: 2.0 + np.sin(t)  # noqa: E731
+    y1 = lambda t: 1.0 + np.cos(2.0 * t)  # noqa: E731
+
+    def rate(t, x, y):
+        second = -2.0 * c * np.cos(t) / x1(t) ** 3
+        return [np.cos(t) + y[0] - y1(t), second + 0.1 * (y[1] - x1(t) ** 2 + y1(t))]
+
+    problem = daedal.SemiExplicitDAE(rate, lambda t, x, y: [y[0] + y[1] - x[0] ** 2, x[1] * (y[0] + y[1]) - c], 2, 2)
+    sol = daedal.solve(problem, (0.0, 2.0), ([2.0, c / 4.0], [2.0, 2.0]))
+    assert sol.success
+    np.testing.assert_allclose(sol.y[:3, -1], [x1(2.0), c / x1(2.0) ** 2, y1(2.0)], rtol=1e-4)
+
+
+def test_algebraic_values_of_index_2_are_guesses():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2)
+    sol = daedal.solve(problem, (0.0, 2.0), ([0.0, 0.3], None))
+    np.testing.assert_allclose(sol.y, derivatives_of_sine(sol.t, 2), atol=1e-6)
+
+
+def test_a_formulation_that_was_chosen_is_not_replaced():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [y[0] + t * y[1] - np.sin(t), yp[0] + t * yp[1] + 2.0 * y[1]], 2)
+    with pytest.raises(daedal.IntegrationError):
+        daedal.solve(problem, (0.0, 2.0), ([0.0, -1.0], None), formulation="none")
+
+
+def test_other_parameters_are_judged_anew():
+    problem = daedal.ImplicitDAE(
+        lambda t, y, yp, p: [yp[0] - y[1], y[0] - np.sin(t) + p[0] * (y[1] - np.cos(t))], 2, params=[0.0]
+    )
+    solver = daedal.prepare(problem)
+    for value in (0.0, 1.0, 0.0):
+        sol = solver.solve((0.0, 2.0), ([0.0, 0.9 if value == 0.0 else 1.0], None), params=[value])
+        np.testing.assert_allclose(sol.y, derivatives_of_sine(sol.t, 2), atol=1e-5)

@@ -19,6 +19,7 @@ from benchmarks.stick_slip import exact_end, stick_slip_end
 import daedal
 from daedal import library
 from daedal.multibody.kinematics import placement
+from oracles import oracle
 
 CASE = "seven-body"
 
@@ -101,7 +102,7 @@ def test_simulations_of_machines_are_compared_at_equal_error():
 @pytest.mark.parametrize("machine", ["four_bars", "andrews_machine", "flyball_governor"])
 def test_machines_move_alike_in_other_programs(package, module, name, settings, machine):
     """All kinds of joints and forces of the comparison, for a short time."""
-    pytest.importorskip(package)
+    oracle(package)
     model = library.get(machine, coordinates="relative")
     t1 = 0.01 * model.t_span[1]
     sol = daedal.solve(model.problem, (0.0, t1), model.initial, rtol=1e-9, atol=1e-9)

@@ -747,6 +747,7 @@ def after_signals():
         "from another thread",
     ],
 )
+@pytest.mark.race
 def test_ctrl_c_returns_what_was_computed(after_signals, case):
     status, good, reached = after_signals[case]
     assert (status, good) == ("interrupted", True)

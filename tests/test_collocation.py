@@ -219,7 +219,7 @@ def test_orders_of_radau_2():
 
 
 def test_the_derivative_of_the_multiplier_is_lost_by_radau_2():
-    assert errors("circle", 160, Collocation("radau", 2), after=0.2)[3] == pytest.approx(93.0, rel=0.1)
+    assert errors("circle", 160, Collocation("radau", 2), after=0.2)[3] == pytest.approx(93.0, rel=0.01)
 
 
 def test_orders_of_gauss_2():

@@ -75,7 +75,7 @@ def test_the_gradient_accounts_for_the_contact_coordinate(x, y, t):
     np.testing.assert_allclose(point.rate, [s - 0.1])
 
 
-@pytest.mark.slow
+@pytest.mark.soak  # the functions of test_a_mixture_of_compiled_and_plain_functions_works, all of them
 def test_compiled_and_plain_functions_agree():
     plain, compiled = on_curve(), on_curve().compiled("numba")
     t, q, v = 0.3, [0.4, 0.7], [1.0, -0.5]

@@ -70,11 +70,12 @@ class LinearProblem:
         return self.E @ (yp - self.slope(t)) + self.A @ (y - self.exact(t))
 
 
+@pytest.mark.parametrize("seeds", [range(4), pytest.param(range(4, 12), marks=pytest.mark.soak)], ids=["few", "more"])
 @pytest.mark.parametrize("slope_is_given", [True, False])
 @pytest.mark.parametrize("rtol", TOLERANCES)
 @pytest.mark.parametrize("index", [1, 2])
-def test_linear_problems_in_general_form(index, rtol, slope_is_given):
-    for seed in range(12):
+def test_linear_problems_in_general_form(index, rtol, slope_is_given, seeds):
+    for seed in seeds:
         model = LinearProblem(seed, index)
         slope = model.slope(0.0) if slope_is_given else None
         sol = daedal.solve_dae(

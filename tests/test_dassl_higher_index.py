@@ -233,7 +233,7 @@ def test_filter_removes_the_algebraic_part_of_index_1():
         for test in ("all", "filtered", "differential")
     }
     assert steps["all"] > 2 * steps["filtered"]
-    assert steps["filtered"] == pytest.approx(steps["differential"], rel=0.3)
+    assert steps["filtered"] == pytest.approx(steps["differential"], rel=0.1)
 
 
 # --- drift ----------------------------------------------------------------------------------------------------

@@ -186,6 +186,7 @@ def test_an_earlier_run_from_another_start_leaves_no_trace(name):
 
 
 @pytest.mark.slow
+@pytest.mark.race
 def test_random_order_and_four_threads_give_the_same_bits():
     problems = {name: CASES[name][0]() for name in CASES}
     jobs = [(name, which) for name in CASES for which in (0, 1)]

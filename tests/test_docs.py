@@ -1,4 +1,4 @@
-"""Every Python example in the manual, the README and the docstrings runs as printed, on pages traced and untraced."""
+"""Every Python example in the manual, the README and the docstrings runs as printed; some pages traced and untraced."""
 
 import doctest
 import importlib
@@ -19,6 +19,22 @@ UNTRACED = {"large-mechanisms.md", "radau.md", "rosenbrock.md", "any-index.md", 
 UNTRACED |= {"trajectory-control.md"}
 """Pages with sparse matrices, tolerances that differences do not reach, an index that only a trace can reduce, or a
 flame that DASSL, chosen without a trace, lets start late: its error is 0.3 at rtol=1e-6, that of Radau 2e-4."""
+
+
+TWICE = {
+    "README.md",
+    "coming-from.md",
+    "constraints.md",
+    "contacts.md",
+    "events.md",
+    "formulations.md",
+    "hessenberg.md",
+}
+TWICE |= {"initial-values.md", "multibody-forces.md", "multibody-topology.md", "plain-equations.md", "library.md"}
+TWICE |= {"half-explicit.md", "implicit-runge-kutta.md", "multistep.md", "runge-kutta.md", "extrapolation.md"}
+TWICE |= {"reproduction.md", "second-order.md"}
+"""Pages whose runs are made twice in `make test`: among them is every kind of problem with every method and formulation
+that pages have. All others are made twice in `make soak`."""
 
 
 def script(page: str) -> str:
@@ -59,16 +75,35 @@ def in_temporary_folder(tmp_path, monkeypatch):
     plt.close("all")
 
 
+def run(path, folder):
+    file = folder / (path.stem.replace("-", "_") + ".py")
+    file.write_text(script(path.read_text(encoding="utf-8")), encoding="utf-8")
+    runpy.run_path(str(file), run_name="__main__")
+
+
 @pytest.mark.parametrize(
     "path",
     [pytest.param(path, marks=() if path.name == "README.md" else pytest.mark.slow) for path in pages()],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_examples_of_page_run(path, in_temporary_folder):
-    file = in_temporary_folder / (path.stem.replace("-", "_") + ".py")
-    file.write_text(script(path.read_text(encoding="utf-8")), encoding="utf-8")
-    with nullcontext() if path.name in UNTRACED else made_twice(path.name):
-        runpy.run_path(str(file), run_name="__main__")
+    with made_twice() if path.name in TWICE else nullcontext():
+        run(path, in_temporary_folder)
+
+
+def test_pages_that_are_made_twice_exist():
+    assert TWICE | UNTRACED <= {path.name for path in pages()} and not TWICE & UNTRACED
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    "path",
+    [path for path in pages() if path.name not in TWICE | UNTRACED],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_runs_of_page_are_the_same_traced_and_untraced(path, in_temporary_folder):
+    with made_twice():
+        run(path, in_temporary_folder)
 
 
 @pytest.mark.parametrize("name", modules_with_examples())

@@ -318,6 +318,7 @@ def test_a_member_that_raises_or_returns_nan_stops_nobody():
 
 
 @pytest.mark.slow
+@pytest.mark.race
 def test_a_member_that_hangs_or_kills_its_process_stops_nobody():
     moods = np.array([[0.0], [2.0], [0.0], [4.0], [1.0], [0.0]])
     ensemble = daedal.solve_many(

@@ -14,6 +14,7 @@ import daedal
 from daedal import DASSL, library
 from daedal.formulations import GGL, Baumgarte, Index1, Index3
 from library_models import default_model
+from tiers import sampled
 
 MECHANISMS = [
     name
@@ -101,8 +102,13 @@ def multiplied(function, factor):
     return lambda *arguments: factor * np.asarray(function(*arguments))
 
 
-@pytest.mark.parametrize("factor", [1e4, 1e-4])
-@pytest.mark.parametrize("name", [name for name in MECHANISMS if name not in LONG])
+SHORT = [name for name in MECHANISMS if name not in LONG]
+LARGER_OR_SMALLER = [(name, (1e4, 1e-4)[k % 2]) for k, name in enumerate(SHORT)]
+
+
+@pytest.mark.parametrize(
+    ("name", "factor"), sampled([(name, factor) for name in SHORT for factor in (1e4, 1e-4)], LARGER_OR_SMALLER)
+)
 def test_multiplied_constraints_change_the_multipliers_only(name, factor):
     model, runs = automatic(name)
     system = model.problem
@@ -200,7 +206,7 @@ def test_ggl_is_more_efficient_than_index3(crank):
 
 def test_crank_slider_takes_the_steps_of_the_thesis(crank):
     """Printed: 261, 416, 551, 783, 1038, 1495 steps of GGL. Another DASSL is not identical, but close."""
-    np.testing.assert_allclose(crank["ggl"][2], [261, 416, 551, 783, 1038, 1495], rtol=0.2)
+    np.testing.assert_allclose(crank["ggl"][2], [261, 416, 551, 783, 1038, 1495], rtol=0.12)
 
 
 # --- ill-conditioned double pendulum, table 6.5 -------------------------------------------------------------------

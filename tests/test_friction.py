@@ -378,7 +378,8 @@ def test_a_direction_that_the_constraints_forbid_is_reported():
 def test_unique_motions_give_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error", daedal.NonUniqueWarning)
-        run(floor(0.4), 1.0, ([0.0, 0.0], [3.0, 0.0]))
+        sol = run(floor(0.4), 1.0, ([0.0, 0.0], [3.0, 0.0]))
+    assert sol.y[0, -1] == pytest.approx(3.0**2 / (2.0 * 0.4 * 9.81), rel=1e-7)  # where friction has stopped it
 
 
 # --- tolerances, and runs before --------------------------------------------------------------------------------------

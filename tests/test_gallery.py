@@ -15,6 +15,7 @@ from daedal.viz import gallery
 from daedal.viz.gallery import build_gallery, code, make_card, suitable_methods
 from daedal.viz.svg_plot import _Axis, plot_svg
 from library_models import names_of
+from tiers import sampled
 
 FEW = ["planar_pendulum", "robertson", "switched_ramp"]
 
@@ -125,7 +126,7 @@ NAMED = {"Modified BDF": "modified_bdf", "ollocation": "collocation", "BDF": "da
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", names_of(lambda model: model.solvable))
+@pytest.mark.parametrize("name", sampled(names_of(lambda model: model.solvable), 4))
 def test_the_methods_that_a_card_offers_take_the_problem(name):
     model = daedal.library.get(name)
     methods = [NAMED[word] for word in re.findall("|".join(NAMED), suitable_methods(model))]

@@ -205,7 +205,7 @@ def test_newton_krylov_run_takes_the_steps_of_the_direct_one():
     options = {"rtol": 1e-5, "atol": 1e-7}
     direct = daedal.solve(model.problem, model.t_span, model.initial, method="dassl", **options)
     krylov = daedal.solve(model.problem, model.t_span, model.initial, linear_solver="gmres", **options)
-    assert krylov.stats.steps == pytest.approx(direct.stats.steps, rel=0.1)
+    assert krylov.stats.steps == pytest.approx(direct.stats.steps, rel=0.03)
     assert krylov.stats.linear_iterations < 2.0 * krylov.stats.newton_iterations
     np.testing.assert_allclose(krylov.y[:, -1], model.extra["exact"](model.t_span[1]), atol=1e-5)
 
@@ -236,7 +236,7 @@ def test_every_preconditioner_leads_to_the_same_solution(kind):
         preconditioner=preconditioners(model)[kind],
     )
     direct = daedal.solve(model.problem, model.t_span, model.initial, method="dassl", rtol=1e-5, atol=1e-7)
-    assert sol.stats.steps == pytest.approx(direct.stats.steps, rel=0.15)
+    assert sol.stats.steps == pytest.approx(direct.stats.steps, rel=0.03)
     assert sol.stats.preconditioner_solves > sol.stats.linear_iterations > 0
     np.testing.assert_allclose(sol.y[:, -1], direct.y[:, -1], atol=1e-5)
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daedal
+from daedal.hybrid.models.complementarity import least_impulses
 from daedal.hybrid.models.impact import complementary
 
 G = 9.81
@@ -145,6 +146,35 @@ def test_a_light_ball_on_a_heavy_one(ratio):
     np.testing.assert_allclose(hit(0.0, [1.0, 0.0], [-1.0, -1.0])[1], [-1.0, 1.0], rtol=1e-9)
     v = hit(0.0, [0.5, 0.5], [-1.0, 1.0])[1]
     np.testing.assert_allclose(v, [(3.0 * ratio - 1.0) / (ratio + 1.0), (ratio - 3.0) / (ratio + 1.0)], rtol=1e-9)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1e6, 1e12])
+def test_a_light_ball_on_a_heavy_one_of_two_parts(ratio):
+    """The parts are held together by a constraint, which has the masses in its equations."""
+    system = daedal.MechanicalSystem(
+        [1.0, 0.25 * ratio, 0.75 * ratio],
+        lambda t, q, v: [0.0, 0.0, 0.0],
+        lambda t, q: [q[1] - q[2]],
+        n_q=3,
+        n_constraints=1,
+    )
+    hit = daedal.impact(system, lambda t, q: q[0] - q[1], 1.0)
+    light, heavy = (3.0 * ratio - 1.0) / (ratio + 1.0), (ratio - 3.0) / (ratio + 1.0)
+    v = hit(0.0, [0.5, 0.5, 0.5], [-1.0, 1.0, 1.0])[1]
+    np.testing.assert_allclose(v, [light, heavy, heavy], rtol=1e-9)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1e6, 1e12])
+def test_a_light_ball_and_a_heavy_one_hit_the_floor_together(ratio):
+    balls = daedal.MechanicalSystem([1.0, ratio], lambda t, q, v: [-1.0, -ratio], n_q=2)
+    hit = daedal.impact(balls, [lambda t, q: q[0], lambda t, q: q[1]], 0.5)
+    np.testing.assert_allclose(hit(0.0, [0.0, 0.0], [-1.0, -2.0])[1], [0.5, 1.0], rtol=1e-9)
+
+
+def test_impulses_of_dependent_contacts_do_not_lose_the_heavy_bodies():
+    """Two contacts of a light body that share an impulse, and one of a body that is 1e12 times heavier."""
+    compliance = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1e-12]])
+    np.testing.assert_allclose(least_impulses(compliance, np.array([2.0, 2.0, 3e-12])), [1.0, 1.0, 3.0], rtol=1e-9)
 
 
 def test_dependent_contacts_and_redundant_constraints():

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csc_array
 
 import daedal
 from daedal import library
 from daedal.initial.derivative_array import derivative_array_initial
 from daedal.initial.euler_step import damped_euler_step
+from daedal.initial.structure import algebraic_variables
 from daedal.methods.workspace import Workspace
 
 
@@ -442,3 +444,13 @@ def test_names_of_a_linear_problem_can_be_held():
     with pytest.raises(daedal.InconsistentInitialError, match=r"equation 2 \(1\)") as refusal:
         daedal.consistent_initial(problem, 0.0, ([1.0, 0.0], [0.0]), fixed=["a", "b"])
     assert "a by -1" in str(refusal.value)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+@pytest.mark.parametrize("last", [0.0, 1.0])
+def test_algebraic_variables_of_sparse_problems_are_told_apart(n, last):
+    """All columns of a diagonal pattern are moved at once."""
+    slopes = np.append(np.ones(n - 1), last)
+    problem = daedal.ImplicitDAE(lambda t, y, yp: slopes * yp + y, n, sparsity=csc_array(np.eye(n)))
+    found = algebraic_variables(problem, 0.0, np.ones(n), np.zeros(n))
+    np.testing.assert_array_equal(found, slopes == 0.0)

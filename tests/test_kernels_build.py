@@ -1,6 +1,7 @@
 """Kernels as object code: how they are named, built, kept, loaded and called."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daedal
+from conftest import one_at_a_time
 from daedal import object_store
 from daedal.kernels.building import KernelBuildError, build, missing
 from daedal.kernels.levels import host_levels, shipped_levels
@@ -85,6 +87,29 @@ def tiny(tmp_path, monkeypatch):
 
     run.start, run.folder = start, tmp_path / "cache"
     return run
+
+
+@pytest.fixture(scope="session")
+def tiny_code(shared_folder):
+    """The folder with the code of the unit, compiled once for all processes of a test run."""
+    place = shared_folder / "tiny"
+    with one_at_a_time(shared_folder / "tiny.lock"):
+        if not place.exists():
+            part = shared_folder / "tiny-part"
+            part.mkdir()
+            (part / "tiny_unit.py").write_text(TINY, encoding="utf-8")
+            paths = os.pathsep.join([str(part), os.environ.get("PYTHONPATH", "")])
+            environment = {**os.environ, "DAEDAL_CACHE_DIR": str(part / "cache"), "PYTHONPATH": paths}
+            subprocess.run([sys.executable, "-c", f"import tiny_unit\n{USE}"], env=environment, check=True)
+            part.rename(place)
+    return place / "cache"
+
+
+@pytest.fixture
+def compiled_tiny(tiny, tiny_code):
+    """The same as `tiny`, where code is at hand: compiling is not what is tried."""
+    shutil.copytree(tiny_code, tiny.folder)
+    return tiny
 
 
 USE = "print(tiny_unit.scaled(3.0, 5))"
@@ -165,13 +190,13 @@ def test_a_unit_is_compiled_once_and_then_loaded(tiny):
     assert (out, err) == ("7.5\nFalse\n", "")
 
 
-def test_another_source_is_another_unit(tiny, tmp_path):
-    assert tiny(USE)[0] == "7.5\n"
+def test_another_source_is_another_unit(compiled_tiny, tmp_path):
+    assert compiled_tiny(USE)[0] == "7.5\n"
     (tmp_path / "tiny_unit.py").write_text(TINY.replace("0.5 * x", "0.25 * x"), encoding="utf-8")
-    out, err = tiny(USE)
+    out, err = compiled_tiny(USE)
     assert out == "3.75\n"
     assert MESSAGE in err
-    assert len(list(tiny.folder.glob("kernel-*.o"))) > 1
+    assert len(list(compiled_tiny.folder.glob("kernel-*.o"))) > 1
 
 
 def _cut(content):
@@ -184,15 +209,14 @@ def _flipped(content):
 
 
 @pytest.mark.parametrize("damage", [_cut, _flipped, lambda content: b"", lambda content: b"no code at all" * 9])
-def test_damaged_code_is_made_again_and_the_file_is_named(tiny, damage):
-    tiny(USE)
-    [file] = tiny.folder.glob("kernel-*.o")
+def test_damaged_code_is_made_again_and_the_file_is_named(compiled_tiny, damage):
+    [file] = compiled_tiny.folder.glob("kernel-*.o")
     whole = file.read_bytes()
     file.write_bytes(damage(whole))
-    out, err = tiny(USE)
+    out, err = compiled_tiny(USE)
     assert out == "7.5\n"
     assert f"damaged ({file})" in err
-    assert tiny(USE) == ("7.5\n", "")
+    assert compiled_tiny(USE) == ("7.5\n", "")
 
 
 @pytest.mark.parametrize("obstacle", ["a file in its place", "read-only", "no home"])
@@ -214,6 +238,7 @@ def test_where_nothing_can_be_kept_code_is_made_in_each_process(tiny, tmp_path, 
     assert "DAEDAL_CACHE_DIR names a folder" in err
 
 
+@pytest.mark.race
 def test_processes_that_begin_at_once_compile_a_unit_once(tiny):
     running = [tiny.start(USE) for _ in range(8)]
     results = [process.communicate() for process in running]
@@ -222,6 +247,7 @@ def test_processes_that_begin_at_once_compile_a_unit_once(tiny):
     assert not list(tiny.folder.glob("*.lock"))
 
 
+@pytest.mark.race
 def test_a_process_that_was_killed_does_not_keep_others_waiting(tiny, tmp_path):
     tiny.folder.mkdir()
     code = "import daedal.kernels.building as b; b._STALE = 0.5; from daedal.kernels.units import key\n"
@@ -302,6 +328,7 @@ def test_settings_of_numba_do_not_reach_the_compiler(tiny):
     assert tiny(USE, NUMBA_DISABLE_JIT="1", NUMBA_BOUNDSCHECK="1")[0] == "7.5\n"
 
 
+@pytest.mark.race
 def test_an_interrupted_build_leaves_no_process(tiny):
     code = """
     import signal, subprocess, threading
@@ -367,8 +394,8 @@ def test_what_is_sealed_is_read_again(content):
 # --- calls from Python ------------------------------------------------------------------------------------------------
 
 
-def test_numbers_and_arrays_arrive_as_they_are(tiny):
-    out, _ = tiny(
+def test_numbers_and_arrays_arrive_as_they_are(compiled_tiny):
+    out, _ = compiled_tiny(
         """
         rng = np.random.default_rng(1)
         for rows, columns in [(0, 0), (1, 1), (3, 2), (2, 5)]:
@@ -400,21 +427,21 @@ WRONG = {
 }
 
 
-def test_arguments_of_another_kind_are_refused(tiny):
+def test_arguments_of_another_kind_are_refused(compiled_tiny):
     code = "".join(
         f"try:\n    {call}\n    print('accepted: {name}')\nexcept TypeError as error:\n    print(error)\n"
         for name, call in WRONG.items()
     )
-    out, _ = tiny(code)
+    out, _ = compiled_tiny(code)
     assert "accepted" not in out
     lines = out.splitlines()
     assert lines[0] == "double: x must be a contiguous array f64[:]"
     assert "double takes 1 arguments" in lines
 
 
-def test_read_only_arrays_are_read_and_never_changed(tiny, tmp_path):
+def test_read_only_arrays_are_read_and_never_changed(compiled_tiny, tmp_path):
     np.arange(3.0).tofile(tmp_path / "numbers")
-    out, _ = tiny(
+    out, _ = compiled_tiny(
         f"""
         whole = np.memmap({str(tmp_path / "numbers")!r}, dtype=float, mode="r")
         fixed = np.arange(3.0)
@@ -432,8 +459,9 @@ def test_read_only_arrays_are_read_and_never_changed(tiny, tmp_path):
     assert out.splitlines() == 2 * expected
 
 
-def test_threads_call_at_once(tiny):
-    out, _ = tiny(
+@pytest.mark.race
+def test_threads_call_at_once(compiled_tiny):
+    out, _ = compiled_tiny(
         """
         from concurrent.futures import ThreadPoolExecutor
         def work(k):
@@ -451,9 +479,9 @@ def test_threads_call_at_once(tiny):
 # --- interpreted kernels ----------------------------------------------------------------------------------------------
 
 
-def test_interpreted_entries_do_what_compiled_ones_do(tiny):
+def test_interpreted_entries_do_what_compiled_ones_do(compiled_tiny):
     code = USE + "\nx = np.arange(3.0); tiny_unit.double(x); print(x.tolist(), tiny_unit.is_even(3))"
-    assert tiny(code, DAEDAL_KERNELS="python") == tiny(code, DAEDAL_KERNELS="objects")[:1] + ("",)
+    assert compiled_tiny(code, DAEDAL_KERNELS="python") == compiled_tiny(code, DAEDAL_KERNELS="objects")[:1] + ("",)
 
 
 def test_an_unknown_mode_is_refused(tiny):

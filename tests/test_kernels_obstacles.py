@@ -13,7 +13,7 @@ from daedal import build, object_store
 from daedal.kernels import building, sources
 from daedal.kernels.levels import level_of_unit
 from daedal.kernels.units import Compiled, find, key
-from test_kernels_build import MESSAGE, TINY, USE, tiny  # noqa: F401
+from test_kernels_build import MESSAGE, TINY, USE, compiled_tiny, tiny, tiny_code  # noqa: F401
 
 QUARTER = TINY.replace("0.5 * x", "0.25 * x")
 IN_WORKER = "import os\nif os.environ.get('DAEDAL_KERNELS') == 'build':\n"
@@ -33,6 +33,12 @@ def run(tiny):  # noqa: F811
         return out, err
 
     run.folder = tiny.folder
+    return run
+
+
+@pytest.fixture
+def compiled(run, compiled_tiny):  # noqa: F811
+    """The same where the code of the unit is at hand."""
     return run
 
 
@@ -102,6 +108,7 @@ def test_an_upgrade_of_an_installed_package_makes_another_key(tmp_path, monkeypa
     assert sources.source_stamp(unit) != before
 
 
+@pytest.mark.race
 def test_a_reloaded_unit_has_new_code(run, tmp_path):
     code = f"""
     import importlib
@@ -145,6 +152,7 @@ def test_what_is_not_a_string_in_the_path_of_modules_is_ignored(run):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.race
 def test_a_process_that_is_forked_during_a_build_goes_on(run):
     """The child neither waits for locks of a thread that it does not have nor keeps the compiling process running."""
     code = """
@@ -171,6 +179,7 @@ def test_a_process_that_is_forked_during_a_build_goes_on(run):
     assert run(code)[0] == "7.5\nchild 7.5\n"
 
 
+@pytest.mark.race
 def test_an_interrupt_ends_the_wait_for_another_process(run):
     run.folder.mkdir()
     code = """
@@ -237,8 +246,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_content_that_is_not_the_code_of_the_unit_is_made_again(run, what):
-    run(USE)
+def test_content_that_is_not_the_code_of_the_unit_is_made_again(compiled, what):
+    run = compiled
     [file] = run.folder.glob("kernel-*.o")
     object_store.write(file, WRONG[what](Compiled.unpacked(object_store.read(file))))
     out, err = run(USE)

@@ -83,7 +83,10 @@ def test_forces_parameters_and_time_take_part():
     [
         ((lambda q, v: v[0] ** 4, None), "quadratic in the velocities"),
         ((lambda q, v: [v[0] ** 2, 1.0], None), "kinetic returned an array of shape"),
-        ((lambda q, v: int(v[0]) * v[0], None), "kinetic cannot be differentiated.*integer.*test_lagrange.py line"),
+        (
+            (lambda q, v: [0.0, 1.0][v[0]] * v[0], None),
+            "kinetic cannot be differentiated.*index.*test_lagrange.py line",
+        ),
         ((lambda q, v: v[0] ** 2, lambda a, b, c, d, e: 0.0), "potential has the arguments"),
         ((lambda q, v: v[0] ** 2, 1.0), "potential must be"),
     ],

@@ -23,6 +23,7 @@ import daedal
 from daedal import library
 from library_models import names_of_problems
 from testset import TESTSET
+from tiers import sampled
 
 DEGREE = math.pi / 180.0
 
@@ -255,8 +256,14 @@ def test_declared_index_is_that_of_the_local_pencil(model):
     assert index == index_of_pencil(model)
 
 
-@every_model()
-def test_residual_compiles_unchanged(model):
+COMPILED = ("robertson", "transistor_amplifier", "pendulum-index2--1.0", "nand_gate", "heat2d-4-sparse-False")
+COMPILED += ("tppc2-semi-explicit", "robertson-semi-explicit-40000000000.0")
+"""Rates and powers, constraints, functions that call others, loops, each form; the others are left to `make soak`."""
+
+
+@pytest.mark.parametrize("name", sampled(MODELS, COMPILED))
+def test_residual_compiles_unchanged(name):
+    model = MODELS[name]
     problem = model.problem
     compiled = problem.compiled(backend="trace" if model.name in WITH_HELPERS else "numba")
     rng = np.random.default_rng(1)

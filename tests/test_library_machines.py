@@ -52,7 +52,7 @@ TRACED_LONG = {"bicycle", "bricard", "double_wishbone"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in TRACED_LONG else name for name in MACHINES]
+    "name", [pytest.param(name, marks=pytest.mark.soak) if name in TRACED_LONG else name for name in MACHINES]
 )
 def test_other_coordinates_give_the_same_motion(name):
     """Positions of all bodies, and the energy, which solutions compute from the bodies one by one."""

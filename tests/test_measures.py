@@ -135,10 +135,13 @@ def test_widely_spread_masses_alone_do_not_make_the_turning_fast(ratio, expected
     assert found.V_B == pytest.approx(expected, abs=0.006)
 
 
-@pytest.mark.parametrize(("ratio", "expected"), [(1e-8, 1.1e4), (1e-4, 2.2), (1e-2, 0.02)])
-def test_light_bodies_between_aligned_links_make_the_turning_fast(ratio, expected):
-    assembly, state = double_pendulum(ratio, 1.0, (0.7, 0.7 + 1e-4), (1.0, 2.0))
-    assert measure(assembly, 0.0, state).V_B == pytest.approx(expected, rel=0.15)
+@pytest.mark.parametrize("ratio", [1e-8, 1e-4, 1e-2])
+def test_light_bodies_between_aligned_links_make_the_turning_fast(ratio):
+    """V_B = sqrt(5) a / (a^2 + ratio) at the angle a between the links, up to a part of the size of the ratio."""
+    a = 1e-4
+    assembly, state = double_pendulum(ratio, 1.0, (0.7, 0.7 + a), (1.0, 2.0))
+    expected = math.sqrt(5.0) * a / (a**2 + ratio)
+    assert measure(assembly, 0.0, state).V_B == pytest.approx(expected, rel=2.0 * ratio + 1e-6)
 
 
 def test_units_of_length_mass_and_constraints_do_not_change_what_is_measured():

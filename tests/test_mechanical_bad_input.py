@@ -189,7 +189,9 @@ def test_tuples_and_other_floats_are_taken(force, reference):
 
 
 def test_integers_are_taken():
-    assert solve(pendulum(force=lambda t, q, v: [0, -10], mass=1), initial=([1, 0], [0, 0])).success
+    integers = solve(pendulum(force=lambda t, q, v: [0, -10], mass=1), initial=([1, 0], [0, 0]))
+    floats = solve(pendulum(force=lambda t, q, v: [0.0, -10.0], mass=1.0), initial=([1.0, 0.0], [0.0, 0.0]))
+    np.testing.assert_array_equal(integers.q, floats.q)
 
 
 # --- functions that change their arguments, or share memory ----------------------------------------------------------

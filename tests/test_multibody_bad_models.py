@@ -107,7 +107,7 @@ def test_parts_that_leave_the_plane(make, words):
 @pytest.mark.parametrize("axis", ["z", "-z"])
 def test_parts_that_stay_in_the_plane_are_taken(axis):
     a, b, c = box("a"), box("b"), box("c")
-    Model(
+    model = Model(
         Revolute("A", ground, a, axis=axis),
         Prismatic("B", a, b, axis=(1.0, 2.0)),
         Planar("C", ground, c, axis=axis),
@@ -115,6 +115,8 @@ def test_parts_that_stay_in_the_plane_are_taken(axis):
         planar=True,
         gravity=(0.0, -9.81),
     )
+    layout = model.layout()
+    assert model.planar and layout.n_q == 1 + 3  # the angle of A, and the body in the plane; B closes the loop
 
 
 def test_a_body_without_mass_that_moves_freely_is_named():

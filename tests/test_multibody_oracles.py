@@ -1,4 +1,4 @@
-"""Mass matrices, bias forces and accelerations of random trees against Pinocchio and MuJoCo, where they are installed.
+"""Mass matrices, bias forces and accelerations of random trees against Pinocchio and MuJoCo, see ``.ci/oracles``.
 
 Every joint becomes a sequence of joints that both have: shifts along x, y, z of the joint's first frame, then rotations
 about z and y, or a ball. The velocities are then the same numbers; quaternions have their real part last in Pinocchio.
@@ -14,6 +14,7 @@ from daedal.multibody.kinematics import placement
 from daedal.multibody.rotation import parameters_of
 from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
 from multibody_models import JOINTS, random_machine, random_state
+from oracles import oracle
 
 TURNS = {ABOUT_Z: "z", ABOUT_Z_AND_Y: "zy", ANY_ROTATION: "b"}
 WITHOUT_SCREWS = tuple(joint for joint in JOINTS if joint.__name__ != "Screw")
@@ -58,7 +59,7 @@ class Pinocchio:
     """A tree as a model of Pinocchio."""
 
     def __init__(self, layout):
-        self.library = pin = pytest.importorskip("pinocchio", minversion="4.0")
+        self.library = pin = oracle("pinocchio", minversion="4.0")
         tree = layout.tree
         self.model = pin.Model()
         self.model.gravity.linear = tree.gravity
@@ -165,7 +166,7 @@ def as_mujoco(layout):
 
 @pytest.mark.parametrize("n", SIZES)
 def test_trees_without_screws_against_mujoco(n):
-    mujoco = pytest.importorskip("mujoco")
+    mujoco = oracle("mujoco")
     layout = random_machine(n, n, joints=WITHOUT_SCREWS).layout()
     model = mujoco.MjModel.from_xml_string(as_mujoco(layout))
     data = mujoco.MjData(model)

@@ -185,7 +185,7 @@ def test_polynomials_of_degree_s_are_exact_between_the_steps_as_well(s):
 def test_order_reduction_on_stiff_equations(s):
     """Prothero and Robinson: errors about h^s / k, of order s instead of 2s - 1, and none in the limit (HW IV.15)."""
     steps, errors = (0.25, 0.125), {}
-    for stiffness in (1e3, 1e5):
+    for stiffness in (1e4, 1e5):
         model = library.prothero_robinson(stiffness=stiffness)
         errors[stiffness] = [
             abs(
@@ -194,8 +194,8 @@ def test_order_reduction_on_stiff_equations(s):
             )
             for h in steps
         ]
-    assert np.log2(errors[1e3][0] / errors[1e3][1]) == pytest.approx(s, abs=0.5)
-    assert errors[1e3][0] / errors[1e5][0] == pytest.approx(100.0, rel=0.2)
+    assert np.log2(errors[1e4][0] / errors[1e4][1]) == pytest.approx(s, abs=0.3)
+    assert errors[1e4][0] / errors[1e5][0] == pytest.approx(10.0, rel=0.02)  # the next term is of size 1 / (h k)
 
 
 @pytest.mark.parametrize("s", STAGES)

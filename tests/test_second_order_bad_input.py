@@ -110,8 +110,8 @@ def test_the_initial_values(initial, message):
 
 
 def test_lists_and_integers_are_welcome():
-    sol = daedal.solve(PENDULUM, (0, 1), [[1, 0, 0], None])
-    assert sol.success
+    floats = daedal.solve(PENDULUM, (0.0, 1.0), ([1.0, 0.0, 0.0], None))
+    np.testing.assert_array_equal(daedal.solve(PENDULUM, (0, 1), [[1, 0, 0], None]).x, floats.x)
 
 
 @pytest.mark.parametrize("method", ALL)

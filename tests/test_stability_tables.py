@@ -43,7 +43,8 @@ def test_the_state_space_form_of_example_1_stays_small_between_the_poles():
 def test_accuracy_improves_with_nu_where_a_stiff_method_stays_one(nu, state_space, direct):
     model = library.stability_example2(nu)
     assert largest_error(run(model, StateSpace([[1.0, 0.0]]))) == pytest.approx(state_space, rel=4e-3)
-    assert largest_error(run(model, ProjectedInvariants())) == pytest.approx(state_space, rel=0.12)
+    nearly = min(0.12, 0.6 / nu) + 4e-4  # the forms differ by a part that falls with nu; four digits are printed
+    assert largest_error(run(model, ProjectedInvariants())) == pytest.approx(state_space, rel=nearly)
     error = largest_error(run(model, Index2()))
     assert error > 1e100 if direct == math.inf else error == pytest.approx(direct, rel=0.01)
 

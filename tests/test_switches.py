@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import scipy.interpolate
+import scipy.signal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -544,3 +546,88 @@ def test_functions_in_their_own_modes_are_what_they_were(program, point):
     near = [abs(v - p) for v, s in zip(values, modes.switches) for p in s.points] if modes.switches else [1.0]
     if min(near, default=1.0) > 1e-12:
         np.testing.assert_allclose(evaluate(graph, nodes, arguments), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "radau", "dassl"])
+@pytest.mark.parametrize("start", [1.0, 0.4])
+def test_kinks_in_what_a_constraint_of_index_2_prescribes_are_crossed(method, start):
+    """y[1] is the derivative of |sin t|, and jumps at pi, 2 pi and 3 pi."""
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - abs(np.sin(t))], 2)
+    given = ([np.sin(start), np.cos(start)], None)
+    sol = daedal.solve(problem, (start, 11.0), given, method=method, rtol=1e-6, atol=1e-8)
+    times = [event.t for event in sol.events]
+    np.testing.assert_allclose(times, np.pi * np.arange(1, 4), atol=1e-7)
+    away = np.min(np.abs(sol.t[:, None] - times), axis=1) > 1e-6
+    np.testing.assert_allclose(sol.y[0], np.abs(np.sin(sol.t)), atol=1e-7)
+    np.testing.assert_allclose(sol.y[1, away], (np.cos(sol.t) * np.sign(np.sin(sol.t)))[away], atol=1e-4)
+
+
+# --- remainders, look-ups and steps -----------------------------------------------------------------------------------
+
+WINDOW = np.array([0.0, 1.0 / 0.3, 0.0])
+PULSES = {
+    "remainder below zero": (lambda t: 1.0 if (t - 0.3) % 2 < 1 else 0.0, 0.0, 6.0, 3.0),
+    "triangle": (lambda t: abs((t - 0.3) % 2 - 1), 0.0, 6.0, 3.0),
+    "remainder through zero": (lambda t: 1.0 if t % 1 < 0.3 else 0.0, -2.0, 2.0, 1.2),
+    "quotient": (lambda t: 1.0 if t // 1 == -1 else 0.0, -2.0, 2.0, 1.0),
+    "quotients": (lambda t: t // 0.5, -2.0, 2.0, -2.0),
+    "ceil": (lambda t: 1.0 if math.ceil(t) == 1 else 0.0, -2.0, 2.0, 1.0),
+    "int": (lambda t: 1.0 if int(t * 10) == 105 else 0.0, 0.0, 20.0, 0.1),
+    "last bit": (lambda t: math.floor(t) & 1, 0.0, 5.0, 2.0),
+    "searchsorted": (lambda t: WINDOW[np.searchsorted([4.4, 4.7], t)], 0.0, 10.0, 1.0),
+    "searchsorted, right": (lambda t: WINDOW[np.searchsorted([4.4, 4.7], t, side="right")], 0.0, 10.0, 1.0),
+    "digitize": (lambda t: WINDOW[np.digitize(t, [4.4, 4.7])], 0.0, 10.0, 1.0),
+    "heaviside": (lambda t: np.heaviside(t - 4.4, 1.0) - np.heaviside(t - 4.7, 1.0), 0.0, 10.0, 0.3),
+    "select": (lambda t: np.select([t < 4.4, t < 4.7], [0.0, 1.0], 0.0), 0.0, 10.0, 0.3),
+    "piecewise": (lambda t: np.piecewise(t, [t < 4.4, (t >= 4.4) & (t < 4.7)], [0.0, 1.0, 0.0]), 0.0, 10.0, 0.3),
+    "interp1d": (scipy.interpolate.interp1d([0, 4.4, 4.7, 11], [0, 1, 0, 0], kind="previous"), 0.0, 10.0, 0.3),
+    "square": (lambda t: scipy.signal.square(2.0 * math.pi * t, 0.3), 0.0, 10.0, -4.0),
+    "sawtooth": (lambda t: scipy.signal.sawtooth(2.0 * math.pi * t, 0.5), 0.0, 10.25, -0.125),
+    "sine": (lambda t: 1.0 if math.sin(0.5 * t) > 0 else 0.0, 0.0, 10.0, 2.0 * math.pi),
+    "sine above a value": (
+        lambda t: 1.0 if math.sin(t) > 0.3 else 0.0,
+        0.0,
+        50.0,
+        8.0 * (math.pi - 2.0 * math.asin(0.3)),
+    ),
+    "short sine": (lambda t: 1.0 if np.sin(t) > 0.999 else 0.0, 0.0, 50.0, 8.0 * (math.pi - 2.0 * math.asin(0.999))),
+    "sign of a cosine": (lambda t: np.sign(np.cos(math.pi * t)), 0.0, 10.5, 0.5),
+    "rectified": (lambda t: max(0.0, -2.0 * np.sin(math.pi * t)), 0.0, 20.0, 40.0 / math.pi),
+    "falling": (lambda t: 1.0 if 3.0 - 2.0 * np.cos(math.pi * t + 0.2) >= 4.0 else 0.0, 0.0, 40.0, 40.0 / 3.0),
+    "isnan": (lambda t: 0.0 if np.isnan(np.sqrt((t - 4.4) * (4.7 - t))) else 1.0, 0.0, 10.0, 0.3),
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("name", PULSES)
+def test_pulses_by_remainders_and_look_ups_are_not_stepped_over(name):
+    pulse, begin, end, area = PULSES[name]
+    sol = daedal.solve(daedal.ODE(lambda t, y: [pulse(t)], 1), (begin, end), [0.0])
+    assert sol.y[0, -1] == pytest.approx(area, abs=5e-6 if name == "isnan" else 1e-6)
+    assert "traced" in sol.functions["f"] and "switch" in kinds(sol)
+
+
+def test_a_cam_by_a_remainder_of_the_angle():
+    grid = np.linspace(0.0, 2.0 * np.pi, 5)
+
+    def force(t, q, v):
+        return [-q[0], np.interp(q[0] % (2.0 * np.pi), grid, 1.0 - np.cos(grid))]
+
+    system = daedal.MechanicalSystem(1.0, force, n_q=2)
+    sol = daedal.solve(system, (0.0, 12.0), ([0.0, 0.0], [0.8, 0.0]))
+    assert sol.v[1, -1] == pytest.approx(3.9948, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("wave", "end", "exact"),
+    [
+        (lambda t, p: WINDOW[np.searchsorted([4.4, 4.7], t * p)], 10.0, -1.0),
+        (lambda t, p: WINDOW[np.searchsorted([4.4, 4.7 * p], t)], 10.0, 4.7 / 0.3),
+        (lambda t, p: 1.0 if (t * p) % 2.0 < 1.0 else -1.0, 9.9, -10.0),
+        (lambda t, p: scipy.signal.square(t * p), 10.0, -4.0 * math.pi),
+    ],
+)
+def test_sensitivities_of_tables_and_waves_have_their_jumps(wave, end, exact):
+    problem = daedal.ODE(lambda t, y, p: [wave(t, p[0])], 1, params=np.array([1.0]))
+    sol = daedal.solve(problem, (0.0, end), [0.0], sensitivities=["p[0]"])
+    assert sol.sensitivity("p[0]")[0, -1] == pytest.approx(exact, abs=1e-6)

@@ -221,3 +221,13 @@ def test_machine_code_of_derivatives_agrees_with_complex_steps():
     for q in points(2):
         columns = [function(0.7, q + 1e-200j * np.eye(2)[k]).imag * 1e200 for k in range(2)]
         np.testing.assert_allclose(code(0.7, q=q)[1]["J"], np.array(columns).T, rtol=1e-13, atol=1e-14)
+
+
+def test_a_table_of_one_value_is_a_constant():
+    graph = Graph()
+    x = graph.argument("x", 0)
+    place = graph.locate(x, [0.0, 1.0])
+    assert graph.pick(place, [2.0, 2.0, 2.0]) == graph.constant(2.0)
+    assert not graph.is_constant(graph.pick(place, [2.0, 3.0, 2.0]))
+    assert not graph.is_constant(graph.pick(x, [2.0, 2.0, 2.0]))  # an index that may lie outside of the table
+    assert not graph.is_constant(graph.pick(place, [math.nan] * 3))

@@ -10,6 +10,7 @@ from daedal.symbolic import Graph, Untraceable, scalar_argument, trace, vector_a
 from daedal.symbolic.derivative import jacobian, sparsity
 from daedal.symbolic.machine import RAISES, compile_function, may_raise
 from symbolic_tools import extended
+from tiers import sampled
 
 NOT_TRACEABLE = {("chain_of_pendulums", "constraint_jacobian"): "sparse"}
 """A scipy.sparse matrix cannot hold symbols; the derivative of the constraint is found without it."""
@@ -69,7 +70,7 @@ def call(function, t, values, params):
     return np.asarray(result.toarray() if hasattr(result, "toarray") else result)
 
 
-@pytest.mark.parametrize("name", daedal.library.names())
+@pytest.mark.parametrize("name", sampled(daedal.library.names(), 3))
 def test_traced_functions_of_the_library_are_the_originals(name):
     model = daedal.library.get(name, **SMALL.get(name, {}))
     time = min(0.7, 0.7 * model.t_span[1])

@@ -544,7 +544,7 @@ UNTRACEABLE = {
     "object": (counts_in_an_object, "stores to the attribute 'k'"),
     "own attribute": (Memory(), "stores to the attribute 'last'"),
     "argument": (mutates, "changes its arguments"),
-    "swallowed": (hides, r"makes an integer of q\[0\]"),
+    "swallowed": (hides, "catches exceptions"),
     "np.random": (lambda t, q: q + np.random.default_rng().random(), "random numbers"),
     "generator": (lambda t, q: q + RNG.random(), "random numbers"),
     "random": (lambda t, q: q + random.random(), "random numbers"),

@@ -27,6 +27,7 @@ PROBLEMS = [
     ("water_tubes", {}),
     ("wheelset", {}),
 ]
+LONG = PROBLEMS[2]  # 160 unknowns; test_multipliers_of_the_first_order_form_... has its functions
 
 
 def solved(model, rtol):
@@ -44,7 +45,9 @@ def mixed_error(model, y):
     return float(np.max(np.abs(y - model.reference.y) / (size + np.abs(model.reference.y))))
 
 
-@pytest.mark.parametrize(("name", "parameters"), PROBLEMS)
+@pytest.mark.parametrize(
+    ("name", "parameters"), [pytest.param(*one, marks=pytest.mark.soak if one == LONG else ()) for one in PROBLEMS]
+)
 def test_errors_follow_the_tolerance(name, parameters):
     model = library.get(name, **parameters)
     tolerances = (1e-4, 1e-6, 1e-8)

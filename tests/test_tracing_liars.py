@@ -226,7 +226,9 @@ def test_constraints_that_cancel_to_round_off_are_no_lie(method):
     with warnings.catch_warnings():
         warnings.simplefilter("error", daedal.TraceWarning)
         for rtol in (1e-3, 1e-6, 1e-9):
-            daedal.solve(problem, (0.0, 1.0), start, method=method, rtol=rtol, atol=rtol)
+            sol = daedal.solve(problem, (0.0, 1.0), start, method=method, rtol=rtol, atol=rtol)
+            np.testing.assert_allclose(sol.y[:2, -1], np.exp(-1.0) * np.array(start[0]), rtol=100.0 * rtol)
+    assert problem.functions["g"].startswith("traced")
 
 
 @pytest.mark.parametrize("off", [0.0, 1e-16, 1e-12, 1e-9, 1e-3])

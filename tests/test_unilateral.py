@@ -223,3 +223,13 @@ def with_states():
 def test_bad_input(call, message):
     with pytest.raises(daedal.InvalidProblemError, match=message):
         call()
+
+
+@pytest.mark.parametrize("step", [0.125, 0.25, 0.5, 1.0])
+def test_a_gap_that_is_zero_at_the_very_end_of_a_step_is_a_contact(step):
+    """The gap is 1 - t^2 up to round-off, and steps end at t = 1."""
+    ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-2.0], n_q=1)
+    problem = daedal.unilateral(ball, daedal.Contact(lambda t, q: q[0], 0.5, name="floor"))
+    sol = daedal.solve(problem, (0.0, 1.5), ([1.0], [0.0]), first_step=step, max_step=step)
+    assert [event.t for event in sol.events] == [pytest.approx(1.0, abs=1e-12)]
+    assert sol.y[0, -1] == pytest.approx(0.5 - 0.25, abs=1e-9)

@@ -418,6 +418,7 @@ def test_pyplot_knows_the_figure_only_if_wanted(robertson):
 def test_a_notebook_shows_a_figure_once(robertson, monkeypatch):
     import matplotlib.pyplot as plt
 
+    plt.close(plt.figure())  # pyplot looks for a notebook of its own when it draws first
     plt.close("all")
     shown = []
     display = SimpleNamespace(Image=lambda data: data, display=shown.append)

@@ -5,9 +5,11 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from daedal.kernels.levels import level_of_unit
 from daedal.kernels.units import all_units, shipped_path
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def run(*command, **environment):
-    whole = {**os.environ, **environment}
+    whole = {**os.environ, "PYTHONPATH": "", **environment}
     process = subprocess.run([str(part) for part in command], env=whole, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stdout + process.stderr
     return process.stdout
@@ -46,12 +48,37 @@ def test_a_wheel_is_for_a_platform_and_any_python(wheel):
     assert "daedal/library/contents.json" in names and "daedal/py.typed" in names
 
 
-@pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory):
+def what_it_depends_on(name: str, seen: set[str]) -> set[str]:
+    """The distributions that this one needs without extras, and those that they need."""
+    for text in distribution(name).requires or []:
+        needed = Requirement(text)
+        if needed.name not in seen and (needed.marker is None or needed.marker.evaluate({"extra": ""})):
+            seen.add(needed.name)
+            what_it_depends_on(needed.name, seen)
+    return seen
+
+
+def link(name: str, place: Path) -> None:
+    """Put the files of an installed distribution into another environment."""
+    home = Path(str(distribution(name).locate_file("")))
+    for top in {file.parts[0] for file in distribution(name).files or []} - {"..", "__pycache__"}:
+        if not (place / top).exists():
+            (place / top).symlink_to(home / top)
+
+
+@pytest.fixture(scope="module", params=["linked", pytest.param("downloaded", marks=pytest.mark.soak)])
+def installed(request, wheel, tmp_path_factory):
     """The interpreter of an environment that has the wheel and what it depends on, and nothing else."""
     place = tmp_path_factory.mktemp("empty") / "environment"
-    run(sys.executable, "-m", "venv", place)
     python = place / "bin" / "python"
+    if request.param == "linked":  # to the packages of this environment, without Numba
+        run(sys.executable, "-m", "venv", "--without-pip", place)
+        packages = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+        for name in what_it_depends_on("daedal", set()):
+            link(name, packages)
+        run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-compile", wheel)
+        return python
+    run(sys.executable, "-m", "venv", place)
     command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     if "No matching distribution" in process.stderr:

@@ -68,6 +68,7 @@ GROUPS = (
             "solve_ivp",
             "IVPResult",
             "consistent_initial",
+            "StatefulFunctionWarning",
             "SwitchWarning",
             "TraceWarning",
         ),

@@ -135,6 +135,7 @@ from daedal.solving import solve as solve
 from daedal.solving import solve_dae as solve_dae
 from daedal.structure.linear_system import linear_system as linear_system
 from daedal.sympy_problems import from_sympy as from_sympy
+from daedal.tracing import StatefulFunctionWarning as StatefulFunctionWarning
 from daedal.tracing import SwitchWarning as SwitchWarning
 from daedal.tracing import TraceWarning as TraceWarning
 

@@ -77,6 +77,8 @@ class IntegrationError(DaedalError):
         Everything computed up to the failure.
     """
 
+    ending: int | None = None  # why the last method stopped, of daedal.kernels.endings
+
     def __init__(self, message: str, solution: Solution):
         super().__init__(message)
         self.solution = solution

@@ -1,4 +1,4 @@
-"""A long differential test: ``make soak`` draws 10 000 cases, solves them in processes of their own and counts.
+"""A long differential test: a part of ``make soak`` draws cases, solves them in processes of their own and counts.
 
 A worker that says nothing for a minute is stopped and its case counted as hung; a worker that grows is reported.
 """
@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="no further case is drawn after them")
     parser.add_argument("--only", default="", help="cases whose label contains this")
     parser.add_argument("--work", nargs=3, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -40,8 +41,9 @@ def main() -> int:
     workers = [
         Worker(k, chosen.first, chosen.first + chosen.cases, chosen.workers, chosen.only) for k in range(chosen.workers)
     ]
+    until = time.monotonic() + 60.0 * chosen.minutes
     try:
-        while any(worker.is_at_work for worker in workers):
+        while any(worker.is_at_work for worker in workers) and time.monotonic() < until:
             select.select([worker.output for worker in workers if worker.is_at_work], [], [], 1.0)
             for worker in workers:
                 for found in worker.verdicts():
@@ -123,6 +125,7 @@ class Tally:
     kinds: dict[str, Counter] = field(default_factory=dict)
     ratios: list[float] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
+    bad: list[int] = field(default_factory=list)
 
     def count(self, found: dict) -> None:
         self.kinds.setdefault(found["label"].split(",")[0], Counter())[found["kind"]] += 1
@@ -130,6 +133,7 @@ class Tally:
         if found["kind"] == "right":
             self.ratios.append(found["ratio"])
             return
+        self.bad += [found["seed"]] * (found["kind"] != "refused")
         size = f", {found['ratio']:.2g} times what is allowed for" if found["kind"] == "wrong" else ""
         words = found["words"].split("\n")[0]
         print(f"case {found['seed']}, {found['label']}: {found['kind']}{size}: {words}", flush=True)
@@ -146,6 +150,8 @@ class Tally:
         if self.ratios:
             middle, high, worst = np.quantile(self.ratios, [0.5, 0.99, 1.0])
             print(f"error / (tolerance x condition): median {middle:.2g}, 99 % below {high:.2g}, worst {worst:.2g}")
+        for seed in self.bad:
+            print(f"to repeat case {seed}: cd tests && python -m differential --first {seed} --cases 1 --workers 1")
         settled = self.memory[100:]
         growth = max(settled) - settled[0] if settled else 0.0
         print(f"memory: {max(self.memory, default=0.0):.0f} MB at most, grown by {growth:.0f} MB after the first cases")

@@ -3,7 +3,7 @@
 from daedal.kernels.callbacks import NATIVE
 from daedal.kernels.compilation import caller, entry
 from daedal.kernels.dense import LU, factor_dense, solve_dense
-from daedal.kernels.records import data_of, float_rows, record_at
+from daedal.kernels.records import data_of, record_at
 from daedal.kernels.signatures import f64, i64
 
 _call = caller(NATIVE)
@@ -46,7 +46,7 @@ def small_steps(lu_address, tableau, e_places, a_places, values, sizes, known, w
     """
     lu = record_at(lu_address, LU)
     n, size = w.size, 3 * w.size
-    columns = float_rows(lu.data, size, size)
+    columns = lu.data
     n_e, n_a = e_places.shape[1], a_places.shape[1]
     for k in range(sizes.size - 1, -1, -1):
         for j in range(size):

@@ -31,6 +31,7 @@ class AnyIndexPlan(TracedPlan):
 
     def __init__(self, plan: TracedPlan, reduced: Any, asked: bool):
         vars(self).update(vars(plan))
+        self.as_stated = False
         self._reduced, self._asked = reduced, asked
 
     @property
@@ -81,6 +82,7 @@ class SingularPlan(TracedPlan):
 
     def __init__(self, plan: TracedPlan, reason: InvalidProblemError):
         vars(self).update(vars(plan))
+        self.as_stated = False
         self._reason = str(reason)  # the exception itself would keep all frames of its traceback
 
     def solve(self, request: Request):

@@ -57,7 +57,9 @@ def delivered(solution, segments: list[Segment]):
             exception.solution = solution  # type: ignore[attr-defined]
         raise exception
     if solution.status == "failed":
-        raise IntegrationError(solution.message, solution)
+        error = IntegrationError(solution.message, solution)
+        error.ending = segments[-1].outcome.reason
+        raise error
     return solution
 
 

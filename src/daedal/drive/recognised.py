@@ -44,6 +44,7 @@ class RecognisedPlan(TracedPlan):
 
     def __init__(self, plan: TracedPlan, found: RecognisedMechanism):
         vars(self).update(vars(plan))
+        self.as_stated = False
         self.found = found
         self._general: TracedPlan | None = None  # once a run has shown that the mechanism is another one
         self._tolerances = self._own_tolerances(plan.settings)

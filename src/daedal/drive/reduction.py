@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from daedal.drive.any_index import AnyIndexPlan, SingularPlan
+from daedal.drive.local_index import judged_locally
 from daedal.drive.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
 from daedal.drive.reduced_options import option_for_higher_index
 from daedal.drive.request import Settings
@@ -41,7 +42,7 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
 
             return RecognisedPlan(plan, mechanism)
         if not asked and signature.index < LOWEST_REDUCED + second_order and not _misleads(equations, signature):
-            return plan
+            return judged_locally(problem, settings, plan)
         make = named_reduction(formulation).checked if asked else _automatic_reduction
         powers = option_for_higher_index(settings)
         if powers is not None and not asked:
@@ -60,9 +61,13 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
     except InvalidProblemError as reason:
         if asked or isinstance(reason, _NotReducible):
             raise
-        if isinstance(reason, (StructurallySingularError, Undetermined)):
+        if isinstance(reason, StructurallySingularError):
             return SingularPlan(plan, reason)
-        return plan  # as it stands it may be solved all the same, or refused by what its run says
+        if isinstance(reason, Undetermined):
+            return judged_locally(problem, settings, plan, reason)
+        return judged_locally(
+            problem, settings, plan
+        )  # as it stands it may be solved all the same, or refused by what its run says
     from daedal.drive.reduced import ReducedPlan
 
     return AnyIndexPlan(plan, ReducedPlan(reduction, settings), asked)

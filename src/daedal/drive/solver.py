@@ -86,6 +86,9 @@ class Solver:
 
     It is made by :func:`daedal.prepare`, never changes for its user, and may be used from several threads at once:
     every run takes a workspace of its own.
+
+    Before every run it looks at all that its functions have read from outside, in microseconds, and traces them again
+    if some of it has changed; :meth:`refresh` does so in any case.
     """
 
     def __init__(self, problem, settings: Settings):
@@ -107,6 +110,14 @@ class Solver:
         if not getattr(self._plan, "is_current", _always)():
             self._plan = make_plan(self._problem, self._settings)
         return described(self._plan.solve, request)
+
+    def refresh(self):
+        """Trace the functions again, whatever they read from outside.
+
+        No run needs it for what Python can tell. Functions that Numba compiled, or other machine code that is called,
+        may depend on more.
+        """
+        self._plan = make_plan(self._problem, self._settings)
 
     @property
     def plan(self):
@@ -147,12 +158,13 @@ def make_plan(problem, settings: Settings):
             return SemiExplicitPlan(problem, settings, _plan_as_it_is)
         if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE)):
             return TracedPlan(problem, settings, _plan_as_it_is)
+        from daedal.drive.local_index import judged_locally
         from daedal.drive.low_index import is_reduction, may_be_reduced
 
         as_it_stands = replace(settings, formulation="none") if is_reduction(settings.formulation) else settings
         plan = TracedPlan(problem, as_it_stands, _plan_as_it_is)
         if not may_be_reduced(problem, settings, plan.traced):
-            return plan
+            return judged_locally(problem, settings, plan)
         from daedal.drive.reduction import reduced_plan
 
         return reduced_plan(problem, settings, plan)

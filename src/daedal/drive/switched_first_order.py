@@ -16,7 +16,8 @@ from daedal.drive.sliding import SlidingEquations
 from daedal.drive.switching import JUMP, KINK, Follower, Unfollowable
 from daedal.events.event import EventRecord
 from daedal.initial.consistent import complete
-from daedal.initial.newton import newton_initial
+from daedal.initial.exact_array import exact_array_initial
+from daedal.initial.newton import InitialResult, nearest_point, newton_initial
 from daedal.initial.structure import algebraic_variables
 from daedal.kernels.endings import Ending
 from daedal.methods.step_size import first_step_size
@@ -51,7 +52,7 @@ class SwitchedCourse(FirstOrderCourse):
         plan, follower, along = self.plan, self.follower, self._along
         end = follower.horizon(self._t)
         changes = self.left(earlier, end)
-        if earlier:
+        if earlier and self.choice.method.needs_past:
             changes["first_step"] = self._first_step(end)
         own = self._own_events(earlier)
         if along is None:
@@ -168,11 +169,27 @@ class SwitchedCourse(FirstOrderCourse):
             return  # index 2: the interpolant meets the constraints to the tolerance, and the first step finds the rest
         result = newton_initial(workspace, self._t, self.y0, self.yp0, self.algebraic(), h, weights)
         if not result.converged:
+            result = self._from_beyond(h, weights)
+        if not result.converged:
             result = complete(workspace, self._t, self.y0, self.yp0, h, weights)
         self._searched = self._searched + workspace.counts()
         if not result.converged:
-            raise Unfollowable(f"no consistent values were found behind the switch at t = {self._t:g}")
+            raise Unfollowable(f"no consistent values were found after the switch at t = {self._t:g}")
         self.y0, self.yp0 = result.y, result.yp
+
+    def _from_beyond(self, h: float, weights: np.ndarray) -> InitialResult:
+        """From the derivative array a little after t, where the branches are those as written.
+
+        Variables of index 2 follow the derivative of a constraint, which may jump at a kink.
+        """
+        none, ahead, found = np.zeros(self.y0.size, dtype=bool), self.y0 + h * self.yp0, None
+        if self.plan.implicit.copies == 1:  # sensitivities jump by other rules
+            problem = self.request.problem.implicit()
+            found = exact_array_initial(problem, self._t + h, ahead, self.yp0, fixed=none, weights=weights)
+        if found is None or not found.converged:
+            return InitialResult(self.y0, self.yp0, False, np.inf)
+        point = nearest_point(self.plan.implicit, self._t, found.y - h * found.yp, found.yp)
+        return found if point is None else replace(found, y=point[0], yp=point[1])
 
     def algebraic(self) -> np.ndarray:
         """The algebraic variables, as they are at the first restart."""

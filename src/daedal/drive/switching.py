@@ -21,9 +21,9 @@ from daedal.tracing import SwitchWarning
 from daedal.tracing.modal import Moded
 from daedal.tracing.switched import Followed, SwitchedProblem
 
-JUMP, KINK, ONE_STEP = (50, 3.0), (20, 20.0), (20, 1.5)
+JUMP, KINK, ONE_STEP = (50, 3.0), (20, 10.0), (20, 1.5)
 """Stretches over which it is judged whether it pays to follow a switch, and the steps, on average, with which it does:
-for a jump of y', for a kink (until a multistep method has found its order, it would have passed), and for one-step
+for a jump of y', for a kink (until a method has found its order, it would have passed), and for one-step
 methods, to which a restart is nothing."""
 _BAND = 1e-3  # tolerances within which a switching function counts as zero when a stretch begins
 _INSTANT = 1e-13  # part of the time, or of the interval, that is behind a switch

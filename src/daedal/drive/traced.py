@@ -20,7 +20,7 @@ from daedal.messages import warn
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.tabular import FunctionTable
-from daedal.tracing import DerivativeWarning, SwitchWarning, TraceWarning
+from daedal.tracing import DerivativeWarning, StatefulFunctionWarning, SwitchWarning, TraceWarning
 from daedal.tracing.agreement import (
     Disagreement,
     beside,
@@ -31,6 +31,7 @@ from daedal.tracing.agreement import (
 )
 from daedal.tracing.modal import Moded
 from daedal.tracing.problem import traced_problem, untraced_words
+from daedal.tracing.stateful import stateful_words
 from daedal.tracing.switched import SwitchedProblem, switched_problem
 from daedal.tracing.tracer import TracedProblem
 
@@ -45,6 +46,7 @@ class _Seen:
 
     compared: bool = False  # whether code and functions were compared at a start
     runs: int = 0
+    told: bool = False  # that functions remember
 
 
 class TracedPlan:
@@ -61,6 +63,7 @@ class TracedPlan:
 
     def __init__(self, problem: Any, settings: Settings, make: Callable[[Any, Settings], Any]):
         self.problem, self.settings, self._make = problem, settings, make
+        self.as_stated = True  # and not in other unknowns
         self.traced: TracedProblem | None = None
         if settings.compile != "never":
             self.traced = traced_problem(problem, settings.compile, _linear_solver(settings))
@@ -127,6 +130,11 @@ class TracedPlan:
     def solve(self, request: Request):
         """Solve with machine code; where it turns out to differ from the functions, with these."""
         traced = self.traced
+        if not self._seen.told:
+            self._seen.told = True
+            for name, reason in {} if traced is None else traced.refused.items():
+                if reason.memory:
+                    warn(stateful_words(name, getattr(self.problem, name, None), reason), StatefulFunctionWarning)
         if traced is None or not traced.functions or self._is_sparse(request):
             words = self._untraced if traced is None or traced.functions else self._words(())
             return self._told(self._plan(None).solve(request), words)

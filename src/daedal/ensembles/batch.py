@@ -77,7 +77,7 @@ class Batch(ABC):
             n=self.n,
             n_times=self._times.size,
             times=self._times,
-            run=ready.record.address,
+            run=ready.record,
             own=own.address,
             **{name: pointer.address for name, pointer in pointers.items()},
             image=rows,
@@ -105,7 +105,7 @@ class Batch(ABC):
         places = {"starts": starts, "slopes": slopes, "numbers": numbers, "states": states}
         for name, array in (places | {"finals": finals, "ends": ends}).items():
             record[name] = 0 if array is None else array.ctypes.data
-        record["count"], record["n_numbers"] = count, numbers.shape[1]
+        record["count"], (record["n_sets"], record["n_numbers"]) = count, numbers.shape
         reasons = self.reasons(count, slopes)
         record["reasons"], record["next"], record["resumed"] = reasons.ctypes.data, 0, 0
         if self.lanes is not None and limit is None:

@@ -68,7 +68,7 @@ class FirstOrderBatch(Batch):
         from daedal.ensembles.first_order_kernel import FIRST_ORDER, begin_implicit, begin_ordinary, look_at_slice
         from daedal.events.event import gather_events
         from daedal.kernels.callbacks import Bridge
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
 
         request, plan, ready = self.request, self._plan, course.ready
         problem, n, events = plan.implicit, plan.implicit.n, self.request.settings.events
@@ -82,10 +82,9 @@ class FirstOrderBatch(Batch):
             shape = (n, n)
             store = store_matrix("jacobian", n, n)
             jacobian["jacobian"] = bridges[1].function(problem.jacobian, shape, shape, store, problem.params, scalars=1)
-        own = Record(
+        own = Record.allocated(
             FIRST_ORDER,
-            Arena({"signs": 2 * n, "memory": 4 * n}, integers=("signs",)),
-            system=ready.system.address,
+            system=ready.system,
             atol=np.ascontiguousarray(plan.atol),
             first_look=0 if task.watch is None else task.watch.due,
             **jacobian,

@@ -20,10 +20,10 @@ from daedal.kernels.records import (
     FLOAT,
     INTEGER,
     Struct,
-    float_rows,
+    address_of,
+    at,
     floats,
-    integer_rows,
-    integers,
+    optional,
     record_at,
     words,
 )
@@ -49,7 +49,7 @@ BATCH = Struct(
         ("n", INTEGER),  # length of a state
         ("n_times", INTEGER),
         ("times", f64["n_times"]),
-        ("run", ADDRESS),
+        ("run", at(RUN)),
         ("own", ADDRESS),  # the record of the class of problems
         ("begin", ADDRESS),
         ("look", ADDRESS),  # or 0
@@ -58,17 +58,18 @@ BATCH = Struct(
         ("n_image", INTEGER),
         ("targets", i64["n_targets"]),  # where functions read their parameters
         ("n_targets", INTEGER),
-        ("numbers", ADDRESS),  # parameters, one row for each member
+        ("numbers", f64["n_sets", "n_numbers"]),  # parameters, one row for each member
+        ("n_sets", INTEGER),
         ("n_numbers", INTEGER),
-        ("starts", ADDRESS),
-        ("slopes", ADDRESS),  # or 0
-        ("states", ADDRESS),  # at the output times: members by times by n
-        ("finals", ADDRESS),
+        ("starts", f64["count", "n"]),
+        ("slopes", optional(f64["count", "n"])),
+        ("states", f64["count", "n_times", "n"]),  # at the output times
+        ("finals", f64["count", "n"]),
         ("ends", f64["count"]),  # the times of these
         ("reasons", i64["count"]),  # how each member ended; those that are not 0 at first are left out
         ("event_member", i64["event_slots"]),  # a table of events: the member, the time, what fired
         ("event_t", f64["event_slots"]),
-        ("event_fired", ADDRESS),
+        ("event_fired", i64["event_slots", "n_functions"]),
         ("n_functions", INTEGER),
         ("event_slots", INTEGER),
         ("events_stored", INTEGER),
@@ -84,17 +85,17 @@ _call = caller(MEMBER)
 def run_members(address):
     """Run the members from ``batch.next`` on, until all are done, or it is time to return."""
     batch = record_at(address, BATCH)
-    run, reasons, slices = record_at(batch.run, RUN), batch.reasons, 0
+    run, reasons, slices = batch.run, batch.reasons, 0
     while batch.next < batch.count and slices < batch.slices:
         k = batch.next
         if not batch.resumed:
-            reasons[k] = reasons[k] if reasons[k] != 0 else begin_member(batch, address, k)
+            reasons[k] = reasons[k] if reasons[k] != 0 else begin_member(batch, k)
             if reasons[k] != 0:
                 batch.next += 1
                 continue
         if batch.n_functions > 0 and batch.event_slots - batch.events_stored < run.event_slots:
             return
-        reason = advance(batch.run)
+        reason = advance(address_of(run))
         slices += 1
         _keep_points(run, batch, k)
         _keep_events(run, batch, k)
@@ -103,59 +104,47 @@ def run_members(address):
         if reason == _BUFFER_FULL:
             continue
         if reason == _FINISHED or reason == _EVENT_STOP:
-            reason = finish_member(batch, address, run, k, reason)
+            reason = finish_member(batch, run, k, reason)
         reasons[k] = reason
         batch.resumed = 0
         batch.next += 1
 
 
 @part
-def begin_member(batch, address, k):
+def begin_member(batch, k):
     """Memory, parameters and start of a member; 0, or why it is handed back."""
-    image = batch.image
-    for i in range(batch.n_image):
-        copy(words(image[i, 0], image[i, 2]), words(image[i, 1], image[i, 2]))
-    write_numbers(batch, k)
-    found = _call(batch.begin, address, k)
+    restore(batch, k)
+    found = _call(batch.begin, address_of(batch), k)
     if found != 0:
         return found
     batch.resumed, batch.place = 1, 0
     if batch.begins_with_start:
-        copy(states_of(batch, k)[0], start_of(batch, k))
+        copy(batch.states[k, 0], batch.starts[k])
         batch.place = 1
     return 0
 
 
 @part
+def restore(batch, k):
+    """All memory as a run has it at its start, and the parameters of a member."""
+    image = batch.image
+    for i in range(batch.n_image):
+        copy(words(image[i, 0], image[i, 2]), words(image[i, 1], image[i, 2]))
+    write_numbers(batch, k)
+
+
+@part
 def write_numbers(batch, k):
     """The parameters, for every function that has them."""
-    targets, n = batch.targets, batch.n_numbers
+    targets, numbers = batch.targets, batch.numbers[k]
     for i in range(batch.n_targets):
-        copy(floats(targets[i], n), floats(batch.numbers + 8 * k * n, n))
-
-
-@part
-def start_of(batch, k):
-    """The start of a member."""
-    return floats(batch.starts + 8 * k * batch.n, batch.n)
-
-
-@part
-def states_of(batch, k):
-    """Its states at the output times."""
-    return float_rows(batch.states + 8 * k * batch.n_times * batch.n, batch.n_times, batch.n)
-
-
-@part
-def final_of(batch, k):
-    """Its state at the end."""
-    return floats(batch.finals + 8 * k * batch.n, batch.n)
+        copy(floats(targets[i], numbers.size), numbers)
 
 
 @part
 def _keep_points(run, batch, k):
     """Copy the points that a slice has stored."""
-    rows, states = run.out_y, states_of(batch, k)
+    rows, states = run.out_y, batch.states[k]
     for m in range(run.stored):
         copy(states[batch.place + m], rows[m, : batch.n])
     batch.place += run.stored
@@ -164,33 +153,32 @@ def _keep_points(run, batch, k):
 @part
 def _keep_events(run, batch, k):
     """Copy its events to the table."""
-    n = batch.n_functions
-    times, fired = run.event_t, integer_rows(run.event_fired, run.event_slots, n)
+    times, fired = run.event_t, run.event_fired
     for m in range(run.events_stored):
         row = batch.events_stored + m
         batch.event_member[row] = k
         batch.event_t[row] = times[m]
-        copy(integers(batch.event_fired + 8 * row * n, n), fired[m])
+        copy(batch.event_fired[row], fired[m])
     batch.events_stored += run.events_stored
 
 
 @part
-def finish_member(batch, address, run, k, reason):
+def finish_member(batch, run, k, reason):
     """What is kept of a member that has come to its end; the reason, or another one if that fails."""
     _keep_end(run, batch, k, reason)
-    found = _call(batch.finish, address, k) if batch.finish != 0 else 0
+    found = _call(batch.finish, address_of(batch), k) if batch.finish != 0 else 0
     return reason if found == 0 else found
 
 
 @part
 def _keep_end(run, batch, k, reason):
     """The state at the end, or at the event that stopped the run: an output time there has its own."""
-    states, times = states_of(batch, k), batch.times
+    times, final = batch.times, batch.finals[k]
     end = times[batch.n_times - 1]
     if reason == _EVENT_STOP:
         last = run.events_stored - 1
         end = run.event_t[last]
-        copy(final_of(batch, k), run.event_y[last, : batch.n])
+        copy(final, run.event_y[last, : batch.n])
     if batch.place > 0 and times[batch.place - 1] == end:
-        copy(final_of(batch, k), states[batch.place - 1])
+        copy(final, batch.states[k, batch.place - 1])
     batch.ends[k] = end

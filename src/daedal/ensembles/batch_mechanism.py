@@ -81,9 +81,9 @@ class MechanismBatch(Batch):
         projector = assembly.projector(assembly.output_weight)
         own = Record(
             MECHANISMS,
-            system=assembly.record.address,
-            monitor=0 if monitor is None else monitor.address,
-            projector=projector.address,
+            system=assembly.record,
+            monitor=0 if monitor is None else monitor,
+            projector=projector,
             expected=expected,
         )
         self._used = course, reduction, projector

@@ -103,8 +103,7 @@ class ModesBatch(Batch):
 
     def _made_record(self, run: _Recorded, numbers: dict[str, int]) -> None:
         from daedal.ensembles.guards_kernel import HYBRID
-        from daedal.ensembles.modes_kernel import INTERVALS, WINDOW
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
 
         request, modes = self.request, list(self._modes.values())
         assert request.layout is not None
@@ -116,17 +115,14 @@ class ModesBatch(Batch):
                 raise Unsuited("modes have parameters of their own")
         self._numbers = NumbersOf(request.problem.params, read[0] if read else None)
         settings = RunSettings.of(request.settings)
-        most, count = max(mode.m for mode in modes), max(len(self._names), 1)
-        shapes: dict[str, Any] = {"y": max(mode.n for mode in modes), "fired": most, "fired_values": most}
-        shapes |= dict.fromkeys(_COLUMNS, _MOST_ROWS)
-        shapes |= {"recent": WINDOW, "named_times": count * (INTERVALS + 1), "named_counts": count}
-        arena = Arena(shapes, integers=("fired", *(name for name in _COLUMNS if name != "event_t"), "named_counts"))
-        self.record = Record(
+        self.record = Record.allocated(
             HYBRID,
-            arena,
+            longest=max(mode.n for mode in modes),
+            most_guards=max(mode.m for mode in modes),
             modes=np.array([mode.own.address for mode in modes], dtype=np.int64),
             n_modes=len(modes),
             first_mode=numbers[self._start],
+            n_first=self._modes[self._start].n,
             first_typical_step=run.first_typical_step,
             t_begin=request.span[0],
             t_end=request.span[1],
@@ -141,9 +137,8 @@ class ModesBatch(Batch):
             max_events=settings.max_events,
             hopeless=float(max(settings.max_events, _LEAST_HOPELESS)),
             most_rows=_MOST_ROWS,
-            n_names=count,
+            n_names=max(len(self._names), 1),
         )
-        self._arrays = arena.arrays
 
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
         """Rows (q, v, r) of the mode in which runs begin."""
@@ -162,7 +157,8 @@ class ModesBatch(Batch):
         states, reasons = np.full((count, self._times.size, self.n), np.nan), np.zeros(count, dtype=np.int64)
         finals, ends = np.empty((count, self.n)), np.empty(count)
         for mode in self._modes.values():
-            mode.record["numbers"], mode.record["n_numbers"] = numbers.ctypes.data, numbers.shape[1]
+            mode.record["numbers"] = numbers.ctypes.data
+            mode.record["n_sets"], mode.record["n_numbers"] = numbers.shape
         places = {"starts": given[0], "states": states, "finals": finals, "ends": ends, "reasons": reasons}
         for name, array in places.items():
             record[name] = array.ctypes.data
@@ -187,9 +183,9 @@ class ModesBatch(Batch):
 
     def _drain(self, events: list[tuple[Any, ...]]) -> None:
         """Take the transitions from the table of the loop, and exceptions from the bridges: the driver says them."""
-        rows, arrays = slice(0, int(self.record["n_rows"])), self._arrays
+        rows = int(self.record["n_rows"])
         if self.request.keeps_events:
-            found = zip(*(arrays[name][rows].tolist() for name in _COLUMNS))
+            found = zip(*(self.record.array(name)[:rows].tolist() for name in _COLUMNS))
             events += [(k, t, self._names[i], side, bool(ends)) for k, t, i, side, ends in found]
         self.record["n_rows"] = 0
         for mode in self._modes.values():
@@ -306,7 +302,7 @@ class _ModeBatch(MechanismBatch):
 
     def connect(self, numbers: Mapping[str, int], names: _Numbered) -> None:
         """Put the record of the mode together, once the numbers of all modes are known."""
-        from daedal.ensembles.guards_kernel import MODE, STATES, VECTORS
+        from daedal.ensembles.guards_kernel import MODE
         from daedal.kernels.records import Record
 
         run, guards = self._run, self._run.guards[self._name]
@@ -314,9 +310,9 @@ class _ModeBatch(MechanismBatch):
         self._transitions = [
             self._transition(bound, *made, numbers, names) for bound, made in zip(guards.transitions, self._made)
         ]
-        self.own = Record(
+        self.own = Record.allocated(
             MODE,
-            batch=self.record.address,
+            batch=self.record,
             n=self.n,
             n_q=self._system.n_q,
             m=self.m,
@@ -330,8 +326,7 @@ class _ModeBatch(MechanismBatch):
             n_transitions=len(self._transitions),
             rtol=rtol,
             atol=atol,
-            projector=self._projector.address,
-            memory=np.zeros(VECTORS * self.m + STATES * self.n),
+            projector=self._projector,
             **({} if self._start is None else {"start": self._start}),
         )
 

@@ -4,16 +4,15 @@ See :mod:`daedal.ensembles.batch_kernel`.
 """
 
 from daedal.analysis.thresholds import MOST_REJECTED
-from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_READY, SIGN_LOST, TROUBLED, start_of, write_numbers
+from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_READY, SIGN_LOST, TROUBLED, write_numbers
 from daedal.kernels.callbacks import CALLBACK, call
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.endings import Ending
-from daedal.kernels.records import ADDRESS, INTEGER, Struct, float_rows, floats, integers, record_at
+from daedal.kernels.records import INTEGER, Struct, address_of, at, floats, record_at
 from daedal.kernels.signatures import boolean, f64, i64
 from daedal.kernels.system import SYSTEM, rate, residual
 from daedal.kernels.vectors import copy
 from daedal.methods.evaluation import residual_is_roundoff
-from daedal.methods.run_record import RUN
 
 _FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
 _LONG = 5  # points below atol, one after the other, behind which a change of sign is looked into by the driver
@@ -21,17 +20,17 @@ _LONG = 5  # points below atol, one after the other, behind which a change of si
 FIRST_ORDER = Struct(
     "FIRST_ORDER",
     [
-        ("system", ADDRESS),
+        ("system", at(SYSTEM)),
         ("jacobian", CALLBACK),  # dF/dy + cj dF/dy', with the arguments y, y' and cj
-        ("atol", ADDRESS),
-        ("signs", ADDRESS),  # for each variable the last step at which it exceeded its atol, then its signs there
+        ("atol", f64["system.n"]),
+        ("signs", i64[2, "system.n"]),  # the last step at which each variable exceeded its atol, then its signs there
         ("first_look", INTEGER),  # steps after which failures are counted; 0 for never
         ("due", INTEGER),
         ("steps_seen", INTEGER),
         ("failures_seen", INTEGER),
         ("points", INTEGER),  # steps of this member so far
         ("suspicious", INTEGER),
-        ("memory", ADDRESS),  # four vectors
+        ("memory", f64[4, "system.n"]),
     ],
 )
 
@@ -41,9 +40,9 @@ def values_at_starts(address, factors, residuals, matrices):
     """F at all starts, and dF/dy + cj dF/dy' for each of the factors cj; False where that cannot be evaluated."""
     batch = record_at(address, BATCH)
     own, n = record_at(batch.own, FIRST_ORDER), batch.n
-    system, block = record_at(own.system, SYSTEM), floats(own.jacobian.block, 2 * n + 1 + n * n)
+    system, block = own.system, floats(own.jacobian.block, 2 * n + 1 + n * n)
     for k in range(batch.count):
-        y, slope = start_of(batch, k), floats(batch.slopes + 8 * k * n, n)
+        y, slope = batch.starts[k], batch.slopes[k]
         write_numbers(batch, k)
         if residual(system, batch.t0, y, slope, residuals[k]) != 0:
             return False
@@ -63,13 +62,12 @@ def values_at_starts(address, factors, residuals, matrices):
 def begin_implicit(address, k):
     """y and y' of F(t, y, y') = 0; handed back if they are not consistent to round-off."""
     batch = record_at(address, BATCH)
-    own, run = record_at(batch.own, FIRST_ORDER), record_at(batch.run, RUN)
-    y, slope = start_of(batch, k), floats(batch.slopes + 8 * k * batch.n, batch.n)
-    if not residual_is_roundoff(own.system, batch.t0, y, slope, float_rows(own.memory, 4, batch.n)):
+    own, run, y, slope = record_at(batch.own, FIRST_ORDER), batch.run, batch.starts[k], batch.slopes[k]
+    if not residual_is_roundoff(address_of(own.system), batch.t0, y, slope, own.memory):
         return NOT_READY
     copy(run.y, y)
     copy(run.yp, slope)
-    begin_watch(own, batch.n)
+    begin_watch(own)
     return 0
 
 
@@ -77,28 +75,27 @@ def begin_implicit(address, k):
 def begin_ordinary(address, k):
     """y and f(t, y)."""
     batch = record_at(address, BATCH)
-    own, run = record_at(batch.own, FIRST_ORDER), record_at(batch.run, RUN)
-    y, system = start_of(batch, k), record_at(own.system, SYSTEM)
-    if rate(system, batch.t0, y, run.yp) != 0:
+    own, run, y = record_at(batch.own, FIRST_ORDER), batch.run, batch.starts[k]
+    if rate(own.system, batch.t0, y, run.yp) != 0:
         return NOT_READY
     copy(run.y, y)
-    begin_watch(own, batch.n)
+    begin_watch(own)
     return 0
 
 
 @part
-def begin_watch(own, n):
+def begin_watch(own):
     """Before the first step of a member."""
     own.points, own.suspicious = 0, 0
     own.due, own.steps_seen, own.failures_seen = own.first_look, 0, 0
-    integers(own.signs, 2 * n)[:] = 0
+    own.signs[:] = 0
 
 
 @entry(MEMBER)
 def look_at_slice(address, reason):
     """What the driver asks of a run in between and at its end."""
     batch = record_at(address, BATCH)
-    own, run = record_at(batch.own, FIRST_ORDER), record_at(batch.run, RUN)
+    own, run = record_at(batch.own, FIRST_ORDER), batch.run
     _watch_signs(run, own)
     if reason == _BUFFER_FULL and is_troubled(run, own):
         return TROUBLED
@@ -132,10 +129,9 @@ def _watch_signs(run, own):
 @part
 def watch_sign(own, y):
     """Whether a variable has come out of a stretch below its atol with the other sign."""
-    n = y.size
-    atol, last_large, last_sign = floats(own.atol, n), integers(own.signs, n), integers(own.signs + 8 * n, n)
+    atol, last_large, last_sign = own.atol, own.signs[0], own.signs[1]
     own.points += 1
-    for i in range(n):
+    for i in range(y.size):
         if abs(y[i]) > atol[i]:
             sign = 1 if y[i] > 0.0 else -1
             if last_sign[i] * sign < 0 and own.points - last_large[i] > _LONG:

@@ -2,25 +2,26 @@
 
 import numpy as np
 
-from daedal.ensembles.batch_kernel import NOT_PLAIN
-from daedal.events.switching import ROOTS
+from daedal.ensembles.batch_kernel import BATCH, NOT_PLAIN
 from daedal.kernels.callbacks import CALLBACK, call_with, nothing
 from daedal.kernels.compilation import part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, floats, integers, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, floats
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import copy
+from daedal.mechanics.manifold import PROJECTOR
 
 _BAND = 10.0  # those of `hybrid.guards`, as are the next
 _NOISE = 100.0 * float(np.finfo(float).eps)
 _LOOK = np.array([1e-6, 1e-3, 1e-1])
 _TINY = 1e-300
+INTERVALS, WINDOW = 6, 500  # those of `hybrid.accumulation`
 IMMEDIATE = 111
 """A guard fires at once: the mode is left before it has begun."""
 
 MODE = Struct(
     "MODE",
     [
-        ("batch", ADDRESS),
+        ("batch", at(BATCH)),
         ("n", INTEGER),  # length of the state (q, v, r)
         ("n_q", INTEGER),
         ("m", INTEGER),  # entries of the guards
@@ -34,13 +35,15 @@ MODE = Struct(
         ("n_transitions", INTEGER),
         ("rtol", f64["n"]),
         ("atol", f64["n"]),
-        ("projector", ADDRESS),  # in the norm of M
+        ("projector", at(PROJECTOR)),  # in the norm of M
         ("start", CALLBACK),  # not negative where a run may begin
         ("step", FLOAT),  # typical of the last stretch, or 0
-        ("memory", ADDRESS),  # VECTORS vectors of m numbers, and STATES of n
+        # working memory
+        *[(name, f64["m"]) for name in ("values", "band", "noise", "waits", "signs", "lasting", "found")],
+        *[(name, i64["m"]) for name in ("zero", "sides")],
+        *[(name, f64["n"]) for name in ("moved", "rounded", "y")],
     ],
 )
-VECTORS, STATES = 9, 3
 
 HYBRID = Struct(
     "HYBRID",
@@ -50,19 +53,22 @@ HYBRID = Struct(
         ("member", INTEGER),  # the one that is run, or comes next
         ("count", INTEGER),  # of members
         ("under_way", INTEGER),  # whether it has begun
-        ("starts", ADDRESS),
+        ("starts", f64["count", "n_first"]),
         ("first_mode", INTEGER),
+        ("n_first", INTEGER),  # length of a state of it
         ("first_typical_step", FLOAT),
         ("reasons", i64["count"]),  # how each member ended
         ("mode", INTEGER),  # where the member is
         ("t", FLOAT),
-        ("y", ADDRESS),
+        ("y", f64["longest"]),
+        ("longest", INTEGER),  # of the states
         ("running", INTEGER),  # within a stretch
         ("is_first", INTEGER),  # of the stretches
         ("place", INTEGER),  # how many of its points are stored
         ("typical_step", FLOAT),
-        ("fired", ADDRESS),  # names and values of the guards that ended the last mode
-        ("fired_values", ADDRESS),
+        ("fired", i64["most_guards"]),  # names and values of the guards that ended the last mode
+        ("fired_values", f64["most_guards"]),
+        ("most_guards", INTEGER),
         ("n_fired", INTEGER),
         ("before", INTEGER),  # the last mode, or -1
         ("crossed", INTEGER),  # the name of the transition out of it, if its guard changed its sign; else -1
@@ -77,8 +83,8 @@ HYBRID = Struct(
         ("slices", INTEGER),
         ("times", f64["n_times"]),
         ("n_times", INTEGER),
-        ("states", ADDRESS),  # members by times by n
-        ("finals", ADDRESS),
+        ("states", f64["count", "n_times", "n"]),
+        ("finals", f64["count", "n"]),
         ("ends", f64["count"]),  # the times of these
         ("n", INTEGER),
         ("n_events", INTEGER),
@@ -92,8 +98,8 @@ HYBRID = Struct(
         ("n_rows", INTEGER),
         ("most_rows", INTEGER),
         ("n_seen", INTEGER),  # transitions that were taken
-        ("recent", ADDRESS),
-        ("named_times", ADDRESS),
+        ("recent", f64[WINDOW]),
+        ("named_times", f64["n_names", INTERVALS + 1]),
         ("named_counts", i64["n_names"]),
         ("n_names", INTEGER),
     ],
@@ -104,7 +110,7 @@ HYBRID = Struct(
 def guard_values(mode, roots, t, y, values):
     """The guards at a point, held by nothing; False where they have no value."""
     floats(roots.functions.block + 8 * mode.leaving, 1 + 2 * mode.m)[:] = 0.0
-    if call_with(roots.functions, t, y, floats(roots.yp, mode.n), nothing()) != 0:
+    if call_with(roots.functions, t, y, roots.yp, nothing()) != 0:
         return False
     copy(values, floats(roots.functions.block + 16 * mode.n, mode.m))
     for value in values:
@@ -114,27 +120,9 @@ def guard_values(mode, roots, t, y, values):
 
 
 @part
-def vector(mode, k):
-    """Working memory: a vector of m numbers."""
-    return floats(mode.memory + 8 * k * mode.m, mode.m)
-
-
-@part
-def _flags(mode, k):
-    """The same for integers."""
-    return integers(mode.memory + 8 * k * mode.m, mode.m)
-
-
-@part
-def state_vector(mode, k):
-    """Working memory: a vector of n numbers."""
-    return floats(mode.memory + 8 * (VECTORS * mode.m + k * mode.n), mode.n)
-
-
-@part
 def memory_of(h, mode, fired, values):
     """Keep the values of the guards that have fired."""
-    names, kept = integers(h.fired, mode.m), floats(h.fired_values, mode.m)
+    names, kept = h.fired, h.fired_values
     h.n_fired = 0
     for i in range(mode.m):
         if fired[i] != 0:
@@ -145,8 +133,8 @@ def memory_of(h, mode, fired, values):
 @part
 def judge(h, mode, run, t, y, step):
     """Directions of the guards, and signs that are held at first; 0, or IMMEDIATE where one fires at once."""
-    m, roots = mode.m, record_at(run.roots, ROOTS)
-    values, direction = vector(mode, 0), roots.direction
+    m, roots = mode.m, run.roots
+    values, direction = mode.values, roots.direction
     copy(direction, mode.direction)
     if not guard_values(mode, roots, t, y, values):
         return NOT_PLAIN
@@ -161,18 +149,18 @@ def judge(h, mode, run, t, y, step):
 @part
 def _look_closer(h, mode, run, roots, t, y, step, values):
     m, direction = mode.m, roots.direction
-    band, noise, zero = vector(mode, 1), vector(mode, 2), _flags(mode, 3)
+    band, noise, zero = mode.band, mode.noise, mode.zero
     if not _bands(mode, roots, t, y, values, band, noise):
         return NOT_PLAIN
     for i in range(m):
         doubtful = direction[i] * values[i] > 0.0 or values[i] == 0.0 or direction[i] == 0
         zero[i] = doubtful and abs(values[i]) <= max(band[i], 4.0 * abs(_fired_before(h, mode, i)))
-    sides, waits = _flags(mode, 4), vector(mode, 5)
+    sides, waits = mode.sides, mode.waits
     sides[:] = 0
     waits[:] = 0.0
     if not _leave(mode, run, roots, t, y, step, values, noise, zero, sides, waits):
         return NOT_PLAIN
-    signs, lasting = vector(mode, 6), vector(mode, 7)
+    signs, lasting = mode.signs, mode.lasting
     signs[:] = 0.0
     lasting[:] = 0.0
     for i in range(m):
@@ -206,8 +194,8 @@ def _fired_before(h, mode, i):
     """The value of the guard of this name where the last mode ended, if it fired there."""
     name = mode.names[i]
     for k in range(h.n_fired):
-        if integers(h.fired, h.n_fired)[k] == name:
-            return floats(h.fired_values, h.n_fired)[k]
+        if h.fired[k] == name:
+            return h.fired_values[k]
     return 0.0
 
 
@@ -216,7 +204,7 @@ def _bands(mode, roots, t, y, values, band, noise):
     """How much guards change with errors of the tolerance, and with round-off."""
     n, m = mode.n, mode.m
     rtol, atol = mode.rtol, mode.atol
-    moved, rounded, found = state_vector(mode, 0), state_vector(mode, 1), vector(mode, 8)
+    moved, rounded, found = mode.moved, mode.rounded, mode.found
     for j in range(n):
         pattern, size = np.cos(0.7 + 1.3 * j), abs(y[j])
         moved[j] = y[j] + _BAND * max(rtol[j] * size + atol[j], _TINY) * pattern
@@ -236,7 +224,7 @@ def _bands(mode, roots, t, y, values, band, noise):
 def _leave(mode, run, roots, t, y, step, values, noise, zero, sides, waits):
     """Of guards that are zero: the side to which they move, and when they are there in spite of round-off."""
     k, m = mode.n_q, mode.m
-    slope, ahead, found = run.yp, state_vector(mode, 0), vector(mode, 8)
+    slope, ahead, found = run.yp, mode.moved, mode.found
     if not zero.any():
         return True
     for part_of_step in _LOOK:

@@ -6,8 +6,9 @@ See :mod:`daedal.mechanics.straight_line` and :mod:`daedal.formulations.monitor`
 from daedal.ensembles.lane_steps import CODE, copy_rows, evaluate, larger, size_of_change
 from daedal.formulations.monitor import KEPT, LITTLE, LITTLE_IN_ALL, SUSPICIOUS, VANISHING
 from daedal.kernels.compilation import part
-from daedal.kernels.lanes import BYTES, absolute, all_less, at, put, root, spread, where_less
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct
+from daedal.kernels.lanes import LANES, absolute, all_less, at, put, root, spread, where_less
+from daedal.kernels.records import FLOAT, INTEGER, Struct
+from daedal.kernels.signatures import f64
 from daedal.mechanics.straight_line import MOST_CORRECTIONS, NEGLIGIBLE
 
 _CLEARLY = 1.001  # times what is suspicious: above, a determinant without pivoting needs no second look
@@ -23,18 +24,18 @@ CONSTRAINTS = Struct(
         ("position", CODE),  # the correction of q
         ("velocity", CODE),  # that of v, then K by rows
         # rows of lanes
-        ("change", ADDRESS),  # what the projection took from y
-        ("changed", ADDRESS),  # its size
-        ("basis", ADDRESS),
-        ("rows", ADDRESS),
-        ("again", ADDRESS),  # a row that is made orthogonal again
-        ("gram", ADDRESS),
-        ("norms", ADDRESS),
-        ("v_before", ADDRESS),
-        ("speeds", ADDRESS),
-        ("independence", ADDRESS),
-        ("distance", ADDRESS),  # of the basis from the one before, squared
-        ("turn", ADDRESS),  # the largest change of a velocity beside its usual size
+        ("change", f64["2 * nx", LANES]),  # what the projection took from y
+        ("changed", f64[LANES]),  # its size
+        ("basis", f64["n_c * nx", LANES]),
+        ("rows", f64["n_c * nx", LANES]),
+        ("again", f64["nx", LANES]),  # a row that is made orthogonal again
+        ("gram", f64["n_c", "n_c", LANES]),
+        ("norms", f64["n_c", LANES]),
+        ("v_before", f64["nx", LANES]),
+        ("speeds", f64["nx", LANES]),
+        ("independence", f64[LANES]),
+        ("distance", f64[LANES]),  # of the basis from the one before, squared
+        ("turn", f64[LANES]),  # the largest change of a velocity beside its usual size
     ],
 )
 
@@ -42,27 +43,27 @@ CONSTRAINTS = Struct(
 @part
 def project(own, steps):
     """Project y of the accepted lanes; what fails is bad."""
-    nx, n, y, accepted = own.nx, steps.n, steps.y, at(steps.accepted)
-    half, q, v = spread(0.5), own.velocity.block, own.velocity.block + BYTES * nx
+    nx, n, y, accepted, half = own.nx, steps.n, steps.y, at(steps.accepted), spread(0.5)
+    q, v, correction, change = own.velocity.block, own.velocity.block[nx:], own.velocity.result, own.change
     copy_rows(q, y, n)
     failed = spread(0.0)
     if own.n_g > 0:
         failed = _project_positions(own, steps, accepted)
     failed = evaluate(own.velocity, steps.t_end, failed)
     for i in range(nx):
-        put(v + BYTES * i, at(v + BYTES * i) + at(own.velocity.result + BYTES * i))
+        put(v[i], at(v[i]) + at(correction[i]))
     put(steps.bad, where_less(half, accepted, larger(at(steps.bad), failed), at(steps.bad)))
     for i in range(n):
-        old, new = at(y + BYTES * i), at(q + BYTES * i)
-        put(own.change + BYTES * i, old - new)
-        put(y + BYTES * i, new)
-    put(own.changed, size_of_change(steps, own.change))
+        old, new = at(y[i]), at(q[i])
+        put(change[i], old - new)
+        put(y[i], new)
+    put(own.changed, size_of_change(steps, change))
 
 
 @part
 def _project_positions(own, steps, moving):
     """Newton's method for g = 0 with a new matrix in every step; 1 where it failed."""
-    nx, q, target = own.nx, own.position.block, own.velocity.block
+    nx, q, target, correction = own.nx, own.position.block, own.velocity.block, own.position.result
     half, zero, failed = spread(0.5), spread(0.0), spread(0.0)
     copy_rows(q, target, nx)
     for _ in range(MOST_CORRECTIONS):
@@ -70,9 +71,9 @@ def _project_positions(own, steps, moving):
         failed = where_less(half, moving, larger(failed, found), failed)
         size, moved = zero, zero
         for i in range(nx):
-            here, change = at(q + BYTES * i), at(own.position.result + BYTES * i)
+            here, change = at(q[i]), at(correction[i])
             size, moved = larger(size, absolute(here)), larger(moved, absolute(change))
-            put(q + BYTES * i, where_less(half, moving, here + change, here))
+            put(q[i], where_less(half, moving, here + change, here))
         moving = where_less(NEGLIGIBLE * size, moved, moving, zero)
         if all_less(moving, half):
             break
@@ -89,21 +90,20 @@ def watch(own, steps):
     independence = _orthonormalise(own)
     distance = zero
     for i in range(count):
-        difference = at(own.rows + BYTES * i) - at(own.basis + BYTES * i)
+        difference = at(own.rows[i]) - at(own.basis[i])
         distance = distance + difference * difference
     put(own.distance, distance)
     put(own.independence, independence)
     lost = where_less(independence, spread(own.smallest), one, zero)
     lost = where_less(vanishing, spread(VANISHING), one, lost)
     put(steps.bad, where_less(half, accepted, larger(at(steps.bad), lost), at(steps.bad)))
-    turn, v = zero, steps.y + BYTES * nx
+    turn, v, v_before, speeds = zero, steps.y[nx:], own.v_before, own.speeds
     for i in range(nx):
-        now, before, speed = at(v + BYTES * i), at(own.v_before + BYTES * i), at(own.speeds + BYTES * i)
-        speed = larger(speed, absolute(now))
+        now, before, speed = at(v[i]), at(v_before[i]), larger(at(speeds[i]), absolute(at(v[i])))
         share = absolute(now - before) / speed
         turn = where_less(zero, speed, larger(turn, share), turn)
-        put(own.speeds + BYTES * i, where_less(half, accepted, speed, at(own.speeds + BYTES * i)))
-        put(own.v_before + BYTES * i, where_less(half, accepted, now, before))
+        put(speeds[i], where_less(half, accepted, speed, at(speeds[i])))
+        put(v_before[i], where_less(half, accepted, now, before))
     put(own.turn, turn)
 
 
@@ -126,17 +126,16 @@ def _cosine(own):
         for k in range(n_c):
             total = spread(0.0)
             for j in range(nx):
-                total = total + at(own.rows + BYTES * (nx * i + j)) * at(own.basis + BYTES * (nx * k + j))
-            put(own.gram + BYTES * (n_c * i + k), total)
+                total = total + at(own.rows[nx * i + j]) * at(own.basis[nx * k + j])
+            put(own.gram[i, k], total)
     for i in range(n_c):
-        pivot = at(own.gram + BYTES * (n_c + 1) * i)
+        pivot = at(own.gram[i, i])
         product = where_less(spread(_SMALL_PIVOT), pivot, product * pivot, spread(0.0))
         inverse = one / pivot
         for k in range(i + 1, n_c):
-            factor = at(own.gram + BYTES * (n_c * k + i)) * inverse
+            factor = at(own.gram[k, i]) * inverse
             for j in range(i + 1, n_c):
-                place = own.gram + BYTES * (n_c * k + j)
-                put(place, at(place) - factor * at(own.gram + BYTES * (n_c * i + j)))
+                put(own.gram[k, j], at(own.gram[k, j]) - factor * at(own.gram[i, j]))
     return product
 
 
@@ -145,15 +144,15 @@ def keep_basis(own, steps):
     """The basis of this step is that before the next one."""
     half, accepted = spread(0.5), at(steps.accepted)
     for i in range(own.n_c * own.nx):
-        old, new = at(own.basis + BYTES * i), at(own.rows + BYTES * i)
-        put(own.basis + BYTES * i, where_less(half, accepted, new, old))
+        old, new = at(own.basis[i]), at(own.rows[i])
+        put(own.basis[i], where_less(half, accepted, new, old))
 
 
 @part
 def _norm(row, n):
     total = spread(0.0)
     for j in range(n):
-        value = at(row + BYTES * j)
+        value = at(row[j])
         total = total + value * value
     return root(total)
 
@@ -161,10 +160,10 @@ def _norm(row, n):
 @part
 def _scale_rows(own, accepted):
     """The rows of K with norm 1; the smallest norm as a part of what is usual for its row."""
-    nx, gradients = own.nx, own.velocity.result + BYTES * own.nx
+    nx, gradients = own.nx, own.velocity.result[own.nx :]
     zero, one, vanishing = spread(0.0), spread(1.0), spread(1.0)
     for i in range(own.n_c):
-        source, target, usual = gradients + BYTES * nx * i, own.rows + BYTES * nx * i, own.norms + BYTES * i
+        source, target, usual = gradients[nx * i :], own.rows[nx * i :], own.norms[i]
         norm = _norm(source, nx)
         before = at(usual)
         now = larger(before, norm)
@@ -173,7 +172,7 @@ def _scale_rows(own, accepted):
         vanishing = where_less(share, vanishing, share, vanishing)
         factor = where_less(zero, norm, one / norm, one)
         for j in range(nx):
-            put(target + BYTES * j, factor * at(source + BYTES * j))
+            put(target[j], factor * at(source[j]))
     return vanishing
 
 
@@ -183,7 +182,7 @@ def _normalised(row, n):
     norm = _norm(row, n)
     factor = where_less(spread(0.0), norm, spread(1.0) / norm, spread(1.0))
     for j in range(n):
-        put(row + BYTES * j, at(row + BYTES * j) * factor)
+        put(row[j], at(row[j]) * factor)
     return norm
 
 
@@ -192,9 +191,9 @@ def _without(row, unit, n):
     """A row loses its part along a unit vector."""
     product = spread(0.0)
     for j in range(n):
-        product = product + at(row + BYTES * j) * at(unit + BYTES * j)
+        product = product + at(row[j]) * at(unit[j])
     for j in range(n):
-        put(row + BYTES * j, at(row + BYTES * j) - product * at(unit + BYTES * j))
+        put(row[j], at(row[j]) - product * at(unit[j]))
 
 
 @part
@@ -202,18 +201,18 @@ def _orthonormalise(own):
     """Gram and Schmidt in place, again where a row has lost much; the smallest part that others do not explain."""
     nx, n_c, smallest, kept = own.nx, own.n_c, spread(1.0), spread(KEPT)
     for i in range(n_c):
-        row = own.rows + BYTES * nx * i
+        row = own.rows[nx * i :]
         rest = _normalised(row, nx)
         if not all_less(kept, rest):
             copy_rows(own.again, row, nx)
             for k in range(i):
-                _without(own.again, own.rows + BYTES * nx * k, nx)
+                _without(own.again, own.rows[nx * k :], nx)
             further = rest * _normalised(own.again, nx)
             for j in range(nx):
-                old, new = at(row + BYTES * j), at(own.again + BYTES * j)
-                put(row + BYTES * j, where_less(kept, rest, old, new))
+                old, new = at(row[j]), at(own.again[j])
+                put(row[j], where_less(kept, rest, old, new))
             rest = where_less(kept, rest, rest, further)
         smallest = where_less(rest, smallest, rest, smallest)
         for k in range(i + 1, n_c):
-            _without(own.rows + BYTES * nx * k, row, nx)
+            _without(own.rows[nx * k :], row, nx)
     return smallest

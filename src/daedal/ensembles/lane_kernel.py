@@ -9,23 +9,33 @@ runs it from its start.
 
 import numpy as np
 
-from daedal.ensembles.batch_kernel import BATCH, begin_member, finish_member, states_of, write_numbers
+from daedal.ensembles.batch_kernel import BATCH, begin_member, finish_member, write_numbers
 from daedal.ensembles.first_order_kernel import FIRST_ORDER, begin_watch, is_troubled, watch_sign
 from daedal.ensembles.lane_constraints import CONSTRAINTS, is_near, keep_basis, project, watch
 from daedal.ensembles.lane_rosenbrock import LINEAR_STEPS, attempt_linear, take_over_linear
 from daedal.ensembles.lane_steps import STEPS, attempt, take_over
-from daedal.events.switching import ROOTS
 from daedal.formulations.monitor import CORNER, MONITOR, NEAR, SHARP, have_turned_away
 from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.lanes import LANES
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, data_of, float_rows, floats, record_at
+from daedal.kernels.records import (
+    ADDRESS,
+    FLOAT,
+    INTEGER,
+    Struct,
+    address_of,
+    at,
+    data_of,
+    float_rows,
+    floats,
+    record_at,
+)
 from daedal.kernels.signatures import i64
 from daedal.methods.advance import open_run
 from daedal.methods.one_step import STIFF_STEPS, close_polynomial, count_stiff, next_step_size, polynomial, reject
 from daedal.methods.rosenbrock_step import ROSENBROCK, keep_polynomial
-from daedal.methods.run_record import RUN, differences
+from daedal.methods.run_record import differences
 from daedal.methods.runge_kutta_step import HARMLESS, TABLEAU, dense_stages
 from daedal.methods.step_size import shortest_step, step_to_try
 
@@ -58,12 +68,12 @@ _LANE_SIZE, _WATCH_SIZE = LANE.itemsize, FIRST_ORDER.itemsize
 LANE_BATCH = Struct(
     "LANE_BATCH",
     [
-        ("batch", ADDRESS),
-        ("lanes", ADDRESS),
-        ("steps", ADDRESS),
-        ("constraints", ADDRESS),  # or 0
-        ("linear", ADDRESS),  # what Rosenbrock methods have of their own, or 0
-        ("monitor", ADDRESS),  # that of single members, or 0
+        ("batch", at(BATCH)),
+        ("lanes", ADDRESS),  # LANE records
+        ("steps", at(STEPS)),
+        ("constraints", at(CONSTRAINTS)),  # or 0
+        ("linear", at(LINEAR_STEPS)),  # what Rosenbrock methods have of their own, or 0
+        ("monitor", at(MONITOR)),  # that of single members, or 0
         ("watches", ADDRESS),  # FIRST_ORDER records, one for each lane, or 0
         ("parameters", i64["n_parameters"]),  # where they stand in the blocks of machine code
         ("n_parameters", INTEGER),
@@ -81,8 +91,7 @@ def _lane(own, l):
 def run_lanes(address):
     """Go on with the members from ``batch.next`` on; returns how many are under way."""
     own = record_at(address, LANE_BATCH)
-    batch, steps = record_at(own.batch, BATCH), record_at(own.steps, STEPS)
-    run, count = record_at(batch.run, RUN), 0
+    batch, steps, run, count = own.batch, own.steps, own.batch.run, 0
     for _ in range(own.turns):
         count = 0
         for l in range(LANES):
@@ -95,24 +104,16 @@ def run_lanes(address):
     return count
 
 
-@inlined
-def _row(address):
-    """One number for each lane."""
-    return floats(address, LANES)
-
-
 @part
-def _scatter(address, l, vector):
+def _scatter(rows, l, vector):
     """A vector into a lane."""
-    rows = float_rows(address, vector.size, LANES)
     for i in range(vector.size):
         rows[i, l] = vector[i]
 
 
 @part
-def _gather(vector, address, l):
+def _gather(vector, rows, l):
     """A vector out of a lane."""
-    rows = float_rows(address, vector.size, LANES)
     for i in range(vector.size):
         vector[i] = rows[i, l]
 
@@ -120,15 +121,15 @@ def _gather(vector, address, l):
 @part
 def _take_next(own, batch, run, steps, l):
     """The next member that can begin, in this lane."""
-    system, roots = run.system, record_at(run.roots, ROOTS)
+    system, roots = run.system, run.roots
     reasons = batch.reasons
     while batch.next < batch.count:
         k = batch.next
         batch.next += 1
         if reasons[k] != 0:
             continue
-        reasons[k] = begin_member(batch, own.batch, k)
-        if reasons[k] == 0 and open_run(system, run, roots, batch.run) == 0:
+        reasons[k] = begin_member(batch, k)
+        if reasons[k] == 0 and open_run(system, run, roots, address_of(run)) == 0:
             _load(own, batch, run, steps, l, k)
             return
 
@@ -136,28 +137,27 @@ def _take_next(own, batch, run, steps, l):
 @part
 def _load(own, batch, run, steps, l, k):
     """All that a member has before its first step."""
-    lane, n = _lane(own, l), batch.n_numbers
+    lane, numbers = _lane(own, l), batch.numbers[k]
     lane.member, lane.t, lane.h, lane.place = k, run.t, run.h, batch.place
     lane.error_before, lane.rejected, lane.next_time = run.error_before, run.rejected, run.next_time
     lane.steps, lane.failures = 0, 0
     lane.stiff_count, lane.nonstiff_count = run.stiff_count, run.nonstiff_count
     _scatter(steps.start, l, run.y)
-    _row(steps.known)[l] = 0.0
-    if own.linear != 0:
-        linear = record_at(own.linear, LINEAR_STEPS)
-        _scatter(linear.yp, l, run.yp)
-        _row(linear.failures)[l] = 0.0
+    steps.known[l] = 0.0
+    if address_of(own.linear) != 0:
+        _scatter(own.linear.yp, l, run.yp)
+        own.linear.failures[l] = 0.0
     places = own.parameters
     for i in range(own.n_parameters):
-        _scatter(places[i], l, floats(batch.numbers + 8 * k * n, n))
+        _scatter(float_rows(places[i], numbers.size, LANES), l, numbers)
     if own.watches != 0:
-        begin_watch(record_at(own.watches + _WATCH_SIZE * l, FIRST_ORDER), run.n)
-    if own.constraints != 0:
-        _load_watch(own, record_at(own.constraints, CONSTRAINTS), record_at(own.monitor, MONITOR), lane, l)
+        begin_watch(record_at(own.watches + _WATCH_SIZE * l, FIRST_ORDER))
+    if address_of(own.constraints) != 0:
+        _load_watch(own.constraints, own.monitor, lane, l)
 
 
 @part
-def _load_watch(own, constraints, monitor, lane, l):
+def _load_watch(constraints, monitor, lane, l):
     nx, n_c = constraints.nx, constraints.n_c
     _scatter(constraints.basis, l, floats(data_of(monitor.basis), n_c * nx))
     _scatter(constraints.norms, l, monitor.norms)
@@ -171,11 +171,11 @@ def _load_watch(own, constraints, monitor, lane, l):
 @part
 def _turn(own, batch, run, steps):
     """One attempt of all lanes; those that are accepted go on."""
-    accepted, size, bad, h = _row(steps.accepted), _row(steps.size), _row(steps.bad), _row(steps.h)
+    accepted, size, bad, h = steps.accepted, steps.size, steps.bad, steps.h
     for l in range(LANES):
         _try_step(run, steps, _lane(own, l), l)
-    if own.linear != 0:
-        attempt_linear(record_at(own.linear, LINEAR_STEPS), steps)
+    if address_of(own.linear) != 0:
+        attempt_linear(own.linear, steps)
     else:
         attempt(steps)
     some = False
@@ -192,20 +192,19 @@ def _turn(own, batch, run, steps):
             reject(run, h[l], 0)
             lane.h, lane.rejected = run.h, 1
             lane.failures += 1
-            if own.linear != 0:
+            if address_of(own.linear) != 0:
                 _count_failure(own, run, lane, l)
     if not some:
         return
-    if own.constraints != 0:
-        constraints = record_at(own.constraints, CONSTRAINTS)
-        project(constraints, steps)
-        watch(constraints, steps)
-        _look_back(own, constraints, steps)
+    if address_of(own.constraints) != 0:
+        project(own.constraints, steps)
+        watch(own.constraints, steps)
+        _look_back(own, own.constraints, steps)
     for l in range(LANES):
         if accepted[l] != 0.0 and _lane(own, l).member != IDLE:
             _accept(own, batch, run, steps, l)
-    if own.linear != 0:
-        take_over_linear(record_at(own.linear, LINEAR_STEPS), steps)
+    if address_of(own.linear) != 0:
+        take_over_linear(own.linear, steps)
     else:
         take_over(steps)
 
@@ -213,7 +212,7 @@ def _turn(own, batch, run, steps):
 @part
 def _count_failure(own, run, lane, l):
     """Of a Rosenbrock step, which gives up after so many."""
-    failures = _row(record_at(own.linear, LINEAR_STEPS).failures)
+    failures = own.linear.failures
     failures[l] += 1.0
     if failures[l] >= 2 * run.most_failures:
         lane.member = IDLE
@@ -231,15 +230,15 @@ def _try_step(run, steps, lane, l):
     if h == 0.0 or tired or (run.stop_when_stiff and lane.stiff_count >= STIFF_STEPS):
         lane.member = IDLE
         return
-    _row(steps.t)[l], _row(steps.h)[l], _row(steps.t_end)[l] = lane.t, h, t
+    steps.t[l], steps.h[l], steps.t_end[l] = lane.t, h, t
 
 
 @part
 def _look_back(own, constraints, steps):
     """Lanes whose constraints have turned far are looked at one by one; those with corners are left."""
-    nx, n_c, accepted = constraints.nx, constraints.n_c, _row(steps.accepted)
+    nx, n_c, accepted = constraints.nx, constraints.n_c, steps.accepted
     if not is_near(constraints, steps):
-        monitor = record_at(own.monitor, MONITOR)
+        monitor = own.monitor
         rows, basis = floats(data_of(monitor.rows), n_c * nx), floats(data_of(monitor.basis), n_c * nx)
         for l in range(LANES):
             if accepted[l] != 0.0:
@@ -248,7 +247,7 @@ def _look_back(own, constraints, steps):
                 if have_turned_away(monitor, monitor.rows, monitor.basis):
                     _lane(own, l).member = IDLE
     keep_basis(constraints, steps)
-    independence, turn, h = _row(constraints.independence), _row(constraints.turn), _row(steps.h)
+    independence, turn, h = constraints.independence, constraints.turn, steps.h
     for l in range(LANES):
         if accepted[l] != 0.0 and _has_corner(_lane(own, l), independence[l], turn[l], abs(h[l])):
             _lane(own, l).member = IDLE
@@ -269,21 +268,21 @@ def _has_corner(lane, independence, turn, h):
 @part
 def _accept(own, batch, run, steps, l):
     """What a step gives: output, the next step size, perhaps the end."""
-    lane, h, t = _lane(own, l), _row(steps.h)[l], _row(steps.t_end)[l]
-    if _row(steps.bad)[l] != 0.0:
+    lane, h, t = _lane(own, l), steps.h[l], steps.t_end[l]
+    if steps.bad[l] != 0.0:
         lane.member = IDLE
         return
     if steps.watches_stiffness:
         run.stiff_count, run.nonstiff_count = lane.stiff_count, lane.nonstiff_count
         limit = record_at(run.method, TABLEAU).stiff_limit
-        count_stiff(run, h, _row(steps.stiffness)[l], limit)
+        count_stiff(run, h, steps.stiffness[l], limit)
         lane.stiff_count, lane.nonstiff_count = run.stiff_count, run.nonstiff_count
-    changed = 0.0 if own.constraints == 0 else _row(record_at(own.constraints, CONSTRAINTS).changed)[l]
-    _row(steps.known)[l] = 0.0 if changed > HARMLESS else 1.0
-    if own.linear != 0:
-        _row(record_at(own.linear, LINEAR_STEPS).failures)[l] = 0.0
+    changed = 0.0 if address_of(own.constraints) == 0 else own.constraints.changed[l]
+    steps.known[l] = 0.0 if changed > HARMLESS else 1.0
+    if address_of(own.linear) != 0:
+        own.linear.failures[l] = 0.0
     _store_output(own, batch, run, steps, lane, l, h, t)
-    run.error_of_step, run.error_before, run.rejected = _row(steps.size)[l], lane.error_before, lane.rejected
+    run.error_of_step, run.error_before, run.rejected = steps.size[l], lane.error_before, lane.rejected
     next_step_size(run, h)
     lane.h, lane.error_before, lane.rejected = run.h, run.error_before, run.rejected
     lane.t = t
@@ -295,7 +294,7 @@ def _accept(own, batch, run, steps, l):
         k = lane.member
         batch.place = lane.place
         write_numbers(batch, k)
-        batch.reasons[k] = finish_member(batch, own.batch, run, k, _FINISHED)
+        batch.reasons[k] = finish_member(batch, run, k, _FINISHED)
         lane.member = IDLE
 
 
@@ -315,7 +314,7 @@ def _is_suspicious(own, run, steps, lane, l, is_done):
 @part
 def _store_output(own, batch, run, steps, lane, l, h, t):
     """The states at output times up to the end of the step."""
-    times, states, is_ready = batch.times, states_of(batch, lane.member), False
+    times, states, is_ready = batch.times, batch.states[lane.member], False
     limit = run.t_end if run.sign * (t - run.t_end) > 0.0 else t
     n, place = run.n, lane.place
     while lane.next_time < batch.n_times and not run.sign * (times[lane.next_time] - limit) > 0.0:
@@ -323,7 +322,7 @@ def _store_output(own, batch, run, steps, lane, l, h, t):
         if at == t:
             _gather(states[place, :n], steps.y, l)
         else:
-            if not is_ready and own.linear != 0:
+            if not is_ready and address_of(own.linear) != 0:
                 _linear_polynomial_of(run, steps, l, t, h)
             elif not is_ready and not _polynomial_of(batch, run, steps, lane, l, h):
                 lane.member = IDLE
@@ -340,17 +339,17 @@ def _polynomial_of(batch, run, steps, lane, l, h):
     """The polynomial of the step of a lane, in the record of single members; False where that is impossible."""
     tableau, system = record_at(run.method, TABLEAU), run.system
     n, s = run.n, tableau.stages
-    k = float_rows(tableau.k, s + tableau.dense_stages, n)
-    y = run.y
+    k, y = tableau.k, run.y
     write_numbers(batch, lane.member)
     _gather(differences(run)[0], steps.start, l)
     _gather(y, steps.y, l)
-    _gather(floats(tableau.k, s * n), steps.k, l)
+    for i in range(s):
+        _gather(k[i], steps.k[i], l)
     run.t = lane.t
     if tableau.dense_stages > 0 and dense_stages(system, tableau, run, h, k) != 0:
         return False
     nodes = tableau.degree
-    polynomial(run, h, y, k, float_rows(tableau.inner, nodes - 1, k.shape[0]), n, nodes)
+    polynomial(run, h, y, k, tableau.inner, n, nodes)
     close_polynomial(run, h, nodes)
     return True
 
@@ -361,6 +360,6 @@ def _linear_polynomial_of(run, steps, l, t, h):
     method = record_at(run.method, ROSENBROCK)
     _gather(differences(run)[0], steps.start, l)
     _gather(run.y, steps.y, l)
-    _gather(floats(method.own, (method.stages + 2) * run.n), steps.slopes.result, l)
-    method.result = method.own
+    method.result = data_of(method.own)
+    _gather(floats(method.result, (method.stages + 2) * run.n), steps.slopes.result, l)
     keep_polynomial(run, method, t, h)

@@ -7,8 +7,8 @@ from math import inf
 
 from daedal.ensembles.lane_steps import copy_rows, larger, run_code, set_weights, size_of_error
 from daedal.kernels.compilation import part
-from daedal.kernels.lanes import BYTES, absolute, at, put, spread, where_less
-from daedal.kernels.records import ADDRESS, INTEGER, Struct
+from daedal.kernels.lanes import LANES, absolute, at, put, spread, where_less
+from daedal.kernels.records import INTEGER, Struct
 from daedal.kernels.signatures import f64
 from daedal.methods.rosenbrock_step import STUBBORN
 
@@ -16,12 +16,13 @@ LINEAR_STEPS = Struct(
     "LINEAR_STEPS",
     [
         ("stages", INTEGER),
+        ("n", INTEGER),
         ("quasilinear", INTEGER),  # whether z is among the results
         ("slope", f64["stages"]),  # weights of increments in h y' at the end
         # rows of lanes
-        ("yp", ADDRESS),
-        ("failures", ADDRESS),  # of this step so far
-        ("error", ADDRESS),
+        ("yp", f64["n", LANES]),
+        ("failures", f64[LANES]),  # of this step so far
+        ("error", f64["n", LANES]),
     ],
 )
 """What Rosenbrock methods have beside STEPS."""
@@ -32,19 +33,19 @@ def attempt_linear(linear, steps):
     """y at the end of the step and the size of its error."""
     n, block, one = steps.n, steps.slopes.block, spread(1.0)
     copy_rows(block, steps.start, n)
-    copy_rows(block + BYTES * n, linear.yp, n)
-    put(block + BYTES * 2 * n, at(steps.h))
+    copy_rows(block[n:], linear.yp, n)
+    put(block[2 * n], at(steps.h))
     run_code(steps.slopes, steps.t)
     bad = where_less(spread(0.0), at(steps.slopes.status), one, set_weights(steps))
     copy_rows(steps.y, steps.slopes.result, n)
-    last = steps.slopes.result + BYTES * n * linear.stages
+    last = steps.slopes.result[n * linear.stages :]
     stubborn = spread(STUBBORN - 0.5)
     for j in range(n):
-        y, u, defect = at(steps.y + BYTES * j), at(last + BYTES * j), absolute(at(last + BYTES * (n + j)))
+        y, u, defect = at(steps.y[j]), at(last[j]), absolute(at(last[n + j]))
         for value in (absolute(y), absolute(u), defect):
             bad = where_less(value, spread(inf), bad, one)
         error = where_less(at(linear.failures), stubborn, larger(absolute(u), defect), u)
-        put(linear.error + BYTES * j, error)
+        put(linear.error[j], error)
     put(steps.size, size_of_error(steps, linear.error))
     put(steps.bad, bad)
 
@@ -53,14 +54,14 @@ def attempt_linear(linear, steps):
 def take_over_linear(linear, steps):
     """In lanes that were accepted, the end of the step is the start of the next one."""
     n, half, accepted, h = steps.n, spread(0.5), at(steps.accepted), at(steps.h)
-    slope, u = linear.slope, steps.slopes.result + BYTES * n
+    slope, u = linear.slope, steps.slopes.result[n:]
     for j in range(n):
-        start, yp = steps.start + BYTES * j, linear.yp + BYTES * j
-        put(start, where_less(half, accepted, at(steps.y + BYTES * j), at(start)))
+        start, yp = steps.start[j], linear.yp[j]
+        put(start, where_less(half, accepted, at(steps.y[j]), at(start)))
         new = spread(0.0)
         if linear.quasilinear:
-            new = at(steps.slopes.result + BYTES * (n * (linear.stages + 2) + j))
+            new = at(steps.slopes.result[n * (linear.stages + 2) + j])
         else:
             for i in range(linear.stages):
-                new = new + slope[i] / h * at(u + BYTES * (n * i + j))
+                new = new + slope[i] / h * at(u[n * i + j])
         put(yp, where_less(half, accepted, new, at(yp)))

@@ -66,18 +66,18 @@ class Lanes:
         self._lanes["member"], self._idle = IDLE, IDLE
         self._record = Record(
             LANE_BATCH,
-            batch=batch.address,
+            batch=batch,
             lanes=self._lanes.ctypes.data,
-            steps=steps.address,
-            linear=0 if linear is None else linear.address,
-            constraints=0 if constraints is None else constraints.record.address,
-            monitor=0 if monitor is None else monitor.address,
+            steps=steps,
+            linear=linear or 0,
+            constraints=0 if constraints is None else constraints.record,
+            monitor=monitor or 0,
             watches=0 if watches is None else watches.ctypes.data,
             parameters=places,
             n_parameters=places.size,
             turns=_TURNS,
         )
-        self._alive = steps, linear, codes, constraints, monitor, watches, keep, ready
+        self._alive = codes, constraints, watches, keep, ready
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Run the members of the batch; what is left for the loop over single members has no reason yet."""
@@ -99,19 +99,12 @@ class ConstraintsInLanes:
 
     def __init__(self, nx: int, n_g: int, n_c: int, monitor: Any, code: dict[str, MachineFunction]):
         from daedal.ensembles.lane_constraints import CONSTRAINTS
-        from daedal.kernels.lanes import LANES
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
 
         made = {name.split("_")[0]: CodeInLanes(function) for name, function in code.items()}
-        single = dict.fromkeys(("changed", "independence", "distance", "turn"), LANES)
-        vectors = dict.fromkeys(("again", "v_before", "speeds"), nx * LANES)
-        matrices = {"change": 2 * nx * LANES, "norms": n_c * LANES, "gram": n_c * n_c * LANES} | dict.fromkeys(
-            ("basis", "rows"), n_c * nx * LANES
-        )
         self.codes = list(made.values())
-        self.record: Record = Record(
+        self.record: Record = Record.allocated(
             CONSTRAINTS,
-            Arena(single | vectors | matrices),
             nx=nx,
             n_g=n_g,
             n_c=n_c,
@@ -123,42 +116,35 @@ class ConstraintsInLanes:
 def _steps(ready: Any, code: CodeInLanes, nx: int) -> Any:
     """The STEPS record of a run."""
     from daedal.ensembles.lane_steps import STEPS
-    from daedal.kernels.lanes import LANES
-    from daedal.kernels.records import Arena, Record
+    from daedal.kernels.records import Record
 
     run, own, tableau = ready.record, ready.own, getattr(ready.method, "tableau", None)
-    n, explicit, rows = int(run["n"]), {}, {}
+    n, explicit = int(run["n"]), {}
     if isinstance(tableau, Tableau):
         arrays, stages = tableau.arrays, len(tableau.b)
         more = len(tableau.a) - stages if run["dense"] else 0
-        rows = {"k": (stages + more) * n * LANES}
         explicit = {
             "stages": stages,
             "maximum_norm": own["maximum_norm"],
             "two_errors": own["two_errors"],
             "watches_stiffness": run["stop_when_stiff"],
             "dense_stages": more,
-            "a": _sums(arrays["a"], n),
-            "a_dense": _sums(arrays["a_dense"], n),
-            "e": _sums(np.array([arrays["e"], arrays["e3"]]), n),
+            "a": _sums(arrays["a"]),
+            "a_dense": _sums(arrays["a_dense"]),
+            "e": _sums(np.array([arrays["e"], arrays["e3"]])),
             "c": arrays["c"],
         }
-    single = dict.fromkeys(("t", "h", "t_end", "t_stage", "known", "accepted", "bad", "size", "stiffness"), LANES)
-    rows |= dict.fromkeys(("start", "y", "weights", "work"), n * LANES)
     tolerances = {name: run.array(name) for name in ("rtol", "atol", "included")}
-    return Record(STEPS, Arena(single | rows), n=n, nx=nx, slopes=code.record, **explicit, **tolerances)
+    return Record.allocated(STEPS, n=n, nx=nx, slopes=code.record, **explicit, **tolerances)
 
 
 def _linear_steps(ready: Any) -> Any:
     """What a Rosenbrock method has of its own."""
     from daedal.ensembles.lane_rosenbrock import LINEAR_STEPS
-    from daedal.kernels.lanes import LANES
-    from daedal.kernels.records import Arena, Record
+    from daedal.kernels.records import Record
 
-    n = int(ready.record["n"])
-    arena = Arena({"yp": n * LANES, "error": n * LANES, "failures": LANES})
-    stages, quasilinear = ready.own["stages"], ready.own["quasilinear"]
-    return Record(LINEAR_STEPS, arena, stages=stages, quasilinear=quasilinear, slope=ready.own.array("slope"))
+    own = {name: ready.own[name] for name in ("stages", "quasilinear")}
+    return Record.allocated(LINEAR_STEPS, n=ready.record["n"], slope=ready.own.array("slope"), **own)
 
 
 class CodeInLanes:
@@ -166,28 +152,30 @@ class CodeInLanes:
 
     def __init__(self, code: MachineFunction):
         from daedal.ensembles.lane_steps import CODE
-        from daedal.kernels.lanes import BYTES
+        from daedal.kernels.lanes import LANES
         from daedal.kernels.records import Record
 
-        block = np.zeros(code.size * BYTES // 8)
-        at = {name: block.ctypes.data + BYTES * place.start for name, place in code.slices.items()}
-        result = code.slices["result"]
-        n = result.stop - result.start
-        self.parameters, self._code = at.get(NAME, 0), code
-        self.record = Record(CODE, address=code.address, block=block, result=at["result"], n=n, status=at["status"])
+        block = np.zeros((code.size, LANES))
+        parts = {name: block[place] for name, place in code.slices.items()}
+        self.parameters, self._code = parts[NAME].ctypes.data if NAME in parts else 0, code
+        result, status = parts["result"], parts["status"]
+        self.record = Record(
+            CODE, address=code.address, size=code.size, n=len(result), block=block, result=result, status=status
+        )
 
 
-def _sums(matrix: np.ndarray, n: int) -> Any:
+def _sums(matrix: np.ndarray) -> Any:
     """The coefficients that are not zero, row by row."""
     from daedal.ensembles.lane_steps import SUMS
-    from daedal.kernels.lanes import BYTES
     from daedal.kernels.records import Record
 
     used = [np.flatnonzero(row) for row in matrix]
     return Record(
         SUMS,
+        rows=len(used),
+        count=sum(places.size for places in used),
         weights=np.concatenate([np.zeros(0), *(row[places] for row, places in zip(matrix, used))]),
-        places=np.concatenate([np.zeros(0, np.int64), *used]) * n * BYTES,
+        places=np.concatenate([np.zeros(0, np.int64), *used]),
         first=np.cumsum([0, *(places.size for places in used)]),
     )
 

@@ -3,23 +3,22 @@
 See :mod:`daedal.ensembles.batch_kernel`.
 """
 
-from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_PROJECTED, NOT_READY, final_of, start_of, states_of
+from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_PROJECTED, NOT_READY
 from daedal.formulations.monitor import MONITOR, begin_watch_of
 from daedal.kernels.callbacks import nothing
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import ADDRESS, INTEGER, Struct, record_at
+from daedal.kernels.records import INTEGER, Struct, address_of, at, record_at
 from daedal.kernels.vectors import copy
 from daedal.mechanics.constrained import CONSTRAINED, load_start
 from daedal.mechanics.manifold import PROJECTOR, project_point
 from daedal.mechanics.readiness import is_ready
-from daedal.methods.run_record import RUN
 
 MECHANISMS = Struct(
     "MECHANISMS",
     [
-        ("system", ADDRESS),
-        ("monitor", ADDRESS),  # or 0
-        ("projector", ADDRESS),
+        ("system", at(CONSTRAINED)),
+        ("monitor", at(MONITOR)),  # or 0
+        ("projector", at(PROJECTOR)),
         ("expected", INTEGER),  # what `is_ready` must say
     ],
 )
@@ -30,15 +29,15 @@ def begin_mechanism(address, k):
     """y = (q, v, r) and its derivative; a start that is not what it should be is handed back."""
     batch = record_at(address, BATCH)
     own = record_at(batch.own, MECHANISMS)
-    c, y = record_at(own.system, CONSTRAINED), start_of(batch, k)
+    c, y = own.system, batch.starts[k]
     z, r, none = y[: 2 * c.nx], y[2 * c.nx :], nothing()
-    if is_ready(own.system, batch.t0, z, r) != own.expected:
+    if is_ready(address_of(c), batch.t0, z, r) != own.expected:
         return NOT_READY
-    _write(record_at(batch.run, RUN), c, y)
+    _write(batch.run, c, y)
     multipliers = c.guesses
     copy(multipliers, c.multipliers)
-    if own.monitor != 0:
-        begin_watch_of(record_at(own.monitor, MONITOR), c, batch.t0, z, r, none, multipliers)
+    if address_of(own.monitor) != 0:
+        begin_watch_of(own.monitor, c, batch.t0, z, r, none, multipliers)
     else:
         load_start(c, z, r, none, multipliers)
     return 0
@@ -59,11 +58,11 @@ def finish_mechanism(address, k):
     """Project all that is kept of a member."""
     batch = record_at(address, BATCH)
     own = record_at(batch.own, MECHANISMS)
-    c = record_at(own.system, CONSTRAINED)
+    c = own.system
     if c.n_c == 0:
         return 0
-    p, states, times = record_at(own.projector, PROJECTOR), states_of(batch, k), batch.times
-    end, final = batch.ends[k], final_of(batch, k)
+    p, states, times = own.projector, batch.states[k], batch.times
+    end, final = batch.ends[k], batch.finals[k]
     for i in range(batch.place):
         if project_point(p, c, times[i], states[i]) != 0:
             return NOT_PROJECTED

@@ -8,29 +8,18 @@ runs that member.
 
 import numpy as np
 
-from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_PLAIN, NOT_PROJECTED, NOT_READY, start_of, write_numbers
-from daedal.ensembles.guards_kernel import HYBRID, IMMEDIATE, MODE, guard_values, judge, memory_of, state_vector, vector
+from daedal.ensembles.batch_kernel import MEMBER, NOT_PLAIN, NOT_PROJECTED, NOT_READY, restore
+from daedal.ensembles.guards_kernel import HYBRID, IMMEDIATE, INTERVALS, MODE, WINDOW, guard_values, judge, memory_of
 from daedal.ensembles.mechanism_kernel import MECHANISMS
-from daedal.events.switching import ROOTS
 from daedal.kernels.callbacks import CALLBACK, call_with, is_given, nothing
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.endings import Ending
-from daedal.kernels.records import (
-    INTEGER,
-    Struct,
-    data_of,
-    floats,
-    integer_rows,
-    record_at,
-    words,
-)
+from daedal.kernels.records import INTEGER, Struct, address_of, data_of, floats, record_at
 from daedal.kernels.signatures import i64, void
 from daedal.kernels.vectors import copy, largest
-from daedal.mechanics.constrained import CONSTRAINED
-from daedal.mechanics.manifold import PROJECTOR, project_point
+from daedal.mechanics.manifold import project_point
 from daedal.mechanics.settling import settle
 from daedal.methods.advance import advance
-from daedal.methods.run_record import RUN
 
 _FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
 _SHORT = 1e3 * float(np.finfo(float).eps)  # those of `hybrid.run`
@@ -38,8 +27,7 @@ _IDLE = 1e-12
 _MOST_IMMEDIATE = 10  # the driver sees whether more of them come to an end
 ENDS = -2
 """In place of a mode: the run ends."""
-INTERVALS, WINDOW = 6, 500  # those of `hybrid.accumulation`, as are the next
-_EVEN, _CLOSE, _FEW, _HOPELESS = 0.2, 100.0, 30, 10.0
+_EVEN, _CLOSE, _FEW, _HOPELESS = 0.2, 100.0, 30, 10.0  # those of `hybrid.accumulation`
 
 TRANSITION = Struct(
     "TRANSITION",
@@ -82,21 +70,19 @@ def _begin_member(h):
     h.named_counts[:] = 0
     for k in range(h.n_modes):
         _mode(h, k).step = 0.0
-    n = _mode(h, h.mode).n
-    copy(floats(h.y, n), floats(h.starts + 8 * h.member * n, n))
+    copy(h.y, h.starts[h.member])
 
 
 @part
 def _stretch(h):
     """One slice of a stretch, and the transition at its end; 0 if the member goes on, else how it ended."""
     mode = _mode(h, h.mode)
-    batch = record_at(mode.batch, BATCH)
-    run = record_at(batch.run, RUN)
+    batch, run = mode.batch, mode.batch.run
     if not h.running:
         found = _begin(h, mode, batch, run)
         if found != 0:
             return _immediate(h, mode) if found == IMMEDIATE else found
-    reason = advance(batch.run)
+    reason = advance(address_of(run))
     found = _keep_points(h, batch, run)
     if found != 0 or reason == _BUFFER_FULL:
         return found
@@ -104,22 +90,13 @@ def _stretch(h):
     if reason == _EVENT_STOP:
         return _transition(h, mode, batch, run)
     if reason == _FINISHED:
-        _keep_end(h, h.t_end, _state(h, h.n_times - 1))
+        _keep_end(h, h.t_end, h.states[h.member, h.n_times - 1])
     return reason
 
 
 @part
 def _mode(h, index):
     return record_at(h.modes[index], MODE)
-
-
-@part
-def _restore(h, batch):
-    """All memory of a mode as a run has it at its start, and the parameters of the member."""
-    image = batch.image
-    for i in range(batch.n_image):
-        copy(words(image[i, 0], image[i, 2]), words(image[i, 1], image[i, 2]))
-    write_numbers(batch, h.member)
 
 
 # --- a stretch --------------------------------------------------------------------------------------------------------
@@ -131,11 +108,11 @@ def _begin(h, mode, batch, run):
     t, left = h.t, abs(h.t_end - h.t)
     if left < h.shortest:
         return NOT_PLAIN
-    y = floats(h.y, mode.n)
-    _restore(h, batch)
+    y = h.y[: mode.n]
+    restore(batch, h.member)
     batch.t0 = t
-    copy(start_of(batch, 0), y)
-    found = _call(batch.begin, mode.batch, 0)
+    copy(batch.starts[0], y)
+    found = _call(batch.begin, address_of(batch), 0)
     if found != 0:
         return found
     if h.is_first and not _may_begin(mode, t, y):
@@ -177,14 +154,8 @@ def _begin_output(h, run, y):
     run.times, run.n_times, run.next_time = data_of(h.times) + 8 * h.place, h.n_times - h.place, 0
     if times[h.place] == h.t:
         run.next_time = 1
-        copy(_state(h, h.place), y[: h.n])
+        copy(h.states[h.member, h.place], y[: h.n])
         h.place += 1
-
-
-@part
-def _state(h, i):
-    """The member's state at an output time."""
-    return floats(h.states + 8 * (h.member * h.n_times + i) * h.n, h.n)
 
 
 @part
@@ -194,7 +165,7 @@ def _keep_points(h, batch, run):
     for m in range(run.stored):
         if not _project(batch, h.times[h.place], rows[m]):
             return NOT_PROJECTED
-        copy(_state(h, h.place), rows[m, : h.n])
+        copy(h.states[h.member, h.place], rows[m, : h.n])
         h.place += 1
     return 0
 
@@ -203,8 +174,7 @@ def _keep_points(h, batch, run):
 def _project(batch, t, y):
     """Project as output is."""
     own = record_at(batch.own, MECHANISMS)
-    c = record_at(own.system, CONSTRAINED)
-    return c.n_c == 0 or project_point(record_at(own.projector, PROJECTOR), c, t, y) == 0
+    return own.system.n_c == 0 or project_point(own.projector, own.system, t, y) == 0
 
 
 @part
@@ -213,7 +183,7 @@ def _keep_end(h, t, y):
     times = h.times
     h.ends[h.member] = t
     there = h.place > 0 and times[h.place - 1] == t
-    copy(floats(h.finals + 8 * h.member * h.n, h.n), _state(h, h.place - 1) if there else y[: h.n])
+    copy(h.finals[h.member], h.states[h.member, h.place - 1] if there else y[: h.n])
 
 
 # --- a transition -----------------------------------------------------------------------------------------------------
@@ -222,19 +192,19 @@ def _keep_end(h, t, y):
 @part
 def _transition(h, mode, batch, run):
     """Go over to the next mode; 0, or why the member is handed back."""
-    fired = integer_rows(run.event_fired, run.event_slots, mode.m)[0]
+    fired = run.event_fired[0]
     entry = _only_one(mode, fired)
     if run.events_stored != 1 or entry < 0:
         return NOT_PLAIN
     t, n = run.event_t[0], mode.n
-    y = state_vector(mode, 2)
+    y = mode.y
     copy(y, run.event_y[0, :n])
     if not _project(batch, t, y):
         return NOT_PROJECTED
     if run.steps > 0 and abs(t - h.t) > 0.0:
         h.typical_step = mode.step = abs(t - h.t) / run.steps
     h.t = t
-    roots, values = record_at(run.roots, ROOTS), vector(mode, 0)
+    roots, values = run.roots, mode.values
     if not guard_values(mode, roots, t, y, values):
         return NOT_PLAIN
     memory_of(h, mode, fired, values)
@@ -249,8 +219,8 @@ def _transition(h, mode, batch, run):
 @part
 def _immediate(h, mode):
     """Leave a mode by the guard that fires at once; 0, or how the member ended."""
-    transition, source, y = _transition_of(mode, h.immediate), h.mode, state_vector(mode, 2)
-    copy(y, floats(h.y, mode.n))
+    transition, source, y = _transition_of(mode, h.immediate), h.mode, mode.y
+    copy(y, h.y[: mode.n])
     h.n_immediate += 1
     if h.n_immediate > _MOST_IMMEDIATE:
         return NOT_PLAIN
@@ -278,7 +248,7 @@ def _take(h, mode, transition, t, y, direction):
     target = _mode(h, index)
     if not _carried_over(h, transition, mode, target, t, y):
         return NOT_PLAIN
-    idle = index == before and _difference(floats(h.y, target.n), y) <= _IDLE * largest(y)
+    idle = index == before and _difference(h.y[: target.n], y) <= _IDLE * largest(y)
     h.n_events += 1
     if idle:
         target.step = 0.0
@@ -330,7 +300,7 @@ def _target(transition, t, y):
 @part
 def _carried_over(h, transition, mode, target, t, y):
     """The state of the next mode, on its constraints if the transition projects; False where that is not plain."""
-    after = floats(h.y, target.n)
+    after = h.y[: target.n]
     after[:] = 0.0
     if is_given(transition.reset):
         if call_with(transition.reset, t, y, nothing(), nothing()) != 0:
@@ -346,9 +316,9 @@ def _carried_over(h, transition, mode, target, t, y):
             return False
     if not transition.projects:
         return True
-    batch = record_at(target.batch, BATCH)
-    _restore(h, batch)
-    return settle(record_at(batch.own, MECHANISMS).system, target.projector, t, after)
+    restore(target.batch, h.member)
+    own = record_at(target.batch.own, MECHANISMS)
+    return settle(address_of(own.system), address_of(target.projector), t, after)
 
 
 @part
@@ -362,11 +332,10 @@ def _difference(a, b):
 @part
 def _accumulates(h, name, t):
     """Whether transitions accumulate or chatter, as :class:`daedal.hybrid.accumulation.AccumulationWatch` sees it."""
-    recent, seen = floats(h.recent, WINDOW), h.n_seen
+    recent, seen = h.recent, h.n_seen
     recent[seen % WINDOW] = t
     h.n_seen += 1
-    times = floats(h.named_times + 8 * name * (INTERVALS + 1), INTERVALS + 1)
-    counts = h.named_counts
+    times, counts = h.named_times[name], h.named_counts
     if counts[name] > INTERVALS:
         for i in range(INTERVALS):
             times[i] = times[i + 1]

@@ -14,7 +14,7 @@ from daedal.events.switching import BY_SHAPE, LAYER_WATCHED, ROOTS, evaluate_at,
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.records import floats, record_at
-from daedal.kernels.system import HOOK, HOOK_DONE, SYSTEM, call_hook
+from daedal.kernels.system import HOOK, HOOK_DONE, call_hook
 from daedal.kernels.vectors import copy
 
 _MOST_TRIES = 8  # DASSL gives up after 10 failures
@@ -31,10 +31,8 @@ def layer_hook(record, t, h, y):
         signal = call_hook(roots.inner, roots.inner_record, t, h, y)
         if signal < 0:
             return signal
-    size = roots.size
-    tried = roots.tried
     _take_over(roots, t - h)
-    status = evaluate_at(record_at(roots.system, SYSTEM), roots, t, floats(y, size), roots.slope, tried)
+    status = evaluate_at(roots.system, roots, t, floats(y, roots.size), roots.slope, roots.tried)
     if status != 0:
         return status
     roots.t_tried = t

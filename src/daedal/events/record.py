@@ -12,41 +12,38 @@ class Switching:
     """The ROOTS record of switching functions of a state of length n; made once, and begun anew for every run."""
 
     def __init__(self, functions: SwitchingFunctions, n: int):
-        from daedal.events.switching import FLOATS, INTEGERS, ROOTS
+        from daedal.events.switching import ROOTS
         from daedal.kernels.callbacks import Bridge
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
 
         m = functions.direction.size
         self.functions, self.count, self.bridge = functions, m, Bridge()
-        self._arena = Arena({**dict.fromkeys((*INTEGERS, *FLOATS), m), "y": n, "yp": n}, integers=INTEGERS)
-        for name in ("direction", "terminal", "interior", "touch", "location", "tolerance"):
-            self._arena.arrays[name][:] = getattr(functions, name)
         self._default_delta = np.isnan(functions.delta)
-        self.record = Record(
+        self.record = Record.allocated(
             ROOTS,
-            self._arena,
             n=m,
             size=n,
             functions=_callback(functions, self.bridge, n, m),
             watched=int(np.count_nonzero(functions.location)),
             t_tried=np.inf,
         )
+        for name in ("direction", "terminal", "interior", "touch", "location", "tolerance"):
+            self.record.array(name)[:] = getattr(functions, name)
         self.address = self.record.address
-        self._arrays, self._fields = self._arena.block.copy(), self.record.data.copy()
+        self._arrays, self._fields = self.record.block.copy(), self.record.data.copy()
 
     def begin(self, t_end: float, rtol: float):
         """As at the start of a run; `rtol` is the half width of layers by default."""
         self.bridge.refresh()
-        self._arena.block[:] = self._arrays
+        self.record.block[:] = self._arrays
         self.record.data[:] = self._fields
         self.record["t_end"] = t_end
-        arrays = self._arena.arrays
-        arrays["count"][:] = self.functions.occurred
-        arrays["delta"][:] = np.where(self._default_delta, rtol, self.functions.delta)
+        self.record.array("count")[:] = self.functions.occurred
+        self.record.array("delta")[:] = np.where(self._default_delta, rtol, self.functions.delta)
 
     def image(self) -> list[np.ndarray]:
         """All memory that a run changes."""
-        return [self._arena.block, self.record.data.view(np.int64)]
+        return [self.record.block, self.record.data.view(np.int64)]
 
     def watch_layers(self, system, slope: np.ndarray):
         """Let the method call the check of layers with every step; `slope` is the array where it keeps y'."""

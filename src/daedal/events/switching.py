@@ -5,8 +5,9 @@ import numpy as np
 from daedal.kernels.callbacks import CALLBACK, call_with, nothing, repeat_in_python
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.interpolation import newton_polynomial
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, floats
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, floats, optional
 from daedal.kernels.signatures import f64, i64
+from daedal.kernels.system import SYSTEM
 from daedal.kernels.vectors import copy
 
 _RESOLUTION = 8.0 * np.finfo(float).eps
@@ -15,8 +16,8 @@ ROOTS_LOCATED, LAYER_WATCHED, BY_SHAPE = 0, 1, 2  # how a function is located
 MUTED = 2  # in place of a direction: the function cannot fire now
 STOPPING = 2  # the mark, times the sign of the change, of a function that fires and ends the run
 
-INTEGERS = ("direction", "terminal", "count", "interior", "touch", "location", "side", "crooked", "aim", "fired")
-FLOATS = ("tolerance", "delta", "low", "high", "last", "middle", "trial", "start", "before", "tried")
+_INTEGERS = ("direction", "terminal", "count", "interior", "touch", "location", "side", "crooked", "aim", "fired")
+_FLOATS = ("tolerance", "delta", "low", "high", "last", "middle", "trial", "start", "before", "tried")
 
 ROOTS = Struct(
     "ROOTS",
@@ -25,14 +26,14 @@ ROOTS = Struct(
         ("size", INTEGER),  # length of the state
         ("functions", CALLBACK),
         ("t_end", FLOAT),  # of the run
-        *[(name, i64["n"]) for name in INTEGERS],
-        *[(name, f64["n"]) for name in FLOATS],
+        *[(name, i64["n"]) for name in _INTEGERS],
+        *[(name, f64["n"]) for name in _FLOATS],
         ("y", f64["size"]),
-        ("yp", ADDRESS),
+        ("yp", f64["size"]),
         # for functions that are watched before a step is accepted
         ("watched", INTEGER),  # how many
-        ("system", ADDRESS),
-        ("slope", f64["size"]),  # y' at the end of the step
+        ("system", at(SYSTEM)),
+        ("slope", optional(f64["size"])),  # y' at the end of the step
         ("inner", ADDRESS),  # another hook, which comes first
         ("inner_record", ADDRESS),
         ("t_start", FLOAT),
@@ -78,6 +79,6 @@ def evaluate_at(system, roots, t, y, yp, values):
 @part
 def evaluate_on(system, roots, t, t_end, psi, phi, k, values):
     """values = s(t, y(t), y'(t)) on the polynomial of the last step."""
-    y, yp = roots.y, floats(roots.yp, roots.size)
+    y, yp = roots.y, roots.yp
     newton_polynomial(t, t_end, psi, phi, k, y, yp)
     return evaluate_at(system, roots, t, y, yp, values)

@@ -11,7 +11,7 @@ from daedal.formulations.monitor import determinant_sign
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, floats, record_at
 from daedal.kernels.signatures import f64, i64, void
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 from daedal.kernels.vectors import add_product, copy, largest, squares, transpose
@@ -44,7 +44,7 @@ CHART = Struct(
 @part
 def _complete(chart, c, level):
     """Factor [R~; K] for a level; K as evaluated last."""
-    rows, by_columns = _rows(chart, c, level), float_rows(chart.matrix.data, c.nx, c.nx)
+    rows, by_columns = _rows(chart, c, level), chart.matrix.data
     count = rows.shape[0]
     transpose(by_columns, rows)
     transpose(by_columns[:, count:], c.jacobian[: c.nx - count])
@@ -171,7 +171,7 @@ def chart_residual(t, block):
 def _conditioning(chart, c):
     """|| A^{-1} ||_F for A = [R~; K] with rows of norm 1: large when rows are nearly dependent."""
     nx, n_top = c.nx, chart.n_top
-    by_columns, work = float_rows(chart.matrix.data, nx, nx), chart.work
+    by_columns, work = chart.matrix.data, chart.work
     for i in range(nx):
         row = chart.top_rows[i] if i < n_top else c.jacobian[i - n_top]
         norm = squares(row)
@@ -216,7 +216,7 @@ def pivot_hook(record, t, h, y):
     status = evaluate(c, t, JACOBIAN)
     if status != 0:
         return status
-    by_columns, jacobian = float_rows(chart.matrix.data, n_c, n_c), c.jacobian
+    by_columns, jacobian = chart.matrix.data, c.jacobian
     pivot, work = chart.pivot[1], chart.work
     for j in range(nx):
         if pivot[j] > 0:

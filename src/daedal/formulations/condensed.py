@@ -32,7 +32,7 @@ from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import SINGULAR, factor_lu, solve_lu
 from daedal.kernels.linear import PREPARE, SOLVE
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, increment
-from daedal.kernels.records import address_of, float_rows, floats, record_at
+from daedal.kernels.records import address_of, floats, record_at
 from daedal.kernels.system import SYSTEM
 from daedal.kernels.vectors import add_product, copy, copy_matrix
 from daedal.mechanics.augmented import solve_augmented
@@ -165,7 +165,7 @@ def _map_positions(form, system):
     if form.low == 0:
         return 0
     jacobian, direction = system.jacobian, form.direction
-    by_columns, column = float_rows(form.low_rows.data, n_g, n_g), form.scratch[0, :n_g]
+    by_columns, column = form.low_rows.data, form.scratch[0, :n_g]
     for i in range(n_g):
         for k in range(n_g):
             by_columns[k, i] = add_product(0.0, jacobian[i], direction[:, k])
@@ -197,8 +197,7 @@ def _differentiate_levels(form, system):
 def _assemble(form, system):
     """The matrix of dv and dlam, column by column."""
     nx, n_c, n_top = system.nx, system.n_c, form.n_top
-    dynamic, n = form.top == DYNAMICS, nx + n_top
-    by_columns, positions = float_rows(form.condensed.data, n, n), form.map
+    dynamic, by_columns, positions = form.top == DYNAMICS, form.condensed.data, form.map
     mass, columns, direction = system.mass, system.columns, form.direction
     force_q, force_v, rows_q, rows_v = form.force_q, form.force_v, form.rows_q, form.rows_v
     for i in range(nx):

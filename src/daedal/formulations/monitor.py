@@ -18,7 +18,7 @@ import numpy as np
 
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import LU, SMALL, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, floats, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP, call_hook
 from daedal.kernels.vectors import add_product, copy, copy_matrix, squares
@@ -201,7 +201,7 @@ def have_turned_away(watch, rows, basis):
 def _determinant(watch, rows, basis):
     """det(Q_n Q_{n-1}^T), between -1 and 1."""
     n_c = rows.shape[0]
-    by_columns = float_rows(watch.gram.data, n_c, n_c)
+    by_columns = watch.gram.data
     for i in range(n_c):
         for k in range(n_c):
             by_columns[k, i] = add_product(0.0, rows[i], basis[k])
@@ -217,7 +217,7 @@ def _determinant(watch, rows, basis):
 def determinant_sign(lu):
     """The sign of the determinant of a factored matrix."""
     n = lu.n
-    by_columns, pivots = float_rows(lu.data, n, n), lu.pivots
+    by_columns, pivots = lu.data, lu.pivots
     sign = 1
     lapack = n > SMALL  # then pivots are 4-byte numbers that begin with 1
     for i in range(n):

@@ -209,8 +209,7 @@ def _inverse_mass_times_columns(form, system, target):
 
 @part
 def _factor_mass(form, system):
-    nx = system.nx
-    transpose(float_rows(form.mass_lu.data, nx, nx), system.mass)
+    transpose(form.mass_lu.data, system.mass)
     return factor_lu(form.mass_lu)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.kernels.callbacks import NATIVE
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, data_of, float_rows, floats, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, data_of, floats, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 
@@ -68,7 +68,7 @@ def _amplification(block, scale):
     n, m = block.columns, block.equations
     places, work = block.places, block.work
     values, rows = block.values, block.rows
-    by_columns = float_rows(block.matrix.data, n, n)
+    by_columns = block.matrix.data
     for j in range(n):
         size = scale[places[j]]
         for i in range(m):

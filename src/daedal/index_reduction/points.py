@@ -5,7 +5,7 @@ import numpy as np
 from daedal.kernels.callbacks import NATIVE
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, INTEGER, Struct, data_of, float_rows, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, data_of, record_at
 from daedal.kernels.signatures import boolean, f64, i64, void
 from daedal.kernels.vectors import add_product, copy
 
@@ -43,7 +43,7 @@ def _factor(equations, t, u, fixed):
     copy(equations.block, u)
     if _call(equations.code, t, data_of(equations.block)) != 0:
         return False
-    by_columns, entries = float_rows(equations.matrix.data, n, n), equations.entries
+    by_columns, entries = equations.matrix.data, equations.entries
     rows, columns = equations.entry_rows, equations.entry_columns
     by_columns[:, :] = 0.0
     for e in range(count):

@@ -74,9 +74,11 @@ class StrangenessFree(ReducedProblem):
 
     by = "the strangeness-free form"
 
-    def __init__(self, original: Any, equations: Equations, signature: Signature):
+    def __init__(
+        self, original: Any, equations: Equations, signature: Signature, values: tuple[int, int] | None = None
+    ):
         self.original, self.signature, self.n = original, signature, original.n
-        self.mu, self.a = characteristic_values(equations, signature)
+        self.mu, self.a = values or characteristic_values(equations, signature)
         self.d = self.n - self.a
         self.prolongation = inflation = Inflation(equations, self.mu)
         self.blocks = inflation.blocks
@@ -230,15 +232,23 @@ def characteristic_values(equations: Equations, signature: Signature) -> tuple[i
     for _ in range(_POINTS):
         t, guess = float(random.random()), random.standard_normal(equations.n)
         try:
-            array, jet = resolved_array(equations, t, *checked_values(equations, guess, None), None)
+            return characteristic_values_near(equations, t, guess)
+        except Undetermined:
+            raise
         except (InconsistentInitialError, InvalidProblemError) as error:
             reason = error
-            continue
-        settled = next((entry for entry in array_ranks(array, t, jet) if entry.missing == 0), None)
-        if settled is None or settled.v or settled.degrees_of_freedom != settled.d:
-            raise Undetermined(
-                "the equations do not determine the solution, however often they are differentiated. Remedy: "
-                "daedal.analyse(problem) names those that follow from others, and what they leave open."
-            )
-        return settled.times, settled.a
     raise InvalidProblemError(f"no consistent point was found at which to compute the index: {reason}")
+
+
+def characteristic_values_near(equations: Equations, t: float, x0: Any) -> tuple[int, int]:
+    """The same from ranks at the consistent point nearest to `x0`, values of x or of x, x', ... row by row."""
+    array, jet = resolved_array(equations, t, *checked_values(equations, x0, None), None)
+    settled = next((entry for entry in array_ranks(array, t, jet) if entry.missing == 0), None)
+    if settled is None or settled.v or settled.degrees_of_freedom != settled.d:
+        raise Undetermined(
+            "the equations do not determine the solution, however often they are differentiated. Remedy: "
+            "daedal.analyse(problem) names those that follow from others, and what they leave open."
+        )
+    if not all(decision.clear for decision in settled.decisions):
+        raise InvalidProblemError("the ranks of the derivative array are not clear")
+    return settled.times, settled.a

@@ -15,6 +15,8 @@ _POLISHING = 20
 _INVISIBLE = 1e-20  # of the weights, in which an artificial step of 1e-12 leaves nothing of y'
 _TOLERANCE = 0.01 * 0.33  # EPINIT times the Newton tolerance
 _SUFFICIENT = 1e-4
+_CORRECTIONS = 6  # of least norm
+_RANK = 1e-10  # relative singular values below it belong to directions in which nothing is moved
 _SMALLEST = np.finfo(float).eps ** (2.0 / 3.0)
 
 
@@ -54,6 +56,18 @@ def newton_with_given_slope(
 ) -> InitialResult:
     """Problem 2: y' is given, find y; the iteration matrix is dF/dy."""
     return _iterate(workspace, t, y, yp, np.zeros(y.size, dtype=bool), 0.0, h, weights)
+
+
+def nearest_point(problem, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """y and y' near given ones with F(t, y, y') = 0, by corrections of least norm; None without exact derivatives."""
+    for _ in range(_CORRECTIONS):
+        partials = problem.exact_partials(t, y, yp)
+        r = None if partials is None else problem.sample(t, y, yp)
+        if partials is None or r is None or not np.isfinite(r).all():
+            return None
+        change = np.linalg.lstsq(np.hstack(partials[::-1]), -r, rcond=_RANK)[0]
+        y, yp = y + change[: y.size], yp + change[y.size :]
+    return y, yp
 
 
 def _iterate(workspace, t, y, yp, derivative_unknown, cj, h, weights) -> InitialResult:

@@ -13,7 +13,7 @@ from daedal.kernels.linear import LINEAR, direct_prepare, direct_solve, krylov_p
 from daedal.kernels.matrix import BANDED, DENSE, MATRIX, SINGULAR, SPARSE
 from daedal.kernels.newton import TOLERANCE
 from daedal.kernels.patterns import band_pattern, band_position, block_pattern, groups_from_colours, sparse_groups
-from daedal.kernels.records import Arena, Record
+from daedal.kernels.records import Record
 from daedal.kernels.system import SYSTEM
 
 LARGEST_WITH_SLOPE = 1000
@@ -37,7 +37,7 @@ def build_system(
             block[2 * n] = norm_value(value)
 
         norm_callback = bridge.python(norm_body, block)
-    return _addressed(
+    return Record(
         SYSTEM,
         hook=0 if hook is None else hook[0].address,
         hook_record=0 if hook is None else hook[1].address,
@@ -58,13 +58,6 @@ def _vector_function(bridge: Bridge, name: str, function, arguments: tuple[int, 
     if isinstance(function, NativeFunction):
         return bridge.native(function.kernel, function.record, sum(arguments) + n)
     return bridge.function(function, arguments, (n,), store_vector(name, n), params)
-
-
-def _addressed(dtype, **values) -> Record:
-    """A record that knows its own address, by which kernels pass it on through pointers."""
-    record = Record(dtype, **values)
-    record["own_address"] = record.address
-    return record
 
 
 def _jacobian(bridge: Bridge, n: int, jacobian, shape: tuple[int, ...], store, params) -> Record:
@@ -179,11 +172,8 @@ def _matrix(
     copies=1,
 ) -> Record:
     callbacks = {"jacobian": jacobian, "factor": factor, "solve": solve, "own": own_system}
-    vectors = dict.fromkeys(("base", "shifted_y", "shifted_yp", "shifted_r", "opposite"), copies * n)
-    vectors |= dict.fromkeys(("pivots", "increment"), n)
-    return Record(
+    return Record.allocated(
         MATRIX,
-        Arena(vectors, integers=("pivots",)),
         kind=kind,
         n=n,
         total=copies * n,
@@ -197,6 +187,7 @@ def _matrix(
         group_start=groups[0],
         group_columns=groups[1],
         column_start=pattern[0],
+        entries=pattern[1].size,
         rows=pattern[1],
         position=pattern[2],
         has_own_residual=own_system is not None,
@@ -207,12 +198,12 @@ def _matrix(
 
 def direct(matrix: Record) -> Record:
     """A direct solver."""
-    return _addressed(LINEAR, prepare=direct_prepare.address, solve=direct_solve.address, matrix=matrix)
+    return Record(LINEAR, prepare=direct_prepare.address, solve=direct_solve.address, matrix=matrix)
 
 
 def native_linear(prepare, solve) -> Record:
     """The linear solver that comes with a native residual."""
-    return _addressed(LINEAR, prepare=prepare.address, solve=solve.address)
+    return Record(LINEAR, prepare=prepare.address, solve=solve.address)
 
 
 def krylov(
@@ -227,32 +218,22 @@ def krylov(
     solve: Record | None = None,
 ) -> Record:
     """GMRES, preconditioned by `matrix` or by the callbacks `setup` and `solve`; linear tolerance 0.05 x 0.33."""
-    iteration = _krylov(n, basis_size, restarts, tolerance * TOLERANCE, matrix is not None, orthogonal_to, setup, solve)
-    if matrix is None:
-        matrix = _matrix(n, DENSE, data=np.zeros(0))
-    return _addressed(
-        LINEAR,
-        prepare=krylov_prepare.address,
-        solve=krylov_solve.address,
-        use_krylov=True,
-        matrix=matrix,
-        krylov=iteration,
-        solution=np.zeros(n),
-    )
-
-
-def _krylov(n, basis_size, restarts, tolerance, use_matrix, orthogonal_to=0, setup=None, solve=None) -> Record:
-    vectors = dict.fromkeys(("start", "shifted_y", "shifted_yp", "shifted_r", "direction"), n)
-    small = {"hessenberg": (basis_size + 1, basis_size), "givens": (basis_size, 2), "rhs": basis_size + 1}
     callbacks = {"setup": setup, "solve": solve}
-    return Record(
+    iteration = Record.allocated(
         KRYLOV,
-        Arena({"basis": (basis_size + 1, n), **small, **vectors}),
         n=n,
         basis_size=basis_size,
         orthogonal_to=orthogonal_to,
         restarts=restarts,
-        tolerance=tolerance,
-        use_matrix=use_matrix,
+        tolerance=tolerance * TOLERANCE,
+        use_matrix=matrix is not None,
         **{name: record for name, record in callbacks.items() if record is not None},
+    )
+    return Record.allocated(
+        LINEAR,
+        prepare=krylov_prepare.address,
+        solve=krylov_solve.address,
+        use_krylov=True,
+        matrix=_matrix(n, DENSE, data=np.zeros(0)) if matrix is None else matrix,
+        krylov=iteration,
     )

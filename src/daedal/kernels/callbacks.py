@@ -37,7 +37,7 @@ from daedal.kernels.python_api import (
     python_api,
     set_traceback,
 )
-from daedal.kernels.records import ADDRESS, INTEGER, Record, Struct, data_of, floats, integers, local_words, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, Record, Struct, at, data_of, floats, integers, local_words
 from daedal.kernels.signatures import f64, i32, i64
 
 EVALUATED, UNEVALUABLE, RAISED = 0, -1, -2
@@ -52,7 +52,7 @@ CALLBACK = Struct(
         ("address", ADDRESS),
         ("python", ADDRESS),
         ("recorder", ADDRESS),
-        ("api", ADDRESS),
+        ("api", at(PYTHON)),
         ("block", ADDRESS),
     ],
 )
@@ -70,7 +70,7 @@ _room_for_exception = local_words(3)
 
 @part
 def _call_python(callback, t):
-    api = record_at(callback.api, PYTHON)
+    api = callback.api
     gil = gil_ensure(api.PyGILState_Ensure)
     argument = float_from_double(api.PyFloat_FromDouble, t)
     result = call_one_arg(api.PyObject_CallOneArg, callback.python, argument)
@@ -360,7 +360,7 @@ class Bridge:
 
     def _by_python(self, entry) -> dict[str, Any]:
         """The fields of a callback by which kernels call it in Python."""
-        return {"python": id(entry), "recorder": id(self._recorder), "api": python_api().address}
+        return {"python": id(entry), "recorder": id(self._recorder), "api": python_api()}
 
     def raise_pending(self):
         """Raise the exception kept from a user's function, if there is one."""

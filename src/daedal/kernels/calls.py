@@ -39,6 +39,7 @@ from daedal.kernels.records import (
     INTEGER,
     Record,
     Struct,
+    at,
     floats,
     integers,
     letters_at,
@@ -57,7 +58,7 @@ _NUMBER = -1  # the number of axes of what is no array
 CALLED = Struct(
     "CALLED",
     [
-        ("api", ADDRESS),
+        ("api", at(PYTHON)),
         ("function", ADDRESS),
         ("count", INTEGER),
         ("arguments", i64["2 * count"]),  # of each, the type of its numbers, and its axes
@@ -76,7 +77,7 @@ _room_for_buffers = local_words(MOST_ARRAYS * _BUFFER)
 def call_from_python(record, arguments):
     """Call the entry of a record of type CALLED with a tuple of arguments; the result is a new reference, or 0."""
     called = record_at(record, CALLED)
-    api = record_at(called.api, PYTHON)
+    api = called.api
     words, buffers = _room_for_words(), _room_for_buffers()
     result, held = 0, 0
     if tuple_size(api.PyTuple_Size, arguments) != called.count:
@@ -172,7 +173,7 @@ def callable_from_python(compiled: Entry) -> Callable[..., Any]:
     messages.append(f"{compiled.__name__} takes {len(described)} arguments")
     record = Record(
         CALLED,
-        api=python_api().address,
+        api=python_api(),
         function=compiled.address,
         count=len(described),
         arguments=kinds,

@@ -5,6 +5,7 @@ import operator
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, overload, register_model
+from numba.np.arrayobj import make_array
 
 LANES = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
@@ -25,29 +26,30 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(manager, kind, _VECTOR)
 
 
-def _pointer(builder, address):
-    return builder.inttoptr(address, _VECTOR.as_pointer())
+def _pointer(context, builder, signature, args):
+    row = make_array(signature.args[0])(context, builder, args[0])
+    return builder.bitcast(row.data, _VECTOR.as_pointer())
 
 
 @intrinsic
-def at(typingctx, address):
-    """The value at an address."""
+def at(typingctx, row):
+    """The value in a row of an array."""
 
     def codegen(context, builder, signature, args):
-        return builder.load(_pointer(builder, args[0]), align=8)
+        return builder.load(_pointer(context, builder, signature, args), align=8)
 
-    return lanes(types.int64), codegen
+    return lanes(row), codegen
 
 
 @intrinsic
-def put(typingctx, address, value):
-    """Write a value to an address."""
+def put(typingctx, row, value):
+    """Write a value to a row."""
 
     def codegen(context, builder, signature, args):
-        builder.store(args[1], _pointer(builder, args[0]), align=8)
+        builder.store(args[1], _pointer(context, builder, signature, args), align=8)
         return context.get_dummy_value()
 
-    return types.void(types.int64, lanes), codegen
+    return types.void(row, lanes), codegen
 
 
 def _spread(builder, number):

@@ -10,23 +10,22 @@ from daedal.kernels.externals import dgetrf, dgetrs
 from daedal.kernels.records import (
     ADDRESS,
     INTEGER,
-    Arena,
     Record,
     Struct,
     address_of,
     data_of,
     float_rows,
     floats,
-    integers,
     record_at,
 )
-from daedal.kernels.signatures import i64
+from daedal.kernels.signatures import f64, i64
 
 SINGULAR = 1
 
-# Where the integer arguments of LAPACK stand, in bytes from matrix.lapack. Written and read as 8-byte numbers on both
-# sides, of which LAPACK uses the lower half.
-N_AT, ML_AT, MU_AT, ROWS_AT, ONE_AT, MODE_AT, INFO_AT = 0, 8, 16, 24, 32, 40, 48
+# Where the integer arguments of LAPACK stand in matrix.lapack. Written and read as 8-byte numbers on both sides, of
+# which LAPACK uses the lower half.
+N, ML, MU, ROWS, ONE, MODE, INFO = 0, 1, 2, 3, 4, 5, 6
+ARGUMENTS = 7
 
 SMALL = 16  # where the loops below and LAPACK take equally long for a factorisation and a few solves
 
@@ -34,9 +33,9 @@ LU = Struct(
     "LU",
     [
         ("n", INTEGER),
-        ("data", ADDRESS),
+        ("data", f64["n", "n"]),  # column by column
         ("pivots", i64["n"]),
-        ("lapack", ADDRESS),
+        ("lapack", i64[ARGUMENTS]),
         ("factor", ADDRESS),
         ("solve", ADDRESS),
     ],
@@ -51,20 +50,14 @@ def lapack_arguments(n: int, ml: int = 0, mu: int = 0) -> np.ndarray:
 
 def dense_lu(n: int) -> Record:
     """An LU record for an (n, n) matrix."""
-    return Record(
-        LU,
-        Arena({"data": n * n, "pivots": n}, integers=("pivots",)),
-        n=n,
-        lapack=lapack_arguments(n),
-        factor=_factor_pointer.address,
-        solve=_solve_pointer.address,
-    )
+    pointers = {"factor": _factor_pointer.address, "solve": _solve_pointer.address}
+    return Record.allocated(LU, n=n, lapack=lapack_arguments(n), **pointers)
 
 
 @inlined
-def lapack_info(matrix):
-    """What LAPACK reported."""
-    return integers(matrix.lapack + INFO_AT, 1)[0]
+def argument(matrix, which):
+    """The address of an argument of LAPACK."""
+    return data_of(matrix.lapack) + 8 * which
 
 
 @part
@@ -72,10 +65,10 @@ def factor_dense(matrix):
     """Overwrite the columns in `data` by their LU factors; SINGULAR if a pivot vanishes. a[j] is column j."""
     n = matrix.n
     if n > SMALL:
-        size = matrix.lapack + N_AT
-        dgetrf(size, size, matrix.data, size, data_of(matrix.pivots), matrix.lapack + INFO_AT)
-        return SINGULAR if lapack_info(matrix) != 0 else 0
-    a = float_rows(matrix.data, n, n)
+        size = argument(matrix, N)
+        dgetrf(size, size, data_of(matrix.data), size, data_of(matrix.pivots), argument(matrix, INFO))
+        return SINGULAR if matrix.lapack[INFO] != 0 else 0
+    a = float_rows(data_of(matrix.data), n, n)
     pivots = matrix.pivots
     for k in range(n):
         pivot = k
@@ -106,20 +99,20 @@ def solve_dense(matrix, b):
     """b := A^{-1} b with the factors at hand."""
     n = matrix.n
     if n > SMALL:
-        arguments = matrix.lapack
+        size = argument(matrix, N)
         dgetrs(
-            arguments + MODE_AT,
-            arguments + N_AT,
-            arguments + ONE_AT,
-            matrix.data,
-            arguments + N_AT,
+            argument(matrix, MODE),
+            size,
+            argument(matrix, ONE),
+            data_of(matrix.data),
+            size,
             data_of(matrix.pivots),
             b.ctypes.data,
-            arguments + N_AT,
-            arguments + INFO_AT,
+            size,
+            argument(matrix, INFO),
         )
         return
-    a = float_rows(matrix.data, n, n)
+    a = float_rows(data_of(matrix.data), n, n)
     pivots = matrix.pivots
     for k in range(n):
         pivot = pivots[k]

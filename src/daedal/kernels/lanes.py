@@ -10,24 +10,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daedal.kernels.compilation import MODE
-from daedal.kernels.records import floats
 
 LANES = 8
 """Lanes of a value, as many as machine code has (`daedal.symbolic.emission.WIDTH`)."""
-BYTES = 8 * LANES
 
 if not TYPE_CHECKING and MODE == "build":
     from daedal.kernels.compiler_lanes import absolute, all_less, at, put, root, spread, where_less
 else:
     absolute, root = np.abs, np.sqrt
 
-    def at(address):
-        """The value at an address."""
-        return floats(address, LANES).copy()
+    def at(row):
+        """The value in a row of an array."""
+        return row.copy()
 
-    def put(address, value):
-        """Write a value to an address."""
-        floats(address, LANES)[:] = value
+    def put(row, value):
+        """Write a value to a row."""
+        row[:] = value
 
     def spread(number):
         """The same number in all lanes."""
@@ -42,4 +40,4 @@ else:
         return bool(np.all(a < b))
 
 
-__all__ = ["BYTES", "LANES", "absolute", "all_less", "at", "put", "root", "spread", "where_less"]
+__all__ = ["LANES", "absolute", "all_less", "at", "put", "root", "spread", "where_less"]

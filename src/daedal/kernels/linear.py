@@ -12,7 +12,7 @@ addresses, which stand in the LINEAR record, by every integrator.
 from daedal.kernels import gmres as krylov_solver
 from daedal.kernels import matrix as iteration_matrix
 from daedal.kernels.compilation import caller, entry, inlined
-from daedal.kernels.records import ADDRESS, INTEGER, Struct, floats, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, Struct, address_of, floats, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import SYSTEM
 
@@ -24,8 +24,7 @@ LINEAR = Struct(
         ("use_krylov", INTEGER),
         ("matrix", iteration_matrix.MATRIX),
         ("krylov", krylov_solver.KRYLOV),
-        ("solution", ADDRESS),
-        ("own_address", ADDRESS),
+        ("solution", f64["krylov.n"]),
     ],
 )
 """A direct solver, or GMRES with the direct solver as its preconditioner."""
@@ -67,7 +66,7 @@ def krylov_prepare(system, linear, t, y, yp, r, cj, h, weights):
 def krylov_solve(system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
     """b := G^{-1} b by GMRES with the current G, which needs no correction for an old preconditioner."""
     s, k, n = record_at(system, SYSTEM), record_at(linear, LINEAR), record_at(system, SYSTEM).n
-    rhs, solution = floats(b, n), floats(k.solution, n)
+    rhs, solution = floats(b, n), k.solution
     status = krylov_solver.gmres(
         s, k.krylov, k.matrix, t, floats(y, n), floats(yp, n), floats(r, n), cj, floats(weights, n), rhs, solution
     )
@@ -86,8 +85,8 @@ def prepare_matrix(system, linear, t, y, yp, r, cj, h, inverse_weights):
     """Form and factor the iteration matrix, or set up the preconditioner, at (t, y, y')."""
     return _call_prepare(
         linear.prepare,
-        system.own_address,
-        linear.own_address,
+        address_of(system),
+        address_of(linear),
         t,
         y.ctypes.data,
         yp.ctypes.data,
@@ -103,8 +102,8 @@ def solve_linear(system, linear, t, y, yp, r, cj, cj_matrix, inverse_weights, b)
     """b := G^{-1} b with the matrix at hand, made for cj_matrix."""
     return _call_solve(
         linear.solve,
-        system.own_address,
-        linear.own_address,
+        address_of(system),
+        address_of(linear),
         t,
         y.ctypes.data,
         yp.ctypes.data,

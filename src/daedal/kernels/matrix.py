@@ -20,20 +20,21 @@ import numpy as np
 from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, call, call_with, is_given
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.dense import (
-    INFO_AT,
-    ML_AT,
-    MODE_AT,
-    MU_AT,
-    N_AT,
-    ONE_AT,
-    ROWS_AT,
+    ARGUMENTS,
+    INFO,
+    ML,
+    MODE,
+    MU,
+    ONE,
+    ROWS,
     SINGULAR,
+    N,
+    argument,
     factor_dense,
-    lapack_info,
     solve_dense,
 )
 from daedal.kernels.externals import dgbtrf, dgbtrs
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, data_of, float_rows, floats, integers
+from daedal.kernels.records import FLOAT, INTEGER, Struct, data_of, float_rows, floats
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import SYSTEM, rescale_rows, residual
 from daedal.kernels.vectors import copy, largest
@@ -51,15 +52,16 @@ MATRIX = Struct(
         ("ml", INTEGER),
         ("mu", INTEGER),
         ("size", INTEGER),
-        ("data", ADDRESS),
+        ("data", f64["size"]),
         ("pivots", i64["n"]),
-        ("lapack", ADDRESS),
+        ("lapack", i64[ARGUMENTS]),
         ("groups", INTEGER),
         ("group_start", i64["groups + 1"]),
         ("group_columns", i64["n"]),
         ("column_start", i64["n + 1"]),
-        ("rows", ADDRESS),
-        ("position", ADDRESS),
+        ("entries", INTEGER),  # of the pattern
+        ("rows", i64["entries"]),
+        ("position", i64["entries"]),
         ("jacobian", CALLBACK),
         ("factor", CALLBACK),
         ("solve", CALLBACK),
@@ -69,7 +71,7 @@ MATRIX = Struct(
         ("central", INTEGER),  # whether difference quotients are central ones
         ("keeps_slope", INTEGER),  # whether dF/dy' is wanted beside G
         ("has_slope", INTEGER),
-        ("slope", ADDRESS),  # dF/dy', stored like G
+        ("slope", f64["size"]),  # dF/dy', stored like G
         ("base", f64["total"]),
         ("shifted_y", f64["total"]),
         ("shifted_yp", f64["total"]),
@@ -119,12 +121,12 @@ def form(system, matrix, t, y, yp, r, cj, h, inverse_weights):
         status = fill(system, matrix, t, y, yp, r, 2.0 * cj, h, inverse_weights)
         if status != 0:
             return status
-        copy(floats(matrix.slope, matrix.size), floats(matrix.data, matrix.size))
+        copy(matrix.slope, matrix.data)
     status = fill(system, matrix, t, y, yp, r, cj, h, inverse_weights)
     if status != 0:
         return status
     if matrix.keeps_slope:
-        data, slope = floats(matrix.data, matrix.size), floats(matrix.slope, matrix.size)
+        data, slope = matrix.data, matrix.slope
         for e in range(matrix.size):
             slope[e] = (slope[e] - data[e]) / cj
         matrix.has_slope = 1
@@ -165,15 +167,14 @@ def slope_times(matrix, v, result):
     for i in range(matrix.total):
         result[i] = 0.0
     if matrix.kind == DENSE:
-        columns = float_rows(matrix.slope, n, n)
+        columns = float_rows(data_of(matrix.slope), n, n)
         for k in range(matrix.total // n):
             first = k * n
             for j in range(n):
                 for i in range(n):
                     result[first + i] += columns[j, i] * v[first + j]
         return
-    slope, column_start = floats(matrix.slope, matrix.size), matrix.column_start
-    rows, position = integers(matrix.rows, column_start[n]), integers(matrix.position, column_start[n])
+    slope, column_start, rows, position = matrix.slope, matrix.column_start, matrix.rows, matrix.position
     for k in range(matrix.total // n):
         first = k * n
         for j in range(n):
@@ -194,21 +195,20 @@ def _form_by_user(system, matrix, t, y, yp, cj):
     status = call_with(matrix.jacobian, t, y, yp, block[state : state + 1])
     if status != 0:
         return JACOBIAN_UNEVALUABLE if status == UNEVALUABLE else status
-    scale = floats(system.row_scale, n)
-    data = floats(matrix.data, matrix.size)
+    scale, data = system.row_scale, matrix.data
     if matrix.kind == DENSE:
-        columns, source = float_rows(matrix.data, n, n), float_rows(data_of(given), n, n)
+        columns, source = float_rows(data_of(data), n, n), float_rows(data_of(given), n, n)
         for j in range(n):
             for i in range(n):
                 columns[j, i] = source[j, i] * scale[i]
     elif matrix.kind == BANDED:
-        columns, source = float_rows(matrix.data, n, width + ml), float_rows(data_of(given), n, width)
+        columns, source = float_rows(data_of(data), n, width + ml), float_rows(data_of(given), n, width)
         for j in range(n):
             columns[j] = 0.0
             for i in range(max(0, j - mu), min(n, j + ml + 1)):
                 columns[j, ml + mu + i - j] = source[j, mu + i - j] * scale[i]
     else:
-        rows = integers(matrix.rows, matrix.size)
+        rows = matrix.rows
         for e in range(matrix.size):
             data[e] = given[e] * scale[rows[e]]
     check = 0.0  # what a banded matrix has outside of the band is not looked at
@@ -220,7 +220,7 @@ def _form_by_user(system, matrix, t, y, yp, cj):
 @part
 def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     n, leading = matrix.n, y[: matrix.n]
-    columns = float_rows(matrix.data, n, n)
+    columns = float_rows(data_of(matrix.data), n, n)
     shifted = matrix.shifted_r
     for j in range(n):
         delta = _increment(matrix, y[j], yp[j], h, inverse_weights[j])
@@ -291,21 +291,13 @@ def _enlarged(delta, y):
 
 @part
 def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
-    n = matrix.n
-    data = floats(matrix.data, matrix.size)
+    n, data = matrix.n, matrix.data
     if matrix.kind == BANDED:
         data[:] = 0.0
-    group_start = matrix.group_start
-    group_columns = matrix.group_columns
-    column_start = matrix.column_start
-    entries = column_start[n]
-    rows, position = integers(matrix.rows, entries), integers(matrix.position, entries)
+    group_start, group_columns = matrix.group_start, matrix.group_columns
+    column_start, rows, position = matrix.column_start, matrix.rows, matrix.position
     shifted_y, shifted_yp = matrix.shifted_y, matrix.shifted_yp
-    shifted_r, opposite, deltas = (
-        matrix.shifted_r,
-        matrix.opposite,
-        matrix.increment,
-    )
+    shifted_r, opposite, deltas = matrix.shifted_r, matrix.opposite, matrix.increment
     copy(shifted_y, y)
     copy(shifted_yp, yp)
     size = largest(y[:n])
@@ -365,18 +357,17 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
 
 @part
 def _factor_banded(matrix):
-    arguments = matrix.lapack
     dgbtrf(
-        arguments + N_AT,
-        arguments + N_AT,
-        arguments + ML_AT,
-        arguments + MU_AT,
-        matrix.data,
-        arguments + ROWS_AT,
+        argument(matrix, N),
+        argument(matrix, N),
+        argument(matrix, ML),
+        argument(matrix, MU),
+        data_of(matrix.data),
+        argument(matrix, ROWS),
         data_of(matrix.pivots),
-        arguments + INFO_AT,
+        argument(matrix, INFO),
     )
-    return SINGULAR if lapack_info(matrix) != 0 else 0
+    return SINGULAR if matrix.lapack[INFO] != 0 else 0
 
 
 @part
@@ -389,19 +380,18 @@ def _solve_once(matrix, t, b):
         copy(b, block)
         return status
     if matrix.kind == BANDED:
-        arguments = matrix.lapack
         dgbtrs(
-            arguments + MODE_AT,
-            arguments + N_AT,
-            arguments + ML_AT,
-            arguments + MU_AT,
-            arguments + ONE_AT,
-            matrix.data,
-            arguments + ROWS_AT,
+            argument(matrix, MODE),
+            argument(matrix, N),
+            argument(matrix, ML),
+            argument(matrix, MU),
+            argument(matrix, ONE),
+            data_of(matrix.data),
+            argument(matrix, ROWS),
             data_of(matrix.pivots),
             b.ctypes.data,
-            arguments + N_AT,
-            arguments + INFO_AT,
+            argument(matrix, N),
+            argument(matrix, INFO),
         )
         return 0
     solve_dense(matrix, b)

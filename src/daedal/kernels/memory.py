@@ -154,14 +154,23 @@ class RecordView:
 
 def shape_of(kind: Any, record: RecordView) -> tuple[int, ...]:
     """The declared shape of an array, from the numbers in a record."""
+    return tuple(length_of(length, record) for length in kind.shape)
+
+
+def length_of(length: int | str, record: RecordView) -> int:
+    """The value of a declared length, from the numbers in a record."""
 
     def field(path: tuple[str, ...]) -> int:
-        found: Any = record
+        address, structure = record._address, record._structure
         for name in path:
-            found = getattr(found, name)
-        return int(found)
+            address, kind = address + structure.offset(name), structure.kinds[name]
+            if isinstance(kind, Reference):
+                address, structure = ctypes.c_int64.from_address(address).value, kind.target
+            elif isinstance(kind, Struct):
+                structure = kind
+        return ctypes.c_int64.from_address(address).value
 
-    return tuple(evaluate(length, field, int, _combine) for length in kind.shape)
+    return evaluate(length, field, int, _combine)
 
 
 def _combine(name: str, left: int, right: int) -> int:

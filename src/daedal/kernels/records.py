@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daedal.kernels.compilation import MODE
-from daedal.kernels.memory import RecordView, shape_of, watch
+from daedal.kernels.memory import RecordView, length_of, shape_of, watch
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.structures import ADDRESS, NUMPY, Reference, Struct, at, inline, is_view, optional
 
@@ -142,13 +142,18 @@ class Record:
     def allocated(cls, struct: Struct, **values) -> "Record":
         """A record with all its arrays, zero at first where they are not among `values`; optional ones are left out."""
         record = cls(struct, **values)
-        missing = {name: kind for name, kind in struct.kinds.items() if is_view(kind) and not kind.optional}
-        shapes = {name: record.shape(name) for name in missing if name not in values}
-        record.block, begin = np.zeros(sum(map(prod, shapes.values()))), 0
-        for name, shape in shapes.items():
-            end = begin + prod(shape)
-            array = record.block[begin:end].view(NUMPY[missing[name].name]).reshape(shape)
-            record[name], begin = record._address(name, array), end
+        missing, view = _required(struct), RecordView(record.address, struct)
+        value_of = cache(lambda length: length_of(length, view))
+        shapes = {name: tuple(map(value_of, kind.shape)) for name, kind in missing.items() if name not in values}
+        sizes = list(map(prod, shapes.values()))
+        record.block, begin, fields = np.zeros(sum(sizes)), 0, record.data[0]
+        address, memory = record.block.ctypes.data, {name: record.block.view(kind) for name, kind in NUMPY.items()}
+        for (name, shape), size in zip(shapes.items(), sizes, strict=True):
+            record._alive[name] = memory[missing[name].name][begin : begin + size].reshape(shape)
+            if MODE == "python":
+                watch(record._alive[name])
+            fields[name] = address + 8 * begin
+            begin += size
         return record
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -178,6 +183,12 @@ class Record:
 def _zeros(struct: Struct) -> tuple[tuple[str, object], ...]:
     """Field names and zeros of their shape, nested records as nested tuples."""
     return tuple((name, _zero(struct[name])) for name in struct.kinds)
+
+
+@cache
+def _required(struct: Struct) -> dict[str, Any]:
+    """The kinds of the arrays that are not optional."""
+    return {name: kind for name, kind in struct.kinds.items() if is_view(kind) and not kind.optional}
 
 
 def _zero(dtype: np.dtype):

@@ -13,7 +13,7 @@ What is stored, interpolated and tested is y: components of x and of x', in the 
 
 from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, fetch, fetch_at, owner
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import FLOAT, INTEGER, Struct, floats, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, float_rows, floats, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import copy
 
@@ -55,10 +55,9 @@ def derivatives(form, e, xp, xpp):
 def discretised_residual(t, block):
     """F with the derivatives that belong to e; the block is [x | e | F]."""
     form = record_at(owner(block), SECOND_ORDER)
-    n = form.n
-    slopes = form.slopes
-    derivatives(form, floats(block + 8 * n, n), slopes[0], slopes[1])
-    return evaluate_second_order(form, t, floats(block, n), slopes[0], slopes[1], floats(block + 16 * n, n))
+    slopes, rows = form.slopes, float_rows(block, 3, form.n)
+    derivatives(form, rows[1], slopes[0], slopes[1])
+    return evaluate_second_order(form, t, rows[0], slopes[0], slopes[1], rows[2])
 
 
 @part
@@ -79,11 +78,9 @@ def evaluate_matrix(form, t, x, xp, xpp, c1, c2, result):
 def discretised_jacobian(t, block):
     """dF/dx with x' and x'' that follow x through e; the block is [x | e | 1 | matrix]."""
     form = record_at(owner(block), SECOND_ORDER)
-    n = form.n
-    slopes = form.slopes
-    derivatives(form, floats(block + 8 * n, n), slopes[0], slopes[1])
-    result = floats(block + 16 * n + 8, form.entries)
-    return evaluate_matrix(form, t, floats(block, n), slopes[0], slopes[1], form.c1, form.c2, result)
+    slopes, rows, result = form.slopes, float_rows(block, 2, form.n), floats(block + 16 * form.n + 8, form.entries)
+    derivatives(form, rows[1], slopes[0], slopes[1])
+    return evaluate_matrix(form, t, rows[0], slopes[0], slopes[1], form.c1, form.c2, result)
 
 
 @part

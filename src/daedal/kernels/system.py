@@ -2,7 +2,7 @@
 
 from daedal.kernels.callbacks import CALLBACK, fetch, nothing
 from daedal.kernels.compilation import caller, part
-from daedal.kernels.records import ADDRESS, INTEGER, Struct, floats
+from daedal.kernels.records import ADDRESS, INTEGER, Struct
 from daedal.kernels.signatures import f64, i64
 
 COUNTERS = (
@@ -21,13 +21,12 @@ SYSTEM = Struct(
     "SYSTEM",
     [
         ("n", INTEGER),
-        ("own_address", ADDRESS),
         ("residual", CALLBACK),
         ("rate", CALLBACK),
         ("norm", CALLBACK),
         ("scaled_rows", INTEGER),
         ("row_power", f64["n"]),  # rows are multiplied by cj**row_power
-        ("row_scale", ADDRESS),
+        ("row_scale", f64["n"]),
         ("hook", ADDRESS),  # called after every accepted step, with the record of its owner
         ("hook_record", ADDRESS),
         # what a run changes
@@ -66,7 +65,7 @@ def residual(system, t, y, yp, result):
     system.residuals += 1
     status = fetch(system.residual, t, y, yp, nothing(), result)
     if status == 0 and system.scaled_rows:
-        scale = floats(system.row_scale, system.n)
+        scale = system.row_scale
         for i in range(system.n):
             result[i] *= scale[i]
     return status
@@ -84,7 +83,7 @@ def rescale_rows(system, cj, r):
     """Scale row i, and r, by cj**row_power[i]; BCP section 5.4 asks for 1/h on the constraints of index-2 systems."""
     if not system.scaled_rows:
         return
-    power, scale = system.row_power, floats(system.row_scale, system.n)
+    power, scale = system.row_power, system.row_scale
     for i in range(system.n):
         new = abs(cj) ** power[i]
         r[i] *= new / scale[i]

@@ -3,7 +3,7 @@ r"""The augmented system [[M, B], [K, 0]] (z_m', lam) = (f, -bias): acceleration
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import factor_lu, solve_lu
-from daedal.kernels.records import float_rows, floats, record_at
+from daedal.kernels.records import floats, record_at
 from daedal.kernels.vectors import copy, transpose
 from daedal.mechanics.constrained import ACCELERATION, ALGEBRAIC, CONSTRAINED, EVALUATION, FORCE, LEVELS, evaluate
 
@@ -29,8 +29,7 @@ def _damped_bias(c, damping, i):
 @part
 def factor_augmented(c):
     """Factor [[M, B], [K, 0]] as evaluated last."""
-    nx, n = c.nx, c.nx + c.n_c
-    by_columns = float_rows(c.kkt.data, n, n)
+    nx, by_columns = c.nx, c.kkt.data
     transpose(by_columns, c.mass)
     transpose(by_columns[:, nx:], c.jacobian)
     transpose(by_columns[nx:], c.columns)
@@ -93,7 +92,7 @@ def accelerate_coupled(c, t, damping=0):
     n, n_c, size = c.m * c.nx + c.n_r, c.n_c, c.n_c + c.n_w
     state, rows = c.state, c.rows
     u, residual, shifted = c.inner[0], c.inner[1], c.inner[2]
-    matrix = floats(c.inner_matrix.data, size * size)
+    matrix = c.inner_matrix.data
     for i in range(n_c):
         u[i] = state[n + c.n_w + rows[i]] if c.uses_multipliers else c.multipliers[i]
     copy(u[n_c:], state[n : n + c.n_w])
@@ -112,7 +111,7 @@ def accelerate_coupled(c, t, damping=0):
             if status != 0:
                 return status
             for i in range(size):
-                matrix[j * size + i] = (shifted[i] - residual[i]) / delta
+                matrix[j, i] = (shifted[i] - residual[i]) / delta
         if factor_lu(c.inner_matrix) != 0:
             return 1
         solve_lu(c.inner_matrix, residual)

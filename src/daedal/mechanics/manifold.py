@@ -11,8 +11,8 @@ import numpy as np
 
 from daedal.kernels.callbacks import UNEVALUABLE, is_given
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.dense import N_AT, SINGULAR, factor_lu, solve_lu
-from daedal.kernels.records import FLOAT, INTEGER, Struct, at, float_rows, floats, integers, record_at
+from daedal.kernels.dense import SINGULAR, N, factor_lu, solve_lu
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, floats, record_at
 from daedal.kernels.signatures import f64, i64, void
 from daedal.kernels.system import HOOK, HOOK_CHANGED, HOOK_DONE
 from daedal.kernels.vectors import copy, largest, squares, transpose
@@ -55,7 +55,7 @@ def _factor_projection(p, c, n_rows):
     nx = c.nx
     n = nx + n_rows
     c.projection.n = n
-    by_columns, jacobian = float_rows(c.projection.data, n, n), c.jacobian[:n_rows]
+    by_columns, jacobian = c.projection.data, c.jacobian[:n_rows]
     by_columns[:] = 0.0
     if p.weight_kind == IDENTITY_WEIGHT:
         for i in range(nx):
@@ -65,7 +65,7 @@ def _factor_projection(p, c, n_rows):
     transpose(by_columns[:, nx:], jacobian)
     for k in range(n_rows):
         copy(by_columns[nx + k], jacobian[k])
-    integers(c.projection.lapack + N_AT, 1)[0] = n
+    c.projection.lapack[N] = n
     return factor_lu(c.projection)
 
 

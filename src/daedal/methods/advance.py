@@ -14,15 +14,15 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.events.roots import begin, begin_layers, locate
-from daedal.events.switching import LAYER_WATCHED, ROOTS, STOPPING
+from daedal.events.switching import LAYER_WATCHED, STOPPING
 from daedal.kernels.compilation import caller, entry, inlined, part
 from daedal.kernels.differences import ROWS
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.norms import set_weights
-from daedal.kernels.records import float_rows, floats, integer_rows, record_at
+from daedal.kernels.records import floats, record_at
 from daedal.kernels.signatures import i64
-from daedal.methods.run_record import RUN, STEP, differences
+from daedal.methods.run_record import RUN, STEP
 from daedal.methods.step_size import choose_first_step, shortest_step
 
 _FINISHED, _EVENT_STOP, _HOOK_STOPPED = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.HOOK_STOPPED)
@@ -40,7 +40,7 @@ _LEAST_ADVANCE = 1e-3
 def advance(address):
     """Integrate until the end, a failure, a terminal event, or a full buffer; returns the reason."""
     run = record_at(address, RUN)
-    system, roots = run.system, record_at(run.roots, ROOTS)
+    system, roots = run.system, run.roots
     _empty_buffers(run)
     if not run.started:
         reason = open_run(system, run, roots, address)
@@ -62,7 +62,7 @@ def advance(address):
                 return reason
         if taken >= run.slice or (run.dense and run.rows_stored + ROWS > run.rows):
             return _BUFFER_FULL  # also lets Python look for an interrupt now and then
-        if not _set_weights(run, differences(run)[0]):
+        if not _set_weights(run, run.phi[0]):
             return _ZERO_WEIGHT
         run.h_min = shortest_step(run)
         reason = _call_step(run.step, address)
@@ -92,7 +92,7 @@ def _too_many_steps(run):
 def open_run(system, run, roots, address):
     """The first values, weights, step size and switching functions; 0 or the reason to stop."""
     n = run.n
-    y, yp, phi = run.y, run.yp, differences(run)
+    y, yp, phi = run.y, run.yp, run.phi
     if not _set_weights(run, y):
         return _ZERO_WEIGHT
     if run.h == 0.0:
@@ -171,7 +171,7 @@ def _store_step(run):
     run.step_start[m] = run.rows_before + run.rows_stored
     run.steps_stored = m + 1
     if run.dense:
-        psi, phi = float_rows(run.step_psi, run.slots, ROWS), differences(run)
+        psi, phi = run.step_psi, run.phi
         rows = run.coefficients
         for j in range(degree + 1):
             psi[m, j] = run.psi[j]
@@ -183,7 +183,7 @@ def _store_step(run):
 @part
 def _process_step(system, run, roots):
     """Events and output inside the step just taken; returns 0 when all is done."""
-    degree, phi, psi = run.degree, differences(run), run.psi
+    degree, phi, psi = run.degree, run.phi, run.psi
     while True:
         if run.searching:
             if run.events_stored >= run.event_slots:
@@ -227,12 +227,12 @@ def _stops(roots):
 @part
 def _store_event(run, roots):
     m = run.events_stored
-    fired, all_fired = roots.fired, integer_rows(run.event_fired, run.event_slots, roots.n)
+    fired, all_fired = roots.fired, run.event_fired
     run.event_t[m] = run.t_limit
     for i in range(roots.n):
         all_fired[m, i] = fired[i]
     y, yp = run.event_y, run.event_yp
-    newton_polynomial(run.t_limit, run.t, run.psi, differences(run), run.degree, y[m], yp[m])
+    newton_polynomial(run.t_limit, run.t, run.psi, run.phi, run.degree, y[m], yp[m])
     run.events_stored = m + 1
 
 
@@ -265,10 +265,10 @@ def _store_point(run, t):
     y, yp = run.out_y, run.out_yp
     run.out_t[m] = t
     if t == run.t:
-        phi, slope = differences(run), run.yp
+        phi, slope = run.phi, run.yp
         for i in range(n):
             y[m, i] = phi[0, i]
             yp[m, i] = slope[i]
     else:
-        newton_polynomial(t, run.t, run.psi, differences(run), run.degree, y[m], yp[m])
+        newton_polynomial(t, run.t, run.psi, run.phi, run.degree, y[m], yp[m])
     run.stored = m + 1

@@ -11,11 +11,11 @@ from daedal.kernels.compilation import entry, part
 from daedal.kernels.differences import leading_coefficient, predict, update_coefficients, update_differences
 from daedal.kernels.endings import Ending
 from daedal.kernels.newton import CONVERGED, SINGULAR
-from daedal.kernels.records import floats, record_at
+from daedal.kernels.records import record_at
 from daedal.methods.dassl_step import DASSL, apply_hook
 from daedal.methods.newton_to_roundoff import newton_to_roundoff
 from daedal.methods.one_step import ending_of
-from daedal.methods.run_record import RUN, STEP, differences
+from daedal.methods.run_record import RUN, STEP
 from daedal.methods.step_size import step_to_try
 
 _CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)
@@ -31,7 +31,7 @@ def fixed_bdf_step(address):
 
 @part
 def _step(system, linear, run, method):
-    k, phi = run.order, differences(run)
+    k, phi = run.order, run.phi
     h, t = step_to_try(run)
     for i in range(k + 1):
         run.psi[i] = (i + 1) * h
@@ -56,10 +56,10 @@ def _step(system, linear, run, method):
 def _solve_step(system, linear, run, method, t):
     """Newton's method from the prediction."""
     n = run.n
-    y, yp, delta, correction = run.y, run.yp, floats(method.delta, n), run.correction
-    weights, max_change = run.inverse_weights, floats(method.max_change, n)
-    predict(differences(run), method.c.gamma, run.order, y, yp)
-    last = differences(run)[0]
+    y, yp, delta, correction = run.y, run.yp, method.delta, run.correction
+    weights, max_change = run.inverse_weights, method.max_change
+    predict(run.phi, method.c.gamma, run.order, y, yp)
+    last = run.phi[0]
     for i in range(n):
         correction[i] = 0.0
         change = y[i] - last[i]

@@ -110,34 +110,19 @@ class _CollocationRun(OneStepRun):
 
     def __init__(self, method: Collocation, equations: Equations, workspace: SecondOrderWorkspace):
         from daedal.kernels.dense import dense_lu
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.methods.collocation_newton import COLLOCATION
         from daedal.methods.collocation_step import collocation_accept, collocation_attempt
         from daedal.methods.one_step import MEMORY, OWN
-        from daedal.methods.thesis_control import POINTS
 
         self._form = form = equations.second_order
         n, kind, s = form.problem.n, method.kind, method.stages
         coefficients, data, weights = tableau(kind, s), newton_data(kind, s), error_weights(kind, s)
         pairs, thesis = data.pairs.shape[0], method.controller == "thesis"
         mass = getattr(form.problem.residual, "mass", None)
-        vectors = ("x", "xp", "xpp", "new_x", "new_xp", "new_xpp", "old_x", "old_xp", "weights", "others")
-        arena = Arena(
-            {
-                **dict.fromkeys(vectors, n),
-                **dict.fromkeys(("z", "k", "old_k", "r"), (s, n)),
-                "hat": s * n,
-                "stage": (3, n),
-                "theta": (3, s),
-                "past_t": POINTS,
-                "past_y": (POINTS, equations.n),
-            }
-        )
-        matrices = {name: np.zeros((n, n)) for name in ("j0", "j1", "j2")}
-        record = Record(
+        record = Record.allocated(
             COLLOCATION,
-            arena,
-            second_order=workspace.second_order.address,
+            second_order=workspace.second_order,
             s=s,
             known=coefficients.known,
             stiffly_accurate=coefficients.stiffly_accurate,
@@ -152,7 +137,7 @@ class _CollocationRun(OneStepRun):
             known_column=np.ascontiguousarray(data.known_column),
             transform=np.ascontiguousarray(data.transform),
             inverse=np.ascontiguousarray(data.inverse),
-            pairs=np.ascontiguousarray(data.pairs) if pairs else np.zeros((1, 2)),
+            pairs=np.ascontiguousarray(data.pairs),
             polynomials=polynomials(kind, s),
             error_weights=np.ascontiguousarray(weights[0]),
             thesis=thesis,
@@ -161,7 +146,6 @@ class _CollocationRun(OneStepRun):
             real_lu=dense_lu(n),
             first_lu=dense_lu(2 * n if pairs > 0 else 1),
             second_lu=dense_lu(2 * n if pairs > 1 else 1),
-            **matrices,
         )
         super().__init__(
             method,
@@ -175,7 +159,7 @@ class _CollocationRun(OneStepRun):
             kept_ratio=_KEPT_RATIO,
             most_failures=_MOST_FAILURES,
             record=record,
-            arena=arena,
+            arena=record,
             workspace=workspace,
         )
 

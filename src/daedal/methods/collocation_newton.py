@@ -14,10 +14,11 @@ from daedal.kernels.compilation import inlined, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, float_rows, floats
-from daedal.kernels.second_order import evaluate_matrix, evaluate_second_order
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, data_of, floats, optional
+from daedal.kernels.second_order import SECOND_ORDER, evaluate_matrix, evaluate_second_order
 from daedal.kernels.signatures import f64
 from daedal.kernels.vectors import power
+from daedal.methods.thesis_control import POINTS
 
 _MAX_ITERATIONS, _POLISHING = 10, 15
 _TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
@@ -28,7 +29,7 @@ _WEIGHT_SHARE = 2.0**-13
 COLLOCATION = Struct(
     "COLLOCATION",
     [
-        ("second_order", ADDRESS),
+        ("second_order", at(SECOND_ORDER)),
         ("s", INTEGER),
         ("known", INTEGER),
         ("stiffly_accurate", INTEGER),
@@ -43,39 +44,34 @@ COLLOCATION = Struct(
         ("known_column", f64["s - known"]),
         ("transform", f64["s - known", "s - known"]),
         ("inverse", f64["s - known", "s - known"]),
-        ("pairs", ADDRESS),
+        ("pairs", f64["n_pairs", 2]),
         ("polynomials", f64["3 * s", "s + 2"]),
         ("error_weights", f64["s + 1"]),
         ("thesis", INTEGER),  # the controller of the thesis
         ("successes", INTEGER),
-        ("past_t", ADDRESS),
-        ("past_y", ADDRESS),
+        ("past_t", f64[POINTS]),
+        ("past_y", f64[POINTS, "second_order.n_y"]),
         # x, x', x'' at the start of the step and at its end
-        ("x", ADDRESS),
-        ("xp", ADDRESS),
-        ("xpp", ADDRESS),
-        ("new_x", ADDRESS),
-        ("new_xp", ADDRESS),
-        ("new_xpp", ADDRESS),
+        *[(name, f64["second_order.n"]) for name in ("x", "xp", "xpp", "new_x", "new_xp", "new_xpp")],
         # stages: deviations, highest derivatives, those of the last step, corrections
-        ("z", ADDRESS),
-        ("k", ADDRESS),
-        ("old_k", ADDRESS),
-        ("old_x", ADDRESS),
-        ("old_xp", ADDRESS),
+        ("z", f64["s", "second_order.n"]),
+        ("k", f64["s", "second_order.n"]),
+        ("old_k", f64["s", "second_order.n"]),
+        ("old_x", f64["second_order.n"]),
+        ("old_xp", f64["second_order.n"]),
         ("old_h", FLOAT),
-        ("r", ADDRESS),
-        ("hat", ADDRESS),
-        ("stage", ADDRESS),
+        ("r", f64["s", "second_order.n"]),
+        ("hat", f64["s", "second_order.n"]),
+        ("stage", f64[3, "second_order.n"]),
         ("theta", f64[3, "s"]),
-        ("weights", ADDRESS),
-        ("others", ADDRESS),  # weights of multipliers, and of variables that are only computed along
+        ("weights", f64["second_order.n"]),
+        ("others", f64["second_order.n"]),  # weights of multipliers, and of variables that are only computed along
         # Jacobians and factors
-        ("j0", ADDRESS),
-        ("j1", ADDRESS),
-        ("j2", ADDRESS),
-        ("mass", f64["n_mass", "n_mass"]),  # F_x'' of the leading variables, if the residual leaves it somewhere
+        ("j0", f64["second_order.n", "second_order.n"]),
+        ("j1", f64["second_order.n", "second_order.n"]),
+        ("j2", f64["second_order.n", "second_order.n"]),
         ("n_mass", INTEGER),
+        ("mass", optional(f64["n_mass", "n_mass"])),  # F_x'' of the leading variables, if the residual leaves it
         ("real_lu", LU),
         ("first_lu", LU),
         ("second_lu", LU),
@@ -87,11 +83,6 @@ COLLOCATION = Struct(
 )
 
 
-@inlined
-def vectors(method, n):
-    return floats(method.x, n), floats(method.xp, n), floats(method.xpp, n)
-
-
 @part
 def _jacobians(system, method, form, run, h):
     """F_x, F_x' and F_x'' at the start of the step, by differences; the mass matrix is known for mechanisms."""
@@ -100,11 +91,10 @@ def _jacobians(system, method, form, run, h):
         if status != UNEVALUABLE:
             return status
     n = form.n
-    x, xp, xpp = vectors(method, n)
-    base, value = floats(method.stage, n), floats(method.hat, n)
-    weights, order = floats(method.weights, n), form.order
-    others = floats(method.others, n)
-    j0, j1, j2 = float_rows(method.j0, n, n), float_rows(method.j1, n, n), float_rows(method.j2, n, n)
+    x, xp, xpp = method.x, method.xp, method.xpp
+    base, value = method.stage[0], method.hat[0]
+    weights, others, order = method.weights, method.others, form.order
+    j0, j1, j2 = method.j0, method.j1, method.j2
     system.jacobians += 1
     system.residuals += 1
     status = evaluate_second_order(form, run.t, x, xp, xpp, base)
@@ -157,15 +147,16 @@ def _jacobians(system, method, form, run, h):
 def _given_jacobians(system, method, form, run, h):
     """F_x, F_x' and F_x'' from F_x + c1 F_x' + c2 F_x'': in the units of the step, so that no digits are lost."""
     n, g = form.n, method.gamma / h
-    x, xp, xpp = vectors(method, n)
-    j0, j1, j2 = floats(method.j0, n * n), floats(method.j1, n * n), floats(method.j2, n * n)
+    x, xp, xpp = method.x, method.xp, method.xpp
+    size = n * n
+    j0, j1, j2 = floats(data_of(method.j0), size), floats(data_of(method.j1), size), floats(data_of(method.j2), size)
     system.jacobians += 1
     status = evaluate_matrix(form, run.t, x, xp, xpp, 0.0, 0.0, j0)
     if status == 0:
         status = evaluate_matrix(form, run.t, x, xp, xpp, g, 0.0, j1)
     if status == 0:
         status = evaluate_matrix(form, run.t, x, xp, xpp, 0.0, g * g, j2)
-    for e in range(n * n):
+    for e in range(size):
         j1[e] = (j1[e] - j0[e]) / g
         j2[e] = (j2[e] - j0[e]) / (g * g)
     return status
@@ -175,19 +166,19 @@ def _given_jacobians(system, method, form, run, h):
 def _factor(system, method, form, h):
     """E for the real eigenvalue (or the gamma of the error estimate) and for the pairs."""
     n = form.n
-    j0, j1, j2 = float_rows(method.j0, n, n), float_rows(method.j1, n, n), float_rows(method.j2, n, n)
+    j0, j1, j2 = method.j0, method.j1, method.j2
     g = method.gamma / h
-    real = float_rows(method.real_lu.data, n, n)
+    real = method.real_lu.data
     for j in range(n):
         for i in range(n):
             real[j, i] = j0[j, i] + g * (j1[j, i] + g * j2[j, i])
     system.factorisations += 1
     if factor_lu(method.real_lu) != 0:
         return SINGULAR
-    pairs = float_rows(method.pairs, max(method.n_pairs, 1), 2)
+    pairs = method.pairs
     for p in range(method.n_pairs):
         lu = method.first_lu if p == 0 else method.second_lu
-        columns = float_rows(lu.data, 2 * n, 2 * n)
+        columns = lu.data
         re, im = pairs[p, 0] / h, pairs[p, 1] / h
         re2, im2 = re * re - im * im, 2.0 * re * im
         for j in range(n):
@@ -208,9 +199,9 @@ def _factor(system, method, form, h):
 def _predict(method, form, h):
     """Z from the polynomial of the last step, or from the first two derivatives at the start."""
     n, stages, known = form.n, method.s, method.known
-    x, xp, xpp = vectors(method, n)
-    z, c, order = float_rows(method.z, stages, n), method.c, form.order
-    old_x, old_xp, old_k = floats(method.old_x, n), floats(method.old_xp, n), float_rows(method.old_k, stages, n)
+    x, xp, xpp = method.x, method.xp, method.xpp
+    z, c, order = method.z, method.c, form.order
+    old_x, old_xp, old_k = method.old_x, method.old_xp, method.old_k
     theta = method.theta
     for i in range(known, stages):
         if method.old_h == 0.0:
@@ -252,9 +243,8 @@ def inside(order, theta, k, j, stages, a, h, x, xp):
 @part
 def _stage_weights(method, form, run, h):
     """Corrections are judged by what they mean for x and x'; those of multipliers when x has converged."""
-    n, source, inverse = form.n, form.source, run.inverse_weights
-    weights, order, included = floats(method.weights, n), form.order, run.included
-    others, g = floats(method.others, n), abs(method.gamma / h)
+    source, inverse, g = form.source, run.inverse_weights, abs(method.gamma / h)
+    weights, others, order, included = method.weights, method.others, form.order, run.included
     for j in range(form.n_y):
         i = source[j]
         if i < form.n:
@@ -270,13 +260,13 @@ def _stage_weights(method, form, run, h):
 def _residuals(system, method, form, run, h):
     """R_i = F at the stages, from Z; the highest derivatives are left in k."""
     n, stages, known = form.n, method.s, method.known
-    x, xp, xpp = vectors(method, n)
-    z, k, r = float_rows(method.z, stages, n), float_rows(method.k, stages, n), float_rows(method.r, stages, n)
+    x, xp, xpp = method.x, method.xp, method.xpp
+    z, k, r = method.z, method.k, method.r
     count = stages - known
     w1, w2 = method.w, method.w2
     first = method.known_column
     c, order = method.c, form.order
-    work = float_rows(method.stage, 3, n)
+    work = method.stage
     for i in range(known, stages):
         for j in range(n):
             single, double = 0.0, 0.0
@@ -311,7 +301,7 @@ def _correction(method, form):
     """r := the correction of Z, by the decoupled systems."""
     n, known = form.n, method.known
     count = method.s - known
-    r, hat = float_rows(method.r, method.s, n), float_rows(method.hat, count, n)
+    r, hat = method.r, method.hat
     transform, inverse = method.transform, method.inverse
     for i in range(count):
         for j in range(n):
@@ -364,11 +354,10 @@ def solve_stages(system, method, form, run, h):
 @part
 def _iterate(system, method, form, run, h, n, known):
     stages, exact = method.s, run.fixed or method.thesis
-    z, r, weights = float_rows(method.z, stages, n), float_rows(method.r, stages, n), floats(method.weights, n)
-    others = floats(method.others, n)
+    z, r, weights, others = method.z, method.r, method.weights, method.others
     before, rate, rest = np.inf, 0.0, np.inf
     method.rate = 0.0
-    noise = _NOISE * wrms(floats(method.x, n), weights)  # corrections that round-off explains
+    noise = _NOISE * wrms(method.x, weights)  # corrections that round-off explains
     for iteration in range(_POLISHING if exact else _MAX_ITERATIONS):
         status = _residuals(system, method, form, run, h)
         if status != 0:

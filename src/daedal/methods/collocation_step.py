@@ -15,12 +15,12 @@ from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.dense import solve_lu
 from daedal.kernels.newton import CONVERGED, DIVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import float_rows, floats, record_at
-from daedal.kernels.second_order import SECOND_ORDER, gather, scatter
+from daedal.kernels.records import record_at
+from daedal.kernels.second_order import gather, scatter
 from daedal.kernels.system import HOOK_CHANGED
-from daedal.methods.collocation_newton import COLLOCATION, inside, solve_stages, vectors, weights_at
+from daedal.methods.collocation_newton import COLLOCATION, inside, solve_stages, weights_at
 from daedal.methods.one_step import ATTEMPT, close_polynomial, give_to_owner
-from daedal.methods.run_record import RUN, differences
+from daedal.methods.run_record import RUN
 from daedal.methods.thesis_control import extrapolation_error, remember, step_after_failure, step_after_success
 
 _GOOD_RATE = 0.02  # below it the Jacobians are kept for the next step
@@ -34,7 +34,7 @@ def collocation_attempt(address, t, h):
     """The stages, the end of the step and its error."""
     run = record_at(address, RUN)
     method = record_at(run.method, COLLOCATION)
-    return _attempt(run.system, method, record_at(method.second_order, SECOND_ORDER), run, t, h)
+    return _attempt(run.system, method, method.second_order, run, t, h)
 
 
 @entry(ATTEMPT)
@@ -42,7 +42,7 @@ def collocation_accept(address, t, h):
     """The polynomial of the step, and what the next one begins with."""
     run = record_at(address, RUN)
     method = record_at(run.method, COLLOCATION)
-    return _accept(run.system, method, record_at(method.second_order, SECOND_ORDER), run, t, h)
+    return _accept(run.system, method, method.second_order, run, t, h)
 
 
 @part
@@ -53,7 +53,7 @@ def _attempt(system, method, form, run, t, h):
     if status != CONVERGED:
         return status
     _finish(method, form, h)
-    gather(form, floats(method.new_x, form.n), floats(method.new_xp, form.n), run.y)
+    gather(form, method.new_x, method.new_xp, run.y)
     if method.thesis:
         if run.steps >= _THESIS_START:
             run.error_of_step = extrapolation_error(method, run, t)
@@ -85,9 +85,9 @@ def _thesis_rules(method, run, t, h):
 def _finish(method, form, h):
     """x, x' and x'' at the end of the step."""
     n, stages = form.n, method.s
-    x, xp, _ = vectors(method, n)
-    new_x, new_xp, new_xpp = floats(method.new_x, n), floats(method.new_xp, n), floats(method.new_xpp, n)
-    z, k, order = float_rows(method.z, stages, n), float_rows(method.k, stages, n), form.order
+    x, xp = method.x, method.xp
+    new_x, new_xp, new_xpp = method.new_x, method.new_xp, method.new_xpp
+    z, k, order = method.z, method.k, form.order
     theta = method.theta
     weights_at(method, 1.0, theta)
     for j in range(n):
@@ -114,11 +114,11 @@ def _finish(method, form, h):
 def _error(method, form, run, h, noise):
     """The error of the step in units of the tolerance, filtered, less what errors `noise` |x| of x make."""
     n, stages = form.n, method.s
-    x, xp, xpp = vectors(method, n)
-    k, order = float_rows(method.k, stages, n), form.order
+    x, xp, xpp = method.x, method.xp, method.xpp
+    k, order = method.k, form.order
     weights = method.error_weights
-    j1, j2 = float_rows(method.j1, n, n), float_rows(method.j2, n, n)
-    e, d = floats(method.stage, n), floats(method.hat, n)
+    j1, j2 = method.j1, method.j2
+    e, d = method.stage[0], method.hat[0]
     g = method.gamma / h
     for j in range(n):
         first = xpp[j] if order[j] == 2 else xp[j]
@@ -142,7 +142,7 @@ def _error(method, form, run, h, noise):
     if method.filtered:
         _along_stiff_forces(method, form, g, e)
     source, vector = form.source, run.scratch
-    y, start = run.y, differences(run)[0]
+    y, start = run.y, run.phi[0]
     rtol, atol, scale = run.rtol, run.atol, run.scale
     included = run.included
     for j in range(form.n_y):
@@ -170,8 +170,8 @@ def _along_stiff_forces(method, form, g, e):
     elsewhere, where S is about (h omega)^2, by the equations of motion. Constraints are the rows without accelerations.
     """
     n = form.n
-    j0, j1, j2 = float_rows(method.j0, n, n), float_rows(method.j1, n, n), float_rows(method.j2, n, n)
-    order, stiff = form.order, floats(method.stage, 2 * n)[n:]
+    j0, j1, j2 = method.j0, method.j1, method.j2
+    order, stiff = form.order, method.stage[1]
     for _ in range(2):
         for i in range(n):
             stiff[i], moves = 0.0, False
@@ -195,8 +195,8 @@ def _differentiation_error(method, form, h, e):
     of prod (t - t_j), without that one, at t_{n+1}.
     """
     n, count = form.n, method.s - method.known + 2
-    x, xp, _ = vectors(method, n)
-    z, c, old_x = float_rows(method.z, method.s, n), method.c, floats(method.old_x, n)
+    x, xp = method.x, method.xp
+    z, c, old_x = method.z, method.c, method.old_x
     begin = 0 if method.old_h != 0.0 else 1
     slope = 0.0
     for i in range(1, count):
@@ -234,8 +234,8 @@ def _differentiation_error(method, form, h, e):
 def _accept(system, method, form, run, t, h):
     """Let the owner look at the step, then keep its polynomial."""
     n, stages = form.n, method.s
-    x, xp, xpp = vectors(method, n)
-    new_x, new_xp, new_xpp = floats(method.new_x, n), floats(method.new_xp, n), floats(method.new_xpp, n)
+    x, xp, xpp = method.x, method.xp, method.xpp
+    new_x, new_xp, new_xpp = method.new_x, method.new_xp, method.new_xpp
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
@@ -243,8 +243,7 @@ def _accept(system, method, form, run, t, h):
         elif status != 0:
             return status
     _keep_polynomial(method, form, run, h)
-    k, old_k = float_rows(method.k, stages, n), float_rows(method.old_k, stages, n)
-    old_x, old_xp = floats(method.old_x, n), floats(method.old_xp, n)
+    k, old_k, old_x, old_xp = method.k, method.old_k, method.old_x, method.old_xp
     for j in range(n):
         for i in range(stages):
             old_k[i, j] = k[i, j]
@@ -266,9 +265,9 @@ def _keep_polynomial(method, form, run, h):
     """The collocation polynomial and its derivative, as values at equidistant points of the step."""
     n, stages = form.n, method.s
     degree = stages + 1
-    phi, source, order = differences(run), form.source, form.order
-    x, xp, _ = vectors(method, n)
-    k, theta, y = float_rows(method.k, stages, n), method.theta, run.y
+    phi, source, order = run.phi, form.source, form.order
+    x, xp = method.x, method.xp
+    k, theta, y = method.k, method.theta, run.y
     for q in range(1, degree):
         a = 1.0 - q / degree
         weights_at(method, a, theta)

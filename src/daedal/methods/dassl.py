@@ -162,29 +162,19 @@ class _DASSLRun(Run):
 
     def __init__(self, method: DASSL, equations: Equations, workspace: Workspace):
         from daedal.kernels.builders import LARGEST_WITH_SLOPE
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.methods.dassl_estimate import FILTERED, PLAIN, WATCHED
-        from daedal.methods.dassl_step import ARRAYS, DASSL, MOST_LOOKS, dassl_begin, dassl_step
+        from daedal.methods.dassl_step import DASSL, MOST_LOOKS, dassl_begin, dassl_step
 
         n, problem = equations.n, equations.problem
-        arena = Arena(dict.fromkeys(ARRAYS, n), integers=("nonnegative",))
-        arrays = arena.arrays
-        if method.variable_index is not None:
-            arrays["error_power"][:] = check_vector(method.variable_index, n, "variable_index") - 1.0
-        if method.newton_weights is not None:
-            arrays["newton_power"][:] = check_vector(method.newton_weights, n, "newton_weights")
-        arrays["nonnegative"][:] = method.nonnegative_mask(problem)
-        arrays["max_change"][:] = np.inf
-        if method.max_newton_change is not None:
-            arrays["max_change"][:] = check_vector(method.max_newton_change, n, "max_newton_change", finite=False)
         self._plain = method.variable_index is None and method.newton_weights is None
         choice = method.error_test if isinstance(method.error_test, str) else "mask"
         careful = choice in ("auto", "filtered") and equations.hook is None and equations.mechanism is None
         self._filtered = choice == "filtered"
-        record = Record(
+        record = Record.allocated(
             DASSL,
-            arena,
-            linear=workspace.linear.address,
+            n=n,
+            linear=workspace.linear,
             max_order=method.max_order,
             remember_rate=method.remember_rate,
             plain_weights=self._plain,
@@ -195,13 +185,22 @@ class _DASSLRun(Run):
             leading=n // problem.copies if method.corrector.startswith("staggered") else n,
             direct=method.corrector == "staggered direct",
         )
+        array = record.array
+        if method.variable_index is not None:
+            array("error_power")[:] = check_vector(method.variable_index, n, "variable_index") - 1.0
+        if method.newton_weights is not None:
+            array("newton_power")[:] = check_vector(method.newton_weights, n, "newton_weights")
+        array("nonnegative")[:] = method.nonnegative_mask(problem)
+        array("max_change")[:] = np.inf
+        if method.max_newton_change is not None:
+            array("max_change")[:] = check_vector(method.max_newton_change, n, "max_newton_change", finite=False)
         super().__init__(
             method,
             equations,
             step=dassl_step,
             begin=dassl_begin,
             record=record,
-            arena=arena,
+            arena=record,
             workspace=workspace,
         )
         self._start: np.ndarray | None = None

@@ -12,9 +12,7 @@ from daedal.kernels.linear import solve_linear
 from daedal.kernels.matrix import slope_times
 from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import norm
-from daedal.kernels.records import data_of, floats
 from daedal.kernels.system import residual
-from daedal.methods.run_record import differences
 
 PLAIN, WATCHED, COUPLED, FILTERED = 0, 1, 2, 3
 """What the error test measures: E = y - y(0); E, as long as the filtered estimate, which is computed with every new
@@ -32,8 +30,8 @@ def set_test_weights(run, method):
         return
     h = 1.0 / abs(run.cj)
     plain, included = run.inverse_weights, run.included
-    error_power, newton_power = floats(method.error_power, run.n), floats(method.newton_power, run.n)
-    error_weights, newton_weights = floats(method.error_weights, run.n), floats(method.newton_weights, run.n)
+    error_power, newton_power = method.error_power, method.newton_power
+    error_weights, newton_weights = method.error_weights, method.newton_weights
     for i in range(run.n):
         error_weights[i] = plain[i] * included[i] * h ** error_power[i]
         newton_weights[i] = plain[i] * h ** newton_power[i]
@@ -41,14 +39,14 @@ def set_test_weights(run, method):
 
 @inlined
 def error_test_weights(run, method):
-    return floats(data_of(run.inverse_weights) if method.plain_weights else method.error_weights, run.n)
+    return run.inverse_weights if method.plain_weights else method.error_weights
 
 
 @part
 def error_and_order(system, linear, run, method, t):
     """The error of this step, the estimate at the order to use if it fails, and that order (BCP section 5.2.3)."""
     k, n = run.order, run.n
-    sigma, phi = method.c.sigma, differences(run)
+    sigma, phi = method.c.sigma, run.phi
     correction, scratch = run.correction, run.scratch
     method.has_base = 0
     if method.estimate == WATCHED and method.new_matrix:
@@ -97,13 +95,12 @@ def _watch(system, linear, run, method, t):
     method.watched += 1
     if method.watched > _OFTEN and method.watched % _OFTEN != 0:
         return 0
-    n = run.n
     correction, weights = run.correction, error_test_weights(run, method)
     plain = norm(system, t, correction, weights)
     status = _filter(system, linear, run, method, t, correction)
     if status != 0:
         return 0 if status == UNEVALUABLE else status
-    filtered = norm(system, t, floats(method.delta, n), weights)
+    filtered = norm(system, t, method.delta, weights)
     if plain < 0.0 or filtered < 0.0:
         return RAISED
     if filtered > _LARGER * plain and method.error_constant * filtered > _MATTERS:
@@ -116,18 +113,18 @@ def _watch(system, linear, run, method, t):
 @part
 def estimate_size(system, linear, run, method, t, v):
     """The norm of a difference of y as the error test sees it, and the status."""
-    n, weights = run.n, error_test_weights(run, method)
+    weights = error_test_weights(run, method)
     if method.estimate <= WATCHED:
         size = norm(system, t, v, weights)
         return size, 0 if size >= 0.0 else RAISED
     status = _filter(system, linear, run, method, t, v)
-    filtered = floats(method.delta, n)
+    filtered = method.delta
     if status == UNEVALUABLE and method.estimate == COUPLED:
         filtered[:] = 0.0
     elif status != 0:
         return 0.0, status
     if method.estimate == COUPLED:
-        for i in range(n):
+        for i in range(run.n):
             filtered[i] = max(abs(filtered[i]), abs(v[i]))
     size = norm(system, t, filtered, weights)
     return size, 0 if size >= 0.0 else RAISED
@@ -137,9 +134,8 @@ def estimate_size(system, linear, run, method, t, v):
 def _filter(system, linear, run, method, t, v):
     """delta := cj G^{-1} (dF/dy') v, the error that an error v of the formula makes (BCP section 5.4.2)."""
     n = run.n
-    y, yp, shifted = run.y, run.yp, floats(method.scratch_yp, n)
-    change, base = floats(method.delta, n), floats(method.base, n)
-    weights = run.inverse_weights
+    y, yp, shifted, weights = run.y, run.yp, method.scratch_yp, run.inverse_weights
+    change, base = method.delta, method.base
     if linear.matrix.has_slope and not linear.use_krylov:
         slope_times(linear.matrix, v, change)
         for i in range(n):

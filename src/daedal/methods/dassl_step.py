@@ -24,11 +24,12 @@ from daedal.kernels.linear import LINEAR, prepare_matrix, solve_linear
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
 from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, TOLERANCE, UNKNOWN_RATE, newton
 from daedal.kernels.norms import norm
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, data_of, floats, integers, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, record_at
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK_CHANGED, after_step, residual
 from daedal.kernels.vectors import power
 from daedal.methods.dassl_estimate import FILTERED, MATRIX_NEEDED, error_and_order, estimate_size, set_test_weights
-from daedal.methods.run_record import RUN, STEP, differences
+from daedal.methods.run_record import RUN, STEP
 from daedal.methods.staggered import apply_correction, newton_on
 
 _TOO_ACCURATE, _ERROR_TEST_FAILED = int(Ending.TOO_ACCURATE), int(Ending.ERROR_TEST_FAILED)
@@ -50,24 +51,17 @@ _MATRIX_CURRENT, _MATRIX_OLD = 0, 1
 _ROUNDOFF = np.finfo(float).eps
 _TIGHT = 1e-13  # rtol below which round-off may exceed the tolerance
 
-ARRAYS = (
-    "delta",
-    "scratch_yp",
-    "error_weights",
-    "newton_weights",
-    "error_power",
-    "newton_power",
-    "nonnegative",
-    "max_change",
-    "base",
-)
-
 DASSL = Struct(
     "DASSL",
     [
         ("linear", at(LINEAR)),
         ("c", COEFFICIENTS),
-        *[(name, ADDRESS) for name in ARRAYS],
+        ("n", INTEGER),
+        *[(name, f64["n"]) for name in ("delta", "scratch_yp", "error_weights", "newton_weights")],
+        *[(name, f64["n"]) for name in ("error_power", "newton_power")],  # of h, in the weights
+        ("nonnegative", i64["n"]),  # whether a component is to be kept so
+        ("max_change", f64["n"]),  # in one iteration, with constant steps
+        ("base", f64["n"]),  # the residual at the end of an attempt
         # options
         ("max_order", INTEGER),
         ("remember_rate", INTEGER),
@@ -130,7 +124,7 @@ def dassl_step(address):
 def _limited_step(system, linear, run, method):
     """A step that respects the longest step and the time that must not be passed."""
     if method.tight:
-        if 100.0 * _ROUNDOFF * norm(system, run.t, differences(run)[0], run.inverse_weights) > 1.0:
+        if 100.0 * _ROUNDOFF * norm(system, run.t, run.phi[0], run.inverse_weights) > 1.0:
             return _TOO_ACCURATE
     if abs(run.h) > run.h_max:
         run.h = run.sign * run.h_max
@@ -150,7 +144,7 @@ def _limited_step(system, linear, run, method):
 @part
 def _step(system, linear, run, method):
     """Advance by one accepted step, cutting the step size as often as needed; returns 0 or a failure code."""
-    phi = differences(run)
+    phi = run.phi
     newton_failures, singular, error_failures = 0, 0, 0
     if method.resumed:
         newton_failures, error_failures = run.attempt_newton_failures, run.attempt_error_failures
@@ -265,18 +259,18 @@ def _give_up(status, error_failures, newton_failures, singular, too_small):
 
 @inlined
 def _newton_test_weights(run, method):
-    return floats(data_of(run.inverse_weights) if method.plain_weights else method.newton_weights, run.n)
+    return run.inverse_weights if method.plain_weights else method.newton_weights
 
 
 @part
 def _correct(system, linear, run, method, t):
     """Solve for y_{n+1}; with an old matrix a failure leads to a second try with a new one."""
     n = run.n
-    y, yp, delta, correction = run.y, run.yp, floats(method.delta, n), run.correction
+    y, yp, delta, correction = run.y, run.yp, method.delta, run.correction
     weights = _newton_test_weights(run, method)
     method.new_matrix = 0
     while True:
-        predict(differences(run), method.c.gamma, run.order, y, yp)
+        predict(run.phi, method.c.gamma, run.order, y, yp)
         status = residual(system, t, y, yp, delta)
         if status != 0:
             return status
@@ -310,7 +304,7 @@ def _correct(system, linear, run, method, t):
 def _staggered(system, linear, run, method, t, weights):
     """The solution of the step, then its sensitivities; the status, and the factor of the rate of the former."""
     n, cj, leading = run.n, run.cj, method.leading
-    y, yp, delta, correction = run.y, run.yp, floats(method.delta, n), run.correction
+    y, yp, delta, correction = run.y, run.yp, method.delta, run.correction
     for i in range(n):
         correction[i] = 0.0
     status, rate_factor = newton_on(
@@ -339,7 +333,7 @@ def _staggered(system, linear, run, method, t, weights):
 def apply_hook(system, run, method, t):
     """Give the step to the owner of the problem; a change of y (a projection) becomes part of the correction."""
     n = run.n
-    y, correction, before = run.y, run.correction, floats(method.scratch_yp, n)
+    y, correction, before = run.y, run.correction, method.scratch_yp
     for i in range(n):
         before[i] = y[i]
     signal = after_step(system, t, run.h, y)
@@ -354,8 +348,7 @@ def apply_hook(system, run, method, t):
 def _keep_nonnegative(system, run, method, t):
     """Clip small negative values; a clip that the Newton test would notice is a failure of the step."""
     n = run.n
-    y, correction, scratch = run.y, run.correction, run.scratch
-    nonnegative = integers(method.nonnegative, n)
+    y, correction, scratch, nonnegative = run.y, run.correction, run.scratch, method.nonnegative
     for i in range(n):
         scratch[i] = min(y[i], 0.0) if nonnegative[i] else 0.0
     if norm(system, t, scratch, _newton_test_weights(run, method)) > TOLERANCE:
@@ -383,7 +376,7 @@ def _choose_order_and_step(system, linear, run, method, t, estimate, k_new):
     if lowered:
         run.order = k - 1
     elif k < method.max_order and k + 1 < method.constant_steps and not raised:
-        phi = differences(run)
+        phi = run.phi
         correction, scratch = run.correction, run.scratch
         for i in range(n):
             scratch[i] = correction[i] - phi[k + 1, i]

@@ -10,10 +10,10 @@ import numpy as np
 
 from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, float_rows, floats
+from daedal.kernels.records import FLOAT, INTEGER, Struct
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import residual
-from daedal.kernels.vectors import add_product, copy, squares
+from daedal.kernels.vectors import add_product, copy_matrix, squares
 from daedal.methods.partial_derivatives import separate
 
 _EXACT, _BY_DIFFERENCES = 1e-12, 1e-6  # parts of a row that count as zero
@@ -22,14 +22,15 @@ _SHARE = 2e-3  # of the interval: the distance of differences with respect to t,
 SPACE = Struct(
     "SPACE",
     [
-        ("projector", ADDRESS),  # P, then P at earlier and shifted times
-        ("before", ADDRESS),
-        ("shifted", ADDRESS),
-        ("rate", ADDRESS),  # P'
-        ("rows", ADDRESS),
-        ("residual", ADDRESS),
-        ("rest", ADDRESS),
-        ("solution", ADDRESS),
+        ("n", INTEGER),
+        ("projector", f64["n", "n"]),  # P, then P at earlier and shifted times
+        ("before", f64["n", "n"]),
+        ("shifted", f64["n", "n"]),
+        ("rate", f64["n", "n"]),  # P'
+        ("rows", f64["n", "n"]),
+        ("residual", f64["n"]),
+        ("rest", f64["n"]),
+        ("solution", f64["n"]),
         ("entries", INTEGER),  # of the iteration matrix: their rows, columns, and places in its storage
         ("entry_rows", i64["entries"]),
         ("entry_columns", i64["entries"]),
@@ -47,7 +48,7 @@ SPACE = Struct(
 def find_space(space, system, linear, run, t, y, yp, projector):
     """P at (t, y, y') into `projector`, and the smallest y'-change that solves the linearised F = 0 into `solution`."""
     n, matrix, cj, entries = y.size, linear.matrix, run.cj, space.entries
-    r, rows, sizes = floats(space.residual, n), float_rows(space.rows, n, n), floats(space.rest, n)
+    r, rows, sizes = space.residual, space.rows, space.rest
     of_rows, of_columns = space.entry_rows, space.entry_columns
     f_y, f_yp = space.f_y, space.f_yp
     status = separate(system, matrix, run, t, y, yp, r, cj, run.h, space.place, f_y, f_yp)
@@ -70,8 +71,7 @@ def find_space(space, system, linear, run, t, y, yp, projector):
 @part
 def _orthonormalise(space, n, tolerance, cj, projector):
     """P from the rows of F_y', the largest remaining one first; right sides -F take part."""
-    rows, r, sizes = float_rows(space.rows, n, n), floats(space.residual, n), floats(space.rest, n)
-    solution = floats(space.solution, n)
+    rows, r, sizes, solution = space.rows, space.residual, space.rest, space.solution
     for i in range(n):
         solution[i] = 0.0
         norm = np.sqrt(squares(rows[i]))
@@ -109,8 +109,7 @@ def _orthonormalise(space, n, tolerance, cj, projector):
 def look(space, system, linear, run, t, y, yp):
     """P at (t, y, y'), and P' by differences of fourth order where it is not what it was."""
     n = y.size
-    here, before = float_rows(space.projector, n, n), float_rows(space.before, n, n)
-    shifted, rate = float_rows(space.shifted, n, n), float_rows(space.rate, n, n)
+    here, before, shifted, rate = space.projector, space.before, space.shifted, space.rate
     status = find_space(space, system, linear, run, t, y, yp, here)
     if status != 0:
         return status
@@ -120,7 +119,7 @@ def look(space, system, linear, run, t, y, yp):
             change = max(change, abs(here[i, j] - before[i, j]))
             rate[i, j] = 0.0
     tolerance = 100.0 * (_EXACT if is_given(linear.matrix.jacobian) else _BY_DIFFERENCES)
-    copy(floats(space.before, n * n), floats(space.projector, n * n))
+    copy_matrix(before, here)
     space.varies = 1 if space.varies or not space.known or change > tolerance else 0
     space.known = 1
     if not space.varies:

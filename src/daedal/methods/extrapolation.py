@@ -103,7 +103,7 @@ class _ExtrapolationRun(OneStepRun):
     """A run of an extrapolated Euler method."""
 
     def __init__(self, method: Extrapolation, equations: Equations, workspace: Workspace, kind: str):
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.methods import extrapolation_euler as euler
         from daedal.methods import extrapolation_step as step
         from daedal.methods.first_look import room_for_look
@@ -112,32 +112,22 @@ class _ExtrapolationRun(OneStepRun):
         n, problem = equations.n, equations.problem
         places = storage(n, kind, problem.bandwidth, problem.sparsity)
         entries = places.rows.size
-        arena = Arena(
-            {
-                **dict.fromkeys(euler.VECTORS, n),
-                **dict.fromkeys(("f_y", "f_yp", "moving_f_y", "moving_f_yp"), entries),
-                "table": (MOST_COLUMNS, n),
-                "nabla": (euler.DIFFERENCES, n),
-                "derivatives": ((euler.MIDDLE + euler.DIFFERENCES) * MOST_COLUMNS, n),
-                "inner": (euler.MIDDLE, n),
-                **dict.fromkeys(("start", "end"), (euler.DIFFERENCES, n)),
-                **dict.fromkeys(("work", "size"), MOST_COLUMNS + 1),
-            }
-        )
         schemes = dict(zip(_SCHEMES, (euler.LINEARLY_IMPLICIT, euler.LIMEX, euler.IMPLICIT), strict=True))
         numbers = step_numbers(method.sequence)
         automatic = method.columns == "auto"
         self._all = len(numbers) if automatic else int(method.columns)
-        record = Record(
+        record = Record.allocated(
             euler.EXTRAPOLATION,
-            arena,
             linear=workspace.linear.address,
+            n=n,
             linearise=euler.euler_linearise.address,
             look=room_for_look(n),
             row=euler.euler_row.address,
             measure=step.extrapolation_measure.address,
             scheme=schemes[method.scheme],
             entries=entries,
+            f_y=np.zeros(entries),
+            f_yp=np.zeros(entries),
             rows=places.rows,
             columns=places.columns,
             place=places.place,
@@ -163,7 +153,7 @@ class _ExtrapolationRun(OneStepRun):
             controller=OWN,
             most_failures=_MOST_FAILURES,
             record=record,
-            arena=arena,
+            arena=record,
             workspace=workspace,
         )
 

@@ -11,19 +11,21 @@ import numpy as np
 
 from daedal.kernels.compilation import caller, part
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import power
 from daedal.methods.extrapolation_sequences import MOST_COLUMNS
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.run_record import differences
 
 TABLE = (
+    ("n", INTEGER),
     ("row", ADDRESS),  # computes the row `current`: y - y_0 at its end in `total`
     ("measure", ADDRESS),  # the error of the step with the columns that are there
-    ("numbers", ADDRESS),  # of steps in every row
+    ("numbers", i64[MOST_COLUMNS]),  # of steps in every row
     ("power", INTEGER),  # p: the expansion is one in h^p
-    ("table", ADDRESS),  # T_jk - y_0 from the last row back
-    ("total", ADDRESS),  # y - y_0 at the end of a row
+    ("table", f64[MOST_COLUMNS, "n"]),  # T_jk - y_0 from the last row back
+    ("total", f64["n"]),  # y - y_0 at the end of a row
     ("current", INTEGER),  # the row that is to be computed
     ("least", INTEGER),  # columns
     ("most", INTEGER),
@@ -34,8 +36,8 @@ TABLE = (
     ("step_cost", FLOAT),
     ("iterations", INTEGER),  # of Newton's method in this basic step, and steps with them
     ("iterated", INTEGER),
-    ("work", ADDRESS),  # per unit step
-    ("size", ADDRESS),  # of the step that suits a column
+    ("work", f64[MOST_COLUMNS + 1]),  # per unit step
+    ("size", f64[MOST_COLUMNS + 1]),  # of the step that suits a column
     ("rough", INTEGER),  # whether the error of the polynomial was that of the step
     ("climbs", INTEGER),  # whether further columns are tried for the sake of the polynomial
     ("failed", FLOAT),  # the size of the last step that was rejected, which is forgotten little by little
@@ -65,7 +67,7 @@ def begin_table(run, method):
 def fill_table(run, method, address, t, h):
     """Rows of the table until the error is small enough, or there is no hope for it."""
     n = run.n
-    start, y, table = differences(run)[0], run.y, float_rows(method.table, MOST_COLUMNS, n)
+    start, y, table = differences(run)[0], run.y, method.table
     method.iterations, method.iterated = 0, 0
     last = method.most if run.fixed else min(method.target + 1, method.most)
     before = np.inf
@@ -115,8 +117,8 @@ def count_polynomial(run, method, error):
 def _extend(run, method):
     """One more row of the table from the sum of its steps; table[0] becomes T_jj, error T_jj - T_j,j-1."""
     n, j = run.n, method.current
-    numbers, table = integers(method.numbers, MOST_COLUMNS), float_rows(method.table, MOST_COLUMNS, n)
-    total, error = floats(method.total, n), run.error
+    numbers, table = method.numbers, method.table
+    total, error = method.total, run.error
     for i in range(n):
         table[j, i] = total[i]
         error[i] = 0.0
@@ -131,7 +133,7 @@ def _extend(run, method):
 @part
 def _work(method, k):
     """Work of k rows, with the iterations that a step has taken."""
-    numbers, steps = integers(method.numbers, MOST_COLUMNS), 0.0
+    numbers, steps = method.numbers, 0.0
     for j in range(k):
         steps += numbers[j]
     each = method.iterations / method.iterated if method.iterated > 0 else 1.0
@@ -141,7 +143,7 @@ def _work(method, k):
 @part
 def _judge_column(run, method, h, k):
     """The step that suits column k by the error of this one, and the work per unit step."""
-    work, size = floats(method.work, MOST_COLUMNS + 1), floats(method.size, MOST_COLUMNS + 1)
+    work, size = method.work, method.size
     exponent = 1.0 / min(method.power * (k - 1) + 1, _HIGHEST)
     least = _SMALLEST**exponent
     quotient = (max(run.error_of_step, 1e-30) / _SHARE) ** exponent / _SAFETY
@@ -152,7 +154,7 @@ def _judge_column(run, method, h, k):
 @part
 def _is_hopeless(run, method, k):
     """Whether the rows that are left will not do, by what each of them can gain at most."""
-    numbers, error, target = integers(method.numbers, MOST_COLUMNS), run.error_of_step, method.target
+    numbers, error, target = method.numbers, run.error_of_step, method.target
     if k == target - 1 and target < method.most:
         return error > power(numbers[target] * numbers[target - 1] / (numbers[0] * numbers[0]), 2 * method.power)
     if k == target and target < method.most:
@@ -163,7 +165,7 @@ def _is_hopeless(run, method, k):
 @part
 def _shorten(run, method, h):
     """A step whose error is too large is repeated with the cheaper of two columns."""
-    work, size = floats(method.work, MOST_COLUMNS + 1), floats(method.size, MOST_COLUMNS + 1)
+    work, size = method.work, method.size
     k = max(2, min(method.target, method.reached))
     if k > max(2, method.least) and work[k - 1] < _FEWER * work[k]:
         k -= 1
@@ -183,7 +185,7 @@ def _give_up(run, method, h):
 @part
 def next_step(run, method, h):
     """Order and size of the next step: the column with the least work per unit step (Hairer, Wanner IV.9)."""
-    work, size = floats(method.work, MOST_COLUMNS + 1), floats(method.size, MOST_COLUMNS + 1)
+    work, size = method.work, method.size
     k, least, most = method.reached, method.least, method.most - 1 if method.most > method.least else method.most
     best = k
     if k <= 2:

@@ -19,7 +19,7 @@ from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, factor, solve
 from daedal.kernels.newton import DIVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, floats, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import residual
 from daedal.methods.extrapolation_control import TABLE
@@ -35,8 +35,6 @@ DIFFERENCES = 4
 
 MIDDLE = 2
 """Conditions in the middle of a basic step: value and slope."""
-
-VECTORS = ("stage_y", "stage_yp", "residual", "total", "sum", "noise")
 
 EXTRAPOLATION = Struct(
     "EXTRAPOLATION",
@@ -55,18 +53,18 @@ EXTRAPOLATION = Struct(
         ("columns", i64["entries"]),
         ("place", i64["entries"]),
         *TABLE,
-        ("amplification", ADDRESS),
+        ("amplification", f64[MOST_COLUMNS]),
         # in the middle of the step y - y_0 and H y', at its end H^k y^(k), from every row
-        ("nabla", ADDRESS),
-        ("derivatives", ADDRESS),
-        ("start", ADDRESS),  # derivatives at both ends of the step and in the middle
-        ("end", ADDRESS),
-        ("inner", ADDRESS),
+        ("nabla", f64[DIFFERENCES, "n"]),
+        ("derivatives", f64[(MIDDLE + DIFFERENCES) * MOST_COLUMNS, "n"]),
+        ("start", f64[DIFFERENCES, "n"]),  # derivatives at both ends of the step and in the middle
+        ("end", f64[DIFFERENCES, "n"]),
+        ("inner", f64[MIDDLE, "n"]),
         ("left", INTEGER),  # how many of them are in use, with the value
         ("right", INTEGER),
         ("middle", INTEGER),
         ("scale", FLOAT),  # of those at the start
-        *[(name, ADDRESS) for name in VECTORS if name != "total"],
+        *[(name, f64["n"]) for name in ("stage_y", "stage_yp", "residual", "sum", "noise")],
         ("jacobian_known", INTEGER),
     ],
 )
@@ -80,7 +78,7 @@ _NOISE = 4.0  # corrections by so many times the round-off end Newton's method
 @part
 def _coefficients(system, linear, run, method, t, y, yp, h, f_y, f_yp):
     """F_y and F_y' at (t, y, y')."""
-    place, r = method.place, floats(method.sum, run.n)
+    place, r = method.place, method.sum
     return separate(system, linear.matrix, run, t, y, yp, r, 1.0 / h, h, place, f_y, f_yp)
 
 
@@ -107,12 +105,12 @@ def euler_row(address, t, h):
 
 @part
 def _row(system, linear, run, method, t, h):
-    n, count = run.n, integers(method.numbers, MOST_COLUMNS)[method.current]
+    n, count = run.n, method.numbers[method.current]
     small = h / count
-    nabla, total, start = float_rows(method.nabla, DIFFERENCES, n), floats(method.total, n), differences(run)[0]
-    y, v, yp = floats(method.stage_y, n), floats(method.stage_yp, n), run.yp
+    nabla, total, start = method.nabla, method.total, differences(run)[0]
+    y, v, yp = method.stage_y, method.stage_yp, run.yp
     f_yp = floats(method.f_yp, method.entries)
-    rates = float_rows(method.derivatives, MOST_COLUMNS * (MIDDLE + DIFFERENCES), n)
+    rates = method.derivatives
     run.cj = 1.0 / small
     if method.scheme != LIMEX:
         status = _factor(system, linear, method, f_yp, t, small)
@@ -135,7 +133,7 @@ def _row(system, linear, run, method, t, h):
             status = _solve_linear(system, linear, run, method, end, small)
         if status != 0:
             return status
-        step = floats(method.residual, n)
+        step = method.residual
         for j in range(n):
             total[j] += step[j]
             v[j] = step[j] / small
@@ -157,7 +155,7 @@ def _row(system, linear, run, method, t, h):
 def _factor(system, linear, method, f_yp, t, h):
     """Factors of F_y + F_y'/h."""
     matrix = linear.matrix
-    f_y, data = floats(method.f_y, method.entries), floats(matrix.data, matrix.size)
+    f_y, data = floats(method.f_y, method.entries), matrix.data
     place = method.place
     if matrix.kind == BANDED:
         data[:] = 0.0
@@ -171,7 +169,7 @@ def _factor(system, linear, method, f_yp, t, h):
 def _estimate_noise(linear, run, method, t):
     """Round-off of a Euler step: the terms of F times the unit round-off, as a right-hand side."""
     n = run.n
-    y, yp, noise = differences(run)[0], run.yp, floats(method.noise, n)
+    y, yp, noise = differences(run)[0], run.yp, method.noise
     rows, columns = method.rows, method.columns
     f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
     for j in range(n):
@@ -186,7 +184,7 @@ def _estimate_noise(linear, run, method, t):
 def _solve_linear(system, linear, run, method, t, h):
     """The increment of a linearly implicit step from `stage_y` with the last slope `stage_yp`, in `residual`."""
     n = run.n
-    y, v, r = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.residual, n)
+    y, v, r = method.stage_y, method.stage_yp, method.residual
     rows, columns = method.rows, method.columns
     f_yp = floats(method.f_yp, method.entries)
     if method.scheme == LIMEX:
@@ -210,8 +208,8 @@ def _solve_linear(system, linear, run, method, t, h):
 def _solve_implicit(system, linear, run, method, t, h, before):
     """The increment of an implicit step from `stage_y`, in `residual`; predicted from the steps before it."""
     n = run.n
-    y, v, r = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.residual, n)
-    nabla, step = float_rows(method.nabla, DIFFERENCES, n), floats(method.sum, n)
+    y, v, r = method.stage_y, method.stage_yp, method.residual
+    nabla, step = method.nabla, method.sum
     weights = run.inverse_weights
     for j in range(n):
         step[j] = h * v[j]
@@ -221,7 +219,7 @@ def _solve_implicit(system, linear, run, method, t, h, before):
     for j in range(n):
         y[j] += step[j]
         v[j] = step[j] / h
-    noise = wrms(floats(method.noise, n), weights)
+    noise = wrms(method.noise, weights)
     tolerance = _NOISE * noise if run.fixed else max(_TOLERANCE, _NOISE * noise)
     size_before, rate = 0.0, 1.0
     for m in range(_POLISHING if run.fixed else _MOST_ITERATIONS):

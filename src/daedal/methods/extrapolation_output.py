@@ -9,7 +9,7 @@ all rows but one have an even number of implicit Euler steps, value and slope in
 from __future__ import annotations
 
 from daedal.kernels.compilation import part
-from daedal.kernels.records import float_rows, floats, integers, local_words
+from daedal.kernels.records import floats, local_words
 from daedal.kernels.vectors import power
 from daedal.methods.extrapolation_euler import DIFFERENCES, IMPLICIT, MIDDLE
 from daedal.methods.extrapolation_sequences import MOST_COLUMNS
@@ -30,12 +30,11 @@ def interpolate(system, run, method, h):
     What is measured is the error of the polynomial without the highest derivative at the end.
     """
     n = run.n
-    ends, starts = float_rows(method.end, DIFFERENCES, n), float_rows(method.start, DIFFERENCES, n)
-    inner, table = float_rows(method.inner, MIDDLE, n), floats(method.table, n)
+    ends, starts, inner, table = method.end, method.start, method.inner, method.table
     error, slope = run.error, run.slope
     _count_conditions(method)
     for i in range(n):
-        ends[0, i] = table[i]
+        ends[0, i] = table[0, i]
     for order in range(1, DIFFERENCES):
         _extrapolate(method, n, MIDDLE + order, order, ends[order])
     for order in range(method.middle):
@@ -65,8 +64,8 @@ def leave_out_noise(run, method):
 
 @part
 def _subtract(run, method, factor):
-    error, noise = run.error, floats(method.noise, run.n)
-    factor *= floats(method.amplification, MOST_COLUMNS)[method.reached - 1]
+    error, noise = run.error, method.noise
+    factor *= method.amplification[method.reached - 1]
     for i in range(run.n):
         error[i] = max(abs(error[i]) - factor * abs(noise[i]), 0.0)
 
@@ -74,7 +73,7 @@ def _subtract(run, method, factor):
 @part
 def _count_conditions(method):
     """How many conditions the polynomial has at the end and in the middle."""
-    numbers, k, even = integers(method.numbers, MOST_COLUMNS), method.reached, 0
+    numbers, k, even = method.numbers, method.reached, 0
     for j in range(k):
         even += 1 - numbers[j] % 2
     method.middle = MIDDLE if even >= max(k - 1, 1) and method.scheme == IMPLICIT else 0
@@ -89,10 +88,7 @@ def _extrapolate(method, n, kind, order, target):
     As many rows as the order of the result asks for, one more step than there are differences: the first one of a row
     may be perturbed.
     """
-    numbers = integers(method.numbers, MOST_COLUMNS)
-    rates = float_rows(method.derivatives, MOST_COLUMNS * (MIDDLE + DIFFERENCES), n)
-    k = method.reached
-    first = 0
+    numbers, rates, k, first = method.numbers, method.derivatives, method.reached, 0
     while order > 0 and first < k - 1 and numbers[first] <= order:
         first += 1
     last = k if order < 0 else min(k, first + max(k - order + 1, 2))
@@ -151,13 +147,12 @@ def divided_differences(values, nodes, degree, ends, inner, starts):
 @part
 def keep_polynomial(run, method, h):
     """The polynomial of the step, y' at its end, and the derivatives there for the next one."""
-    n = run.n
-    ends, starts = float_rows(method.end, DIFFERENCES, n), float_rows(method.start, DIFFERENCES, n)
+    ends, starts = method.end, method.start
     nodes = floats(_room_for_nodes(), _NODES)
     degree = set_nodes(method, nodes)
-    store_polynomial(run, h, nodes, degree, ends, float_rows(method.inner, MIDDLE, n), starts)
+    store_polynomial(run, h, nodes, degree, ends, method.inner, starts)
     yp, slope = run.yp, run.slope
-    for i in range(n):
+    for i in range(run.n):
         yp[i] = slope[i]
         for order in range(1, DIFFERENCES):
             starts[order, i] = ends[order, i]

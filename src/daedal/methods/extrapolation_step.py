@@ -6,7 +6,7 @@ The error of a step is the larger of the difference of the last two entries of a
 from __future__ import annotations
 
 from daedal.kernels.compilation import caller, entry, part
-from daedal.kernels.records import record_at
+from daedal.kernels.records import floats, record_at
 from daedal.kernels.system import HOOK_CHANGED
 from daedal.methods.extrapolation_control import begin_table, count_polynomial, fill_table, next_step
 from daedal.methods.extrapolation_euler import EXTRAPOLATION
@@ -24,7 +24,9 @@ def extrapolation_begin(address):
     run = record_at(address, RUN)
     method = record_at(run.method, EXTRAPOLATION)
     begin_table(run, method)
-    return after_first_look(_call(method.linearise, address, run.t, run.h), method, run.n)
+    status = _call(method.linearise, address, run.t, run.h)
+    f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
+    return after_first_look(status, method, f_y, f_yp, run.n)
 
 
 @entry(ATTEMPT)

@@ -10,7 +10,7 @@ import numpy as np
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import part
 from daedal.kernels.endings import Ending
-from daedal.kernels.records import float_rows, floats, integer_rows
+from daedal.kernels.records import float_rows, integer_rows
 
 _CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
 _RANK = 1e-7  # pivots below it count as zero, after scaling
@@ -24,21 +24,20 @@ def room_for_look(n: int) -> np.ndarray:
 
 
 @part
-def after_first_look(status, method, n):
+def after_first_look(status, method, f_y, f_yp, n):
     """0, or why a run does not begin at once, by F_y and F_y' at the start and the status of their evaluation.
 
     The owner of the run is asked by TROUBLED. Where they cannot be evaluated the first step will say what is wrong.
     """
     if status == 0:
-        return 0 if _is_plain(method, n) else _TROUBLED
+        return 0 if _is_plain(method, f_y, f_yp, n) else _TROUBLED
     return _CALLBACK_RAISED if status == RAISED else 0
 
 
 @part
-def _is_plain(method, n):
+def _is_plain(method, f_y, f_yp, n):
     """Whether equations without derivatives determine as many variables without, and the others their derivatives."""
     rows, columns = method.rows, method.columns
-    f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
     if n > LARGEST:
         return False
     flags = integer_rows(method.look, 4, n)

@@ -239,16 +239,16 @@ class _MechanicalRun(MechanicalRun):
     """A run on a mechanism."""
 
     def __init__(self, method: HalfExplicit, equations: Equations):
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.methods.half_explicit_step import HALF_EXPLICIT, half_explicit_accept, half_explicit_attempt
 
-        coefficients, n, s = _coefficients(method.tableau), equations.n, method.tableau.s
-        self._known_first, mechanism = coefficients.known_first, equations.mechanism
-        record = Record(
+        coefficients = _coefficients(method.tableau)
+        self._known_first = coefficients.known_first
+        record = Record.allocated(
             HALF_EXPLICIT,
-            Arena({"k": (s + 2, n), "stage": n, "bar": n}),
-            mechanism=mechanism.record.address,
-            stages=s,
+            mechanism=equations.mechanism.record,
+            n=equations.n,
+            stages=method.tableau.s,
             chained=coefficients.chained,
             known_first=coefficients.known_first,
             error_kind=coefficients.error_kind,
@@ -278,31 +278,18 @@ class _GeneralRun(OneStepRun):
         from daedal.kernels.callbacks import Bridge
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.functions import store_vector
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.methods.half_explicit_general import GENERAL, general_accept, general_attempt, general_begin
 
         problem, bridge = equations.semi_explicit, equations.bridge or Bridge()
         n_y, n_z, copies = problem.n_y, problem.n_z, problem.copies
-        coefficients, s = _coefficients(method.tableau), method.tableau.s
-        arena = Arena(
-            {
-                "k": (s + 2, n_y),
-                **dict.fromkeys(
-                    ("stage", "bar", "base_bar", "middle", "middle_slope", "quartic", "quintic", "slope"), n_y
-                ),
-                **dict.fromkeys(
-                    ("z", "z_start", "first_z", "second_z", "residual", "base", "shifted", "contains_z"), n_z
-                ),
-            },
-            integers=("contains_z",),
-        )
-        record = Record(
+        coefficients = _coefficients(method.tableau)
+        record = Record.allocated(
             GENERAL,
-            arena,
             n_y=n_y,
             n_z=n_z,
             copies=copies,
-            stages=s,
+            stages=method.tableau.s,
             known_first=coefficients.known_first,
             error_kind=coefficients.error_kind,
             maximum_norm=method.norm == "max",

@@ -24,7 +24,7 @@ from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.endings import Ending
 from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, float_rows, floats, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK_CHANGED, after_step
 from daedal.kernels.vectors import copy
@@ -68,17 +68,15 @@ GENERAL = Struct(
         ("bar", f64["n_y"]),
         ("middle", f64["n_y"]),  # y and its slope inside of the step
         ("middle_slope", f64["n_y"]),
-        (
-            "quartic",
-            f64["n_y"],
-        ),  # c_4 and c_5: the step is its cubic plus theta^2 (1 - theta)^2 (c_4 + c_5 (1 - theta))
+        # c_4 and c_5: the step is its cubic plus theta^2 (1 - theta)^2 (c_4 + c_5 (1 - theta))
+        ("quartic", f64["n_y"]),
         ("quintic", f64["n_y"]),
         ("first_z", f64["n_z"]),
         ("second_z", f64["n_z"]),
         ("z", f64["n_z"]),
         ("z_start", f64["n_z"]),
         ("residual", f64["n_z"]),
-        ("base", ADDRESS),  # residual and `bar` while a matrix is formed
+        ("base", f64["n_z"]),  # residual and `bar` while a matrix is formed
         ("base_bar", f64["n_y"]),
         ("shifted", f64["n_z"]),
         ("slope", f64["n_y"]),
@@ -200,8 +198,8 @@ def _increment(system, method, run, t, h, j, stage, z, base_slope):
 def _form_matrix(system, method, run, t, h, i, stage, z, slope, residual):
     """The derivative of the residual with respect to z, by differences; `slope` and `residual` are those at z."""
     n_y, n_z, leading = method.n_y, method.n_z, method.matrix.n
-    columns, base_slope = float_rows(method.matrix.data, leading, leading), method.middle
-    base, bar = floats(method.base, residual.size), method.base_bar
+    columns, base_slope = method.matrix.data, method.middle
+    base, bar = method.base, method.base_bar
     copy(base, residual)
     copy(bar, method.bar)
     for l in range(n_y):

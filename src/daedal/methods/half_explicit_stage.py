@@ -11,7 +11,6 @@ from __future__ import annotations
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import part
 from daedal.kernels.dense import factor_lu
-from daedal.kernels.records import float_rows
 from daedal.mechanics.augmented import accelerate_coupled, solve_augmented
 from daedal.mechanics.constrained import FORCE, JACOBIAN, MASS, RATE, VELOCITY, evaluate, load_state
 from daedal.mechanics.straight_line import accelerate_only, solve_stage
@@ -74,7 +73,7 @@ def stage_slope(system, c, t, stage, t_bar, bar, step, known, straight, slope):
 def _write_dynamics(c):
     """M and G^T at the stage in the matrix of the stage, which is stored column by column."""
     nx, n_c = c.nx, c.n_c
-    matrix, mass, forces = float_rows(c.kkt.data, nx + n_c, nx + n_c), c.mass, c.columns
+    matrix, mass, forces = c.kkt.data, c.mass, c.columns
     for j in range(nx):
         for l in range(nx):
             matrix[j, l] = mass[l, j]
@@ -93,7 +92,7 @@ def _impose_constraint(c, t_bar, stage, bar, step):
     status = evaluate(c, t_bar, JACOBIAN | VELOCITY)
     if status != 0:
         return status
-    matrix, jacobian = float_rows(c.kkt.data, nx + n_c, nx + n_c), c.jacobian
+    matrix, jacobian = c.kkt.data, c.jacobian
     for j in range(nx):
         for l in range(n_c):
             matrix[j, nx + l] = jacobian[l, j]

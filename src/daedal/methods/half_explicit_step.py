@@ -21,7 +21,7 @@ from __future__ import annotations
 from daedal.kernels.callbacks import RAISED, is_given
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import solve_lu
-from daedal.kernels.records import ADDRESS, INTEGER, Struct, float_rows, floats, record_at
+from daedal.kernels.records import INTEGER, Struct, at, record_at
 from daedal.kernels.signatures import f64
 from daedal.kernels.system import HOOK_CHANGED
 from daedal.mechanics.constrained import CONSTRAINED
@@ -46,7 +46,8 @@ _STIFF_LIMIT = 1.2  # of |h lambda|, as that of DOPRI5, on whose stages these me
 HALF_EXPLICIT = Struct(
     "HALF_EXPLICIT",
     [
-        ("mechanism", ADDRESS),
+        ("mechanism", at(CONSTRAINED)),
+        ("n", INTEGER),
         ("stages", INTEGER),
         ("chained", INTEGER),  # ab_i = a_{i+1}
         ("known_first", INTEGER),  # the first stage is the last one of the step before
@@ -59,10 +60,10 @@ HALF_EXPLICIT = Struct(
         ("cb", f64["stages"]),
         ("e", f64["stages"]),
         ("e2", f64["stages"]),
-        ("inner", ADDRESS),
-        ("k", ADDRESS),  # slopes of (q, v, r), one row for each stage, then at the start and at the end
-        ("stage", ADDRESS),
-        ("bar", ADDRESS),
+        ("inner", f64[NODES - 1, "stages + 2"]),
+        ("k", f64["stages + 2", "n"]),  # slopes of (q, v, r), one row for each stage, then at the start and at the end
+        ("stage", f64["n"]),
+        ("bar", f64["n"]),
     ],
 )
 
@@ -72,7 +73,7 @@ def half_explicit_attempt(address, t, h):
     """The stages from phi_0, y_1 and its error."""
     run = record_at(address, RUN)
     method = record_at(run.method, HALF_EXPLICIT)
-    return _attempt(run.system, method, record_at(method.mechanism, CONSTRAINED), run, h)
+    return _attempt(run.system, method, method.mechanism, run, h)
 
 
 @entry(ATTEMPT)
@@ -80,13 +81,13 @@ def half_explicit_accept(address, t, h):
     """The polynomial of the step, and the slope that the next one begins with."""
     run = record_at(address, RUN)
     method = record_at(run.method, HALF_EXPLICIT)
-    return _accept(run.system, method, record_at(method.mechanism, CONSTRAINED), run, t, h)
+    return _accept(run.system, method, method.mechanism, run, t, h)
 
 
 @part
 def _attempt(system, method, c, run, h):
     n, s = run.n, method.stages
-    start, y, k = differences(run)[0], run.y, float_rows(method.k, s + 2, n)
+    start, y, k = differences(run)[0], run.y, method.k
     if not run.slope_known and (method.known_first or method.end_slope):
         status = slope_at(system, c, run.t, start, k[0] if method.known_first else k[s + 1])
         if status != 0:
@@ -97,7 +98,7 @@ def _attempt(system, method, c, run, h):
         if status != 0:
             return status
     if method.known_first:
-        stage = floats(method.stage, n)
+        stage = method.stage
         for i in range(n):
             y[i] = stage[i]
     else:
@@ -111,8 +112,8 @@ def _attempt(system, method, c, run, h):
 def _stage(system, method, c, run, i, h):
     """Stage i: its slope in row i of k."""
     n, s, nx = run.n, method.stages, c.nx
-    start, k, stage = differences(run)[0], float_rows(method.k, s + 2, n), floats(method.stage, n)
-    ab, bar = method.ab, floats(method.bar, n)
+    start, k, stage = differences(run)[0], method.k, method.stage
+    ab, bar = method.ab, method.bar
     combine(method.a[i], i, k, start, h, 0, n, stage)
     for j in range(nx):
         k[i, j] = stage[nx + j]
@@ -140,8 +141,8 @@ def _estimate(weights, k, h, error):
 @part
 def _error(method, c, run, h):
     """The error of the step in units of the tolerance."""
-    n, s = run.n, method.stages
-    start, y, error, k = differences(run)[0], run.y, run.error, float_rows(method.k, s + 2, n)
+    n = run.n
+    start, y, error, k = differences(run)[0], run.y, run.error, method.k
     rtol, atol, scale = run.rtol, run.atol, run.scale
     _estimate(method.e, k, h, error)
     for i in range(n):
@@ -174,10 +175,10 @@ def _project_error(c, error):
 @part
 def _accept(system, method, c, run, t, h):
     n, s = run.n, method.stages
-    k, y, yp = float_rows(method.k, s + 2, n), run.y, run.yp
+    k, y, yp = method.k, run.y, run.yp
     changed = False
     if run.stop_when_stiff and method.known_first:
-        watch_stiffness(run, h, k, method.a, floats(method.bar, n), _STIFF_LIMIT)
+        watch_stiffness(run, h, k, method.a, method.bar, _STIFF_LIMIT)
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
@@ -197,7 +198,7 @@ def _accept(system, method, c, run, t, h):
             k[s + 1, i] = yp[i]
         else:
             yp[i] = k[s - 1, i]
-    polynomial(run, h, y, k, float_rows(method.inner, NODES - 1, s + 2), n, NODES)
+    polynomial(run, h, y, k, method.inner, n, NODES)
     close_polynomial(run, h, NODES)
     if method.known_first:
         for i in range(n):

@@ -25,18 +25,16 @@ from daedal.kernels.records import (
     INTEGER,
     Struct,
     at,
-    float_rows,
-    floats,
     integer_rows,
+    optional,
     record_at,
 )
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import residual
 from daedal.kernels.vectors import power, smallest
+from daedal.methods.implicit_stages import MOST_DEGREE, PLACES
 from daedal.methods.partial_derivatives import separate
-from daedal.methods.run_record import RUN, STEP, differences
-
-VECTORS = ("stage_y", "stage_yp", "residual", "middle", "secant", "power", "weights", "inherited")
+from daedal.methods.run_record import RUN, STEP
 
 IRK = Struct(
     "IRK",
@@ -46,6 +44,7 @@ IRK = Struct(
         ("form", ADDRESS),
         ("correct", ADDRESS),
         # the method
+        ("n", INTEGER),
         ("s", INTEGER),
         ("order", INTEGER),
         ("known", INTEGER),  # whether the slope of the first stage is y' at the start
@@ -63,16 +62,16 @@ IRK = Struct(
         ("straight", INTEGER),  # whether the slopes of stages are too rough to be extrapolated
         ("halves", f64["2 * s", "s + 1"]),  # slopes of the whole step at the stages of its halves
         ("degree", INTEGER),
-        ("inner", f64["2 * (degree - 1)", "s + 1"]),
+        ("inner", optional(f64["2 * (degree - 1)", "s + 1"])),
         # the polynomial of the step by its values at equidistant points, the last one first, and its defect: where it
         # is looked for, with weights of the values and of the slopes; the matrix F_y + (g/h) F_y' and its h, or 0
-        ("points", ADDRESS),
-        ("inside", ADDRESS),
-        ("inside_value", ADDRESS),
-        ("inside_slope", ADDRESS),
-        ("g", FLOAT),
+        ("points", f64[MOST_DEGREE + 1, "n"]),
+        ("inside", optional(f64[PLACES])),
+        ("inside_value", optional(f64[PLACES, "g"])),
+        ("inside_slope", optional(f64[PLACES, "g"])),
+        ("g", INTEGER),
         ("inherits", INTEGER),  # whether errors of algebraic variables are passed on to the next step
-        ("inside_inherited", ADDRESS),  # by which factors, at the places inside
+        ("inside_inherited", optional(f64[PLACES])),  # by which factors, at the places inside
         ("of_halves", FLOAT),  # and in the difference of a step and its halves
         ("factor", ADDRESS),
         ("h_matrix", FLOAT),
@@ -87,8 +86,8 @@ IRK = Struct(
         ("rows", i64["entries"]),
         ("columns", i64["entries"]),
         ("place", i64["entries"]),
-        ("f_y", ADDRESS),
-        ("f_yp", ADDRESS),
+        ("f_y", f64["s + 1", "entries"]),
+        ("f_yp", f64["s + 1", "entries"]),
         ("look", ADDRESS),  # working memory of `first_look`
         ("slot", INTEGER),  # which of them; the last one belongs to projections
         ("at_stages", INTEGER),  # whether they are those of the stages
@@ -96,13 +95,11 @@ IRK = Struct(
         ("jacobian_known", INTEGER),
         ("jacobian_fresh", INTEGER),  # whether it is one of this step
         # slopes, with that of the start in front: of the step, of its halves, and a guess
-        ("whole", ADDRESS),
-        ("first", ADDRESS),
-        ("second", ADDRESS),
-        ("guess", ADDRESS),
-        ("r", ADDRESS),
-        ("hat", ADDRESS),
-        *[(name, ADDRESS) for name in VECTORS],
+        *[(name, f64["s + 1", "n"]) for name in ("whole", "first", "second", "guess")],
+        ("r", f64["s", "n"]),
+        ("hat", f64["s * n"]),
+        *[(name, f64["n"]) for name in ("stage_y", "stage_yp", "residual", "middle", "secant", "weights", "inherited")],
+        ("power", f64["n"]),  # index class of each variable, less one
         ("some_powers", INTEGER),
         ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
         ("suspicious", INTEGER),  # whether it is to look at the equations in any case
@@ -116,11 +113,11 @@ IRK = Struct(
         # stands in an equation; the directions of the multipliers, and constraints times these
         ("projects", INTEGER),
         ("n_z", INTEGER),
-        ("multiplier", ADDRESS),
-        ("constraint", ADDRESS),
-        ("derivative", ADDRESS),
+        ("multiplier", optional(i64["n"])),
+        ("constraint", optional(i64["n"])),
+        ("derivative", optional(i64["n"])),
         ("end_value", f64["s"]),  # weights of slopes in the end of multipliers
-        ("direction", ADDRESS),
+        ("direction", optional(f64["n", "n_z"])),
         ("lu", LU),
     ],
 )
@@ -163,13 +160,10 @@ def irk_correct(address):
 
 @part
 def _linearise(system, linear, run, method):
-    n, entries, h = run.n, method.entries, method.h
-    y, yp, r = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.residual, n)
-    f_y = float_rows(method.f_y, method.s + 1, entries)[method.slot]
-    f_yp = float_rows(method.f_yp, method.s + 1, entries)[method.slot]
-    place = method.place
+    y, yp, r, h = method.stage_y, method.stage_yp, method.residual, method.h
+    f_y, f_yp = method.f_y[method.slot], method.f_yp[method.slot]
     method.h_matrix = 0.0
-    return separate(system, linear.matrix, run, method.stage_t, y, yp, r, 1.0 / h, h, place, f_y, f_yp)
+    return separate(system, linear.matrix, run, method.stage_t, y, yp, r, 1.0 / h, h, method.place, f_y, f_yp)
 
 
 @inlined
@@ -181,13 +175,13 @@ def _matrix_number(method):
 @part
 def _form(system, method, t):
     """delta_ij F_y' / h + a_ij F_y for the stages i, j of the block."""
-    number, entries, s = _matrix_number(method), method.entries, method.s
+    number, entries = _matrix_number(method), method.entries
     size = method.block_size[method.block]
     begin = method.block_first[method.block]
     matrix = record_at(method.matrices[number], MATRIX)
     places = integer_rows(method.places[number], size, entries)
-    data, a = floats(matrix.data, matrix.size), method.a
-    f_y, f_yp = float_rows(method.f_y, s, entries), float_rows(method.f_yp, s, entries)
+    data, a = matrix.data, method.a
+    f_y, f_yp = method.f_y, method.f_yp
     factored = method.factored
     factored[number] = 0.0
     if matrix.kind == BANDED:
@@ -214,7 +208,7 @@ def _correct(method, n, t):
     """The unknowns of all stages of a component stand together."""
     size = method.block_size[method.block]
     matrix = record_at(method.matrices[_matrix_number(method)], MATRIX)
-    r, hat = float_rows(method.r, method.s, n), floats(method.hat, size * n)
+    r, hat = method.r, method.hat[: size * n]
     for i in range(size):
         for j in range(n):
             hat[size * j + i] = r[i, j]
@@ -229,7 +223,7 @@ def _correct(method, n, t):
 def linearise_at_start(run, method, address, h):
     """F_y and F_y' at the start of the step."""
     n = run.n
-    y, yp, start, slope = floats(method.stage_y, n), floats(method.stage_yp, n), differences(run)[0], run.yp
+    y, yp, start, slope = method.stage_y, method.stage_yp, run.phi[0], run.yp
     for j in range(n):
         y[j], yp[j] = start[j], slope[j]
     method.stage_t, method.slot, method.h, method.at_stages, method.jacobian_known = run.t, 0, h, 0, 0
@@ -244,9 +238,8 @@ def linearise_at_start(run, method, address, h):
 @part
 def solve_stages(system, run, method, address, t0, t1, h, start, k):
     """The slopes of all stages of a step from t0 to t1 = t0 + h, in the rows of k behind the first; `k` is a guess."""
-    n, s = run.n, method.s
-    guess = float_rows(method.guess, s + 1, n)
-    for i in range(s + 1):
+    n, guess = run.n, method.guess
+    for i in range(method.s + 1):
         for j in range(n):
             guess[i, j] = k[i, j]
     for block in range(method.blocks):
@@ -303,11 +296,10 @@ def _solve_block(system, run, method, address, t0, t1, h, start, k, guess):
 @part
 def _residuals(system, run, method, address, t0, t1, h, start, k):
     """r_i = F at the stages of the block, with derivatives if they are wanted."""
-    n, s = run.n, method.s
+    n, y, yp = run.n, method.stage_y, method.stage_yp
     begin = method.block_first[method.block]
     count = method.block_size[method.block]
-    y, yp = floats(method.stage_y, n), floats(method.stage_yp, n)
-    a, c, r = method.a, method.c, float_rows(method.r, s, n)
+    a, c, r = method.a, method.c, method.r
     for i in range(begin, begin + count):
         for j in range(n):
             y[j] = 0.0
@@ -335,7 +327,7 @@ def _iterate(system, run, method, address, t0, t1, h, start, k):
     n = run.n
     begin = method.block_first[method.block]
     count = method.block_size[method.block]
-    r, weights = float_rows(method.r, method.s, n), floats(method.weights, n)
+    r, weights = method.r, method.weights
     most = _POLISHING if run.fixed else _MOST
     noise = _NOISE * max(wrms(start, weights), 1.0 if run.fixed else 0.0)
     rounding = max(_ROUNDING_FIXED if run.fixed and not method.at_stages else _ROUNDING, _PLATEAU * noise)
@@ -383,7 +375,7 @@ def _iterate(system, run, method, address, t0, t1, h, start, k):
 @part
 def _size(method, r, count, weights, everything):
     """The norm of the corrections of a block; without variables of a higher index, whose round-off is divided by h."""
-    total, power = 0.0, floats(method.power, weights.size)
+    total, power = 0.0, method.power
     lowest = smallest(power)
     for i in range(count):
         for j in range(weights.size):
@@ -396,7 +388,7 @@ def _size(method, r, count, weights, everything):
 def _diverged(run, method, h, start, k):
     """Keep the last correction for messages."""
     n, last = run.n, method.block_size[method.block] - 1
-    r, correction, y = float_rows(method.r, method.s, n), run.correction, run.y
+    r, correction, y = method.r, run.correction, run.y
     for j in range(n):
         correction[j] = r[last, j]
         y[j] = start[j] + h * k[method.s, j]

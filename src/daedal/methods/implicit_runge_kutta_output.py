@@ -18,12 +18,12 @@ from daedal.kernels.compilation import caller, entry, inlined, part
 from daedal.kernels.matrix import BANDED, factor, solve
 from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import float_rows, floats, record_at
+from daedal.kernels.records import record_at
 from daedal.kernels.system import residual
 from daedal.methods.implicit_runge_kutta_newton import IRK
-from daedal.methods.implicit_stages import MOST_DEGREE, PLACES
+from daedal.methods.implicit_stages import PLACES
 from daedal.methods.one_step import close_polynomial, combine, weighted_sum
-from daedal.methods.run_record import RUN, STEP, differences
+from daedal.methods.run_record import RUN, STEP
 
 _SHARPEST = 2e10  # y in units of the tolerance from which the defect may be round-off
 
@@ -41,8 +41,8 @@ def irk_factor(address):
 @part
 def _factor(system, linear, method, t):
     matrix, entries, weight = linear.matrix, method.entries, method.g / method.h_matrix
-    f_y, f_yp, place = floats(method.f_y, entries), floats(method.f_yp, entries), method.place
-    data = floats(matrix.data, matrix.size)
+    f_y, f_yp, place = method.f_y[0], method.f_yp[0], method.place
+    data = matrix.data
     if matrix.kind == BANDED:
         data[:] = 0.0
     for e in range(entries):
@@ -70,9 +70,8 @@ def find_points(run, method, h):
     In the first step the slope of the start is left out: of algebraic variables it need not be known.
     """
     n, s, halved, degree = run.n, method.s, is_halved(run, method), _degree(run, method)
-    start, y, middle = differences(run)[0], run.y, floats(method.middle, n)
-    points, whole = float_rows(method.points, MOST_DEGREE + 1, n), float_rows(method.whole, s + 1, n)
-    first, second = float_rows(method.first, s + 1, n), float_rows(method.second, s + 1, n)
+    start, y, middle = run.phi[0], run.y, method.middle
+    points, whole, first, second = method.points, method.whole, method.first, method.second
     count = degree // 2 - 1 if halved else degree - 1  # in one half
     rows = method.degree - 1
     inner = method.inner[0 if run.steps > 0 else rows :]
@@ -100,11 +99,11 @@ def add_defect(system, linear, run, method, address, t, h):
     variables have index 2 or 3, in which round-off and errors of the start come divided by h.
     """
     n, rows = run.n, _degree(run, method) + 1
-    error, r = run.error, floats(method.residual, n)
-    y, yp, points = floats(method.stage_y, n), floats(method.stage_yp, n), float_rows(method.points, rows, n)
-    value, slope = float_rows(method.inside_value, PLACES, rows), float_rows(method.inside_slope, PLACES, rows)
-    inherited, share = floats(method.inherited, n), floats(method.inside_inherited, PLACES)
-    if method.some_powers or wrms(differences(run)[0], run.inverse_weights) > _SHARPEST:
+    error, r = run.error, method.residual
+    y, yp, points = method.stage_y, method.stage_yp, method.points
+    value, slope = method.inside_value, method.inside_slope
+    inherited, share = method.inherited, method.inside_inherited
+    if method.some_powers or wrms(run.phi[0], run.inverse_weights) > _SHARPEST:
         return CONVERGED
     if method.h_matrix != h:
         method.h_matrix = h
@@ -123,7 +122,7 @@ def add_defect(system, linear, run, method, address, t, h):
         weighted_sum(slope[k], rows, points, 0, n, yp)
         for j in range(n):
             yp[j] /= h
-        status = residual(system, run.t + floats(method.inside, PLACES)[k] * h, y, yp, r)
+        status = residual(system, run.t + method.inside[k] * h, y, yp, r)
         if status == UNEVALUABLE:
             continue
         if status == 0:
@@ -143,11 +142,11 @@ def _find_inherited(system, linear, run, method, t):
     error of the slope.
     """
     n, entries = run.n, method.entries
-    inherited, r = floats(method.inherited, n), floats(method.residual, n)
-    rows, columns, f_y = method.rows, method.columns, floats(method.f_y, entries)
+    inherited, r = method.inherited, method.residual
+    rows, columns, f_y = method.rows, method.columns, method.f_y[0]
     for j in range(n):
         inherited[j] = 0.0
-    status = residual(system, run.t, differences(run)[0], run.yp, r)
+    status = residual(system, run.t, run.phi[0], run.yp, r)
     if status == UNEVALUABLE:
         return 0
     if status == 0:
@@ -163,7 +162,7 @@ def _find_inherited(system, linear, run, method, t):
 def keep_polynomial(run, method, h):
     """The polynomial in Newton form; its end is where the run goes on."""
     n, degree = run.n, _degree(run, method)
-    phi, points, y = differences(run), float_rows(method.points, degree + 1, n), run.y
+    phi, points, y = run.phi, method.points, run.y
     for j in range(n):
         phi[0, j] = y[j]
         for q in range(1, degree + 1):

@@ -17,7 +17,6 @@ from daedal.kernels.compilation import caller, part
 from daedal.kernels.dense import factor_lu, solve_lu
 from daedal.kernels.newton import CONVERGED, DIVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import float_rows, floats, integers
 from daedal.kernels.system import residual
 from daedal.methods.run_record import STEP
 
@@ -32,8 +31,8 @@ _call = caller(STEP)
 def project(system, run, method, address, t, h, start, k, y):
     """Correct the end y of a step with the slopes k along f_z until the constraints hold."""
     n, s = run.n, method.s
-    multiplier, weights = integers(method.multiplier, n), method.end_value
-    point, slope, end_slope = floats(method.stage_y, n), floats(method.stage_yp, n), method.end_slope
+    multiplier, weights = method.multiplier, method.end_value
+    point, slope, end_slope = method.stage_y, method.stage_yp, method.end_slope
     for j in range(n):
         if multiplier[j] >= 0:
             value = 0.0
@@ -58,9 +57,9 @@ def _directions(method, n):
     """f_z, and the factors of g_y f_z."""
     entries, n_z = method.entries, method.n_z
     rows, columns = method.rows, method.columns
-    multiplier, constraint = integers(method.multiplier, n), integers(method.constraint, n)
-    derivative, f_y = integers(method.derivative, n), float_rows(method.f_y, method.s + 1, entries)[method.s]
-    direction, matrix = float_rows(method.direction, n, n_z), float_rows(method.lu.data, n_z, n_z)
+    multiplier, constraint = method.multiplier, method.constraint
+    derivative, f_y = method.derivative, method.f_y[method.s]
+    direction, matrix = method.direction, method.lu.data
     direction[:] = 0.0
     matrix[:] = 0.0
     for e in range(entries):
@@ -77,9 +76,9 @@ def _directions(method, n):
 def _onto_constraints(system, run, method, t, y):
     """Newton's method for lambda with a constant matrix."""
     n, n_z = run.n, method.n_z
-    slope, r, change = floats(method.stage_yp, n), floats(method.residual, n), floats(method.stage_y, n)
-    rhs, constraint = floats(method.hat, n_z), integers(method.constraint, n)
-    direction, weights = float_rows(method.direction, n, n_z), run.inverse_weights
+    slope, r, change = method.stage_yp, method.residual, method.stage_y
+    rhs, constraint = method.hat, method.constraint
+    direction, weights = method.direction, run.inverse_weights
     noise, before = _NOISE * wrms(y, weights), np.inf
     for _ in range(_MOST):
         status = residual(system, t, y, slope, r)

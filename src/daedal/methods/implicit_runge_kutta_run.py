@@ -8,7 +8,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.dense import dense_lu
-from daedal.kernels.records import Arena, Record
+from daedal.kernels.records import Record
 from daedal.methods import implicit_runge_kutta_newton as newton
 from daedal.methods.block_storage import storage
 from daedal.methods.first_look import room_for_look
@@ -42,23 +42,13 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
         f_y, f_yp = np.zeros((s + 1, entries)), np.zeros((s + 1, entries))
         self._matrices = [places.block_matrix(workspace.bridge, block.size) for _ in range(2) for block in matrices]
         self._block_places = [np.ascontiguousarray(places.block_places(block.size)) for block in matrices] * 2
-        arena = Arena(
-            {
-                **dict.fromkeys(newton.VECTORS, n),
-                **dict.fromkeys(("whole", "first", "second", "guess"), (s + 1, n)),
-                "r": (s, n),
-                "points": (MOST_DEGREE + 1, n),
-                "hat": s * n,
-                "factored": 2 * len(matrices),
-            }
-        )
         self._places, self._inner = places, np.zeros((2, 0, s + 1))
         self._f_y, self._f_yp = f_y[0], f_yp[0]
         order, embedded = method.max_order, stages.embedded
-        record = Record(
+        record = Record.allocated(
             newton.IRK,
-            arena,
-            linear=workspace.linear.address,
+            n=n,
+            linear=workspace.linear,
             linearise=newton.irk_linearise.address,
             form=newton.irk_form.address,
             correct=newton.irk_correct.address,
@@ -103,7 +93,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
             kept_ratio=_KEPT_RATIO,
             most_failures=_MOST_FAILURES,
             record=record,
-            arena=arena,
+            arena=record,
             workspace=workspace,
         )
 

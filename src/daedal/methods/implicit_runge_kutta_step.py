@@ -15,7 +15,7 @@ from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.newton import CONVERGED
-from daedal.kernels.records import float_rows, floats, record_at
+from daedal.kernels.records import record_at
 from daedal.kernels.system import HOOK_CHANGED
 from daedal.methods.first_look import after_first_look
 from daedal.methods.implicit_runge_kutta_newton import IRK, linearise_at_start, solve_stages
@@ -23,7 +23,7 @@ from daedal.methods.implicit_runge_kutta_output import add_defect, find_points, 
 from daedal.methods.implicit_runge_kutta_projection import project
 from daedal.methods.one_step import ATTEMPT, combine, give_to_owner, size_of_error, weighted_sum
 from daedal.methods.radau_newton import share_of_class
-from daedal.methods.run_record import RUN, STEP, differences
+from daedal.methods.run_record import RUN, STEP
 
 _TROUBLED = int(Ending.TROUBLED)
 _GOOD_RATE = 0.05  # below it F_y and F_y' are kept for the next step
@@ -44,7 +44,9 @@ def irk_begin(address):
     if not method.searches:
         return 0
     status = linearise_at_start(run, method, address, run.h)
-    return _TROUBLED if status == 0 and method.suspicious else after_first_look(status, method, run.n)
+    if status == 0 and method.suspicious:
+        return _TROUBLED
+    return after_first_look(status, method, method.f_y[0], method.f_yp[0], run.n)
 
 
 @entry(ATTEMPT)
@@ -63,7 +65,7 @@ def irk_accept(address, t, h):
 
 @part
 def _attempt(system, run, method, address, t, h):
-    start, whole = differences(run)[0], float_rows(method.whole, method.s + 1, run.n)
+    start, whole = run.phi[0], method.whole
     run.cj, run.order = 1.0 / h, method.order
     method.slowest = 0.0
     _set_weights(run, method, h)
@@ -90,7 +92,7 @@ def _attempt(system, run, method, address, t, h):
 def _set_weights(run, method, h):
     """Weights of corrections; those of variables of index 2 and 3 count less where steps are short, like errors."""
     n = run.n
-    weights, plain, power = floats(method.weights, n), run.inverse_weights, floats(method.power, n)
+    weights, plain, power = method.weights, run.inverse_weights, method.power
     share = share_of_class(run, method, h) if method.some_powers and not run.fixed else 1.0
     for j in range(n):
         weights[j] = plain[j] * share ** power[j]
@@ -110,14 +112,13 @@ def _stages_and_end(system, run, method, address, t0, t1, h, start, k, y):
 def _embedded(run, method, address, h):
     """The error by the embedded weights, filtered by the matrix of a stage."""
     n, s, entries = run.n, method.s, method.entries
-    error, r = run.error, float_rows(method.r, s, n)[0]
-    weighted_sum(method.embedded, s, float_rows(method.whole, s + 1, n)[1:], 0, n, error)
+    error, r = run.error, method.r[0]
+    weighted_sum(method.embedded, s, method.whole[1:], 0, n, error)
     for j in range(n):
         error[j] *= h
     if method.filtering < 0:
         return CONVERGED
-    rows, columns = method.rows, method.columns
-    f_yp = floats(method.f_yp, entries)
+    rows, columns, f_yp = method.rows, method.columns, method.f_yp[0]
     r[:] = 0.0
     for e in range(entries):
         r[rows[e]] += f_yp[e] / h * error[columns[e]]
@@ -135,9 +136,9 @@ def _discount_roundoff(run, method, address):
     It is the correction that Newton's matrix makes of rounding errors of the terms of the equations.
     """
     n, entries = run.n, method.entries
-    y, error, power = run.y, run.error, floats(method.power, n)
+    y, error, power = run.y, run.error, method.power
     rows, columns = method.rows, method.columns
-    f_y, terms, r = floats(method.f_y, entries), floats(method.residual, n), float_rows(method.r, method.s, n)
+    f_y, terms, r = method.f_y[0], method.residual, method.r
     method.block = method.blocks - 1
     count = method.block_size[method.block]
     terms[:] = 0.0
@@ -161,7 +162,7 @@ def _test(system, run, method):
     """The error in units of the tolerance; errors of variables of index 2 and 3 count less where steps are short."""
     n = run.n
     error, correction = run.error, run.correction
-    weights, plain = floats(method.weights, n), run.inverse_weights
+    weights, plain = method.weights, run.inverse_weights
     for j in range(n):
         error[j] *= weights[j] / plain[j]
         correction[j] = error[j]
@@ -173,16 +174,15 @@ def _test(system, run, method):
 def _predict(run, method, h):
     """Slopes from the polynomial of the last step, or its chord; at the start of a run from the tangent."""
     n, s = run.n, method.s
-    whole, c, values = float_rows(method.whole, s + 1, n), method.c, floats(method.stage_y, n)
-    slope = run.yp
+    whole, c, values, slope = method.whole, method.c, method.stage_y, run.yp
     for j in range(n):
         whole[0, j] = slope[j]
     if method.straight or abs(h) > _FAR * abs(run.h_last):
-        _follow(s, n, floats(method.secant, n) if run.steps > 0 else slope, whole)
+        _follow(s, n, method.secant if run.steps > 0 else slope, whole)
         return
     for i in range(s):
         time = run.t + c[i] * h
-        newton_polynomial(time, run.t, run.psi, differences(run), run.degree, values, whole[i + 1])
+        newton_polynomial(time, run.t, run.psi, run.phi, run.degree, values, whole[i + 1])
 
 
 @part
@@ -197,11 +197,9 @@ def _follow(s, n, slope, k):
 def _halves(system, run, method, address, t, h):
     """The step once more in two halves, and the error of the whole one."""
     n, s, middle_t = run.n, method.s, run.t + 0.5 * h
-    start, y, middle = differences(run)[0], run.y, floats(method.middle, n)
-    whole, error = float_rows(method.whole, s + 1, n), run.error
-    first, second = float_rows(method.first, s + 1, n), float_rows(method.second, s + 1, n)
-    weights = method.halves
-    secant = floats(method.secant, n)
+    start, y, middle, error = run.phi[0], run.y, method.middle, run.error
+    whole, first, second = method.whole, method.first, method.second
+    weights, secant = method.halves, method.secant
     for j in range(n):
         error[j] = y[j]
         first[0, j] = whole[0, j]
@@ -231,10 +229,10 @@ def _accept(system, run, method, t, h):
         status = give_to_owner(system, run, t, h)
         if status != 0 and status != HOOK_CHANGED:
             return status
-    start, y, secant = differences(run)[0], run.y, floats(method.secant, n)
+    start, y, secant = run.phi[0], run.y, method.secant
     for j in range(n):
         secant[j] = (y[j] - start[j]) / h
-    last = float_rows(method.second if is_halved(run, method) else method.whole, s + 1, n)
+    last = method.second if is_halved(run, method) else method.whole
     if run.fixed:
         find_points(run, method, h)
     keep_polynomial(run, method, h)

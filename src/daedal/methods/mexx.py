@@ -88,28 +88,18 @@ class _MEXXRun(MechanicalRun):
     """A run on a mechanism."""
 
     def __init__(self, method: MEXX, equations: Equations):
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.methods import mexx_step as step
         from daedal.methods.one_step import OWN
 
-        n, automatic = equations.n, method.columns == "auto"
+        automatic = method.columns == "auto"
         most = _MOST if automatic else int(method.columns)
-        arena = Arena(
-            {
-                **dict.fromkeys((*step.VECTORS, "total"), n),
-                "table": (MOST_COLUMNS, n),
-                "derivatives": (step.MIDDLE * MOST_COLUMNS, n),
-                "inner": (step.MIDDLE, n),
-                **dict.fromkeys(("start", "end"), (2, n)),
-                **dict.fromkeys(("work", "size"), MOST_COLUMNS + 1),
-            }
-        )
-        record = Record(
+        record = Record.allocated(
             step.MEXX,
-            arena,
+            n=equations.n,
             row=step.mexx_row.address,
             measure=step.mexx_measure.address,
-            mechanism=equations.mechanism.record.address,
+            mechanism=equations.mechanism.record,
             numbers=np.array(_NUMBERS),
             power=2,
             overhead=1.0,
@@ -127,7 +117,7 @@ class _MEXXRun(MechanicalRun):
             start_order=8,
             controller=OWN,
             record=record,
-            arena=arena,
+            arena=record,
         )
 
     def load(self, task: Task) -> None:

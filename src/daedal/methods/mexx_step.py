@@ -17,7 +17,8 @@ import numpy as np
 
 from daedal.kernels.callbacks import RAISED, is_given
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import ADDRESS, Struct, float_rows, floats, integers, local_words, record_at
+from daedal.kernels.records import Struct, at, floats, local_words, record_at
+from daedal.kernels.signatures import f64
 from daedal.kernels.system import HOOK_CHANGED
 from daedal.mechanics.constrained import CONSTRAINED
 from daedal.methods.extrapolation_control import TABLE, begin_table, count_polynomial, fill_table, next_step
@@ -31,18 +32,16 @@ from daedal.methods.runge_kutta_step import HARMLESS
 MIDDLE = 4
 """Conditions in the middle of a step: the value and three derivatives."""
 
-VECTORS = ("stage", "bar", "before", "slope")
-
 MEXX = Struct(
     "MEXX",
     [
         *TABLE,
-        ("mechanism", ADDRESS),
-        ("derivatives", ADDRESS),  # in the middle, from every row
-        ("inner", ADDRESS),
-        ("start", ADDRESS),  # value and slope at both ends
-        ("end", ADDRESS),
-        *[(name, ADDRESS) for name in VECTORS],
+        ("mechanism", at(CONSTRAINED)),
+        ("derivatives", f64[MIDDLE * MOST_COLUMNS, "n"]),  # in the middle, from every row
+        ("inner", f64[MIDDLE, "n"]),
+        ("start", f64[2, "n"]),  # value and slope at both ends
+        ("end", f64[2, "n"]),
+        *[(name, f64["n"]) for name in ("stage", "bar", "before", "slope")],
     ],
 )
 
@@ -66,8 +65,7 @@ def mexx_attempt(address, t, h):
     run = record_at(address, RUN)
     method = record_at(run.method, MEXX)
     if not run.slope_known:
-        system, c = run.system, record_at(method.mechanism, CONSTRAINED)
-        status = slope_at(system, c, run.t, differences(run)[0], run.yp)
+        status = slope_at(run.system, method.mechanism, run.t, differences(run)[0], run.yp)
         if status != 0:
             return status if status == RAISED else HOPELESS
         run.slope_known = 1
@@ -79,7 +77,7 @@ def mexx_row(address, t, h):
     """The mid-point steps of the row ``method.current``."""
     run = record_at(address, RUN)
     method = record_at(run.method, MEXX)
-    return _row(run.system, record_at(method.mechanism, CONSTRAINED), run, method, h)
+    return _row(run.system, method.mechanism, run, method, h)
 
 
 @entry(ATTEMPT)
@@ -87,7 +85,7 @@ def mexx_measure(address, t, h):
     """The error of the last column, and of the polynomial where that is small enough."""
     run = record_at(address, RUN)
     method = record_at(run.method, MEXX)
-    return _measure(run.system, record_at(method.mechanism, CONSTRAINED), run, method, t, h)
+    return _measure(run.system, method.mechanism, run, method, t, h)
 
 
 @entry(ATTEMPT)
@@ -99,10 +97,10 @@ def mexx_accept(address, t, h):
 
 @part
 def _row(system, c, run, method, h):
-    n, nx, count = run.n, c.nx, integers(method.numbers, MOST_COLUMNS)[method.current]
+    n, nx, count = run.n, c.nx, method.numbers[method.current]
     small, middle = h / count, count // 2
-    start, stage, bar = differences(run)[0], floats(method.stage, n), floats(method.bar, n)
-    before, total, slope = floats(method.before, n), floats(method.total, n), floats(method.slope, n)
+    start, stage, bar = differences(run)[0], method.stage, method.bar
+    before, total, slope = method.before, method.total, method.slope
     straight = c.n_c > 0 and is_given(c.stage)
     for j in range(n):
         before[j] = 0.0
@@ -132,7 +130,7 @@ def _collect(method, n, place, count, h, total, slope):
     """H^k y^(k) in the middle: central differences of the slopes there, with steps 2h."""
     if abs(place) > 2:
         return
-    rates = float_rows(method.derivatives, MIDDLE * MOST_COLUMNS, n)
+    rates = method.derivatives
     value, first = rates[method.current], rates[MOST_COLUMNS + method.current]
     second, third = rates[2 * MOST_COLUMNS + method.current], rates[3 * MOST_COLUMNS + method.current]
     half = 0.5 * count
@@ -161,14 +159,13 @@ def _measure(system, c, run, method, t, h):
     status = slope_at(system, c, t, y, slope)
     if status != 0:
         return status
-    ends, starts = float_rows(method.end, 2, n), float_rows(method.start, 2, n)
-    inner, table, yp = float_rows(method.inner, MIDDLE, n), floats(method.table, n), run.yp
+    ends, starts, inner, table, yp = method.end, method.start, method.inner, method.table, run.yp
     error, values = run.error, floats(_room(), _COUNT)
     for order in range(MIDDLE):
         _extrapolate(method, n, order, inner[order])
     largest = largest_product(_NODES, _NODES.size - 1)
     for i in range(n):
-        ends[0, i] = table[i]
+        ends[0, i] = table[0, i]
         ends[1, i] = h * slope[i]
         starts[1, i] = h * yp[i]
         divided_differences(values, _NODES, _NODES.size - 1, ends[:, i], inner[:, i], starts[:, i])
@@ -180,7 +177,7 @@ def _measure(system, c, run, method, t, h):
 @part
 def _extrapolate(method, n, order, target):
     """A derivative in the middle from the rows that have enough steps."""
-    numbers, rates = integers(method.numbers, MOST_COLUMNS), float_rows(method.derivatives, MIDDLE * MOST_COLUMNS, n)
+    numbers, rates = method.numbers, method.derivatives
     first = 1 if order > 1 else 0
     for i in range(n):
         target[i] = 0.0
@@ -205,8 +202,7 @@ def _accept(system, run, method, t, h):
             changed = run.fixed != 0 or change > HARMLESS
         elif status != 0:
             return status
-    ends, starts = float_rows(method.end, 2, n), float_rows(method.start, 2, n)
-    store_polynomial(run, h, _NODES, _NODES.size - 1, ends, float_rows(method.inner, MIDDLE, n), starts)
+    store_polynomial(run, h, _NODES, _NODES.size - 1, method.end, method.inner, method.start)
     for i in range(n):
         yp[i] = slope[i]
     run.slope_known = 0 if changed else 1

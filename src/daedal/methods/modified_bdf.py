@@ -135,27 +135,14 @@ class _ModifiedBDFRun(Run):
     """A run of modified BDF, with control of order and step size, with constant steps, or on a grid."""
 
     def __init__(self, method: ModifiedBDF, equations: Equations, workspace: SecondOrderWorkspace):
-        from daedal.kernels.records import Arena, Record
-        from daedal.methods.modified_bdf_formulas import PAST, ROWS
+        from daedal.kernels.records import Record
         from daedal.methods.modified_bdf_step import MODIFIED_BDF, modified_bdf_step
-        from daedal.methods.thesis_control import POINTS
 
-        form = equations.second_order
-        n = form.problem.n
-        vectors = dict.fromkeys(
-            ("x", "xp", "xpp", "last_xpp", "e", "delta", "weights", "matrix_weights", "scale_weights"), n
-        )
-        rows = dict.fromkeys(("nodes", "basis", "basis1", "basis2"), ROWS)
-        past: dict[str, Any] = {"dd": (ROWS, n), "velocities": (PAST, n), "velocity_order": PAST}
-        points: dict[str, Any] = {"past_t": POINTS, "past_y": (POINTS, equations.n)}
-        arena = Arena({**past, **points, **vectors, **rows}, integers=("velocity_order",))
-        arena.arrays["velocity_order"][:] = 3
-        thesis = method.controller == "thesis"
-        record = Record(
+        form, thesis = equations.second_order, method.controller == "thesis"
+        record = Record.allocated(
             MODIFIED_BDF,
-            arena,
             linear=workspace.linear.address,
-            second_order=workspace.second_order.address,
+            second_order=workspace.second_order,
             family=_FAMILIES[str(method.family)],
             thesis=thesis,
             max_order=method.max_order,
@@ -167,6 +154,7 @@ class _ModifiedBDFRun(Run):
             c2_matrix=1.0,
             initial_phase=1,
         )
+        record.array("velocity_order")[:] = 3
         self._thesis, self._form = thesis, form
         self._past: tuple[np.ndarray, np.ndarray] | None = None
         self._accurate: Run | None = None
@@ -175,7 +163,7 @@ class _ModifiedBDFRun(Run):
             equations,
             step=modified_bdf_step,
             record=record,
-            arena=arena,
+            arena=record,
             workspace=workspace,
             start_order=0 if thesis else 2,
             positions=positions_of(equations.mechanism, equations.n),

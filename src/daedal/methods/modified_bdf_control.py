@@ -11,9 +11,8 @@ import numpy as np
 
 from daedal.kernels.compilation import part
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import float_rows, floats
 from daedal.kernels.vectors import power
-from daedal.methods.modified_bdf_formulas import DIRECT, ROWS, error_factors
+from daedal.methods.modified_bdf_formulas import DIRECT, error_factors
 from daedal.methods.thesis_control import extrapolation_error, step_after_failure, step_after_success
 
 NO_ESTIMATE = -1.0
@@ -32,11 +31,11 @@ def error_of_step(method, form, run, t, k):
             return 0.0, NO_ESTIMATE
         error = extrapolation_error(method, run, t)
         return error, error
-    n, nodes = form.n, floats(method.nodes, ROWS)
+    nodes = method.nodes
     if k == 2 and method.taken == 0:  # there are no data beyond those that the formula uses
         k = 1
     # e is the divided difference of order k + 2 times prod (t_n - t_{n-i}), i = 1 .. k + 2
-    e, scale = floats(method.e, n), 1.0 / _product(t, nodes, k + 2)
+    e, scale = method.e, 1.0 / _product(t, nodes, k + 2)
     estimate = _local_error(method, form, run, t, k, nodes, e, scale, 0.0)
     if estimate <= _TARGET:
         return estimate, estimate
@@ -52,8 +51,7 @@ def _local_error(method, form, run, t, k, nodes, difference, scale, ulps):
     Less the part that errors of x of so many ulps make.
     """
     second, first, velocity = error_factors(method, t, k, nodes)
-    x = floats(method.x, form.n)
-    source, order = form.source, form.order
+    x, source, order = method.x, form.source, form.order
     vector, included = run.scratch, run.included
     noise = ulps * power(2.0, k + 2) * np.finfo(np.float64).eps / abs(_product(t, nodes, k + 2))
     for j in range(form.n_y):
@@ -141,7 +139,7 @@ def _best_order(method, form, run, t, k, here):
     """The order among k - 1, k, k + 1 that allows the longest step, with a bias for the present one, and the ratio."""
     if method.family != DIRECT:
         return min(k + 1, method.max_order), here
-    dd, before = float_rows(method.dd, ROWS, form.n), floats(method.nodes, ROWS)[1:]
+    dd, before = method.dd, method.nodes[1:]
     best, ratio, lower = k, here, 0.0
     if k > 1:
         lower = _ratio(_local_error(method, form, run, t, k - 1, before, dd[k + 1], 1.0, 0.0), k - 1)
@@ -158,8 +156,7 @@ def _best_order(method, form, run, t, k, here):
 @part
 def _differences_fall(method, form, run, t, k):
     """Whether the scaled differences of order k + 2 are smaller than those of order k + 1, as for smooth solutions."""
-    nodes, dd = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, form.n)
-    weights, order, product = floats(method.scale_weights, form.n), form.order, 1.0
+    nodes, dd, weights, order, product = method.nodes, method.dd, method.scale_weights, form.order, 1.0
     for i in range(1, k + 2):
         product *= t - nodes[i]
     low, high, further = 0.0, 0.0, t - nodes[k + 2]

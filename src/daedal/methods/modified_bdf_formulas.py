@@ -28,7 +28,6 @@ At the start t_0 counts three times as a node, with x_0, x'_0 and x''_0 / 2 as d
 from __future__ import annotations
 
 from daedal.kernels.compilation import part
-from daedal.kernels.records import float_rows, floats, integers
 from daedal.kernels.vectors import power
 
 DIRECT, SAND, ORDINARY = 0, 1, 2
@@ -120,8 +119,8 @@ def acceleration_weights(family, t, nodes, k, orders):
 def formula(method, form, t, k):
     """Write x_0, x'_0, x''_0, c_1 and c_2 for a step to t with order k; False at a pole of the coefficients."""
     n = form.n
-    nodes, dd, base = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), form.base
-    values, first, second = floats(method.basis, ROWS), floats(method.basis1, ROWS), floats(method.basis2, ROWS)
+    nodes, dd, base = method.nodes, method.dd, form.base
+    values, first, second = method.basis, method.basis1, method.basis2
     # the thesis predicts with degree k, through k + 1 points
     degree = min(k if method.thesis else k + 1, method.points - 1)
     newton_basis(t, nodes, k + 2, values, first, second)
@@ -139,7 +138,7 @@ def formula(method, form, t, k):
             _ordinary_velocity(method, form, t, k)
         return True
     _ordinary_velocity(method, form, t, k)
-    orders, past = integers(method.velocity_order, PAST), float_rows(method.velocities, PAST, n)
+    orders, past = method.velocity_order, method.velocities
     found, b0, b1, b2 = acceleration_weights(method.family, t, nodes, k, orders)
     form.c2 = b0 * form.c1
     for i in range(n):
@@ -151,8 +150,8 @@ def formula(method, form, t, k):
 def _ordinary_velocity(method, form, t, k):
     """x' by BDF of order k: the derivative of the polynomial through the extrapolated value and the last k points."""
     n = form.n
-    nodes, dd, base = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), form.base
-    values, first = floats(method.basis, ROWS), floats(method.basis1, ROWS)
+    nodes, dd, base = method.nodes, method.dd, form.base
+    values, first = method.basis, method.basis1
     form.c1 = leading(t, nodes, k)[0]
     for i in range(n):
         x, xp = dd[0, i], 0.0
@@ -166,7 +165,7 @@ def _ordinary_velocity(method, form, t, k):
 def update_differences(method, form, t, x, order):
     """Divided differences with the new point; variables of order 0 and 1 lack data at the start."""
     n = form.n
-    nodes, dd, orders = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), form.order
+    nodes, dd, orders = method.nodes, method.dd, form.order
     rows = min(method.points + 1, ROWS)
     for i in range(n):
         above, known = x[i], method.taken + 1 + orders[i]
@@ -178,7 +177,7 @@ def update_differences(method, form, t, x, order):
         nodes[j] = nodes[j - 1]
     nodes[0] = t
     method.points = rows
-    velocity_order = integers(method.velocity_order, PAST)
+    velocity_order = method.velocity_order
     for j in range(PAST - 1, 0, -1):
         velocity_order[j] = velocity_order[j - 1]
     velocity_order[0] = order
@@ -203,7 +202,7 @@ def error_factors(method, t, k, nodes):
         c2 = single * single - square
         defect = 2.0 * single * product
     else:
-        orders = integers(method.velocity_order, PAST)
+        orders = method.velocity_order
         _, b0, b1, b2 = acceleration_weights(method.family, t, nodes, k, orders)
         defect = b0 * _bdf_of_power(t, nodes, k, k + 2, t)
         defect += b1 * _bdf_of_power(nodes[0], nodes[1:], orders[0], k + 2, t)

@@ -15,7 +15,7 @@ from daedal.kernels.linear import LINEAR, prepare_matrix, solve_linear
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
 from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, UNKNOWN_RATE, newton
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, integers, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, optional, record_at
 from daedal.kernels.second_order import SECOND_ORDER, derivatives, gather, scatter
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK_CHANGED, residual
@@ -24,7 +24,7 @@ from daedal.methods.modified_bdf_formulas import PAST, ROWS, formula, newton_bas
 from daedal.methods.one_step import close_polynomial, ending_of, give_to_owner
 from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
-from daedal.methods.thesis_control import remember
+from daedal.methods.thesis_control import POINTS, remember
 
 _CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)
 _REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6  # as in DASSL, for c_2
@@ -40,37 +40,37 @@ MODIFIED_BDF = Struct(
     "MODIFIED_BDF",
     [
         ("linear", at(LINEAR)),
-        ("second_order", ADDRESS),
+        ("second_order", at(SECOND_ORDER)),
         ("family", INTEGER),
         ("thesis", INTEGER),  # the controller of the thesis
         ("max_order", INTEGER),
         ("share", FLOAT),  # of the tolerance that one step may err
-        ("past_t", ADDRESS),
-        ("past_y", ADDRESS),
-        ("grid", f64["n_grid"]),
+        ("past_t", f64[POINTS]),
+        ("past_y", f64[POINTS, "second_order.n_y"]),
+        ("grid", optional(f64["n_grid"])),
         ("n_grid", INTEGER),
-        ("grid_orders", i64["n_grid"]),
+        ("grid_orders", optional(i64["n_grid"])),
         # the past
-        ("nodes", ADDRESS),
-        ("dd", ADDRESS),
+        ("nodes", f64[ROWS]),
+        ("dd", f64[ROWS, "second_order.n"]),
         ("points", INTEGER),
         ("taken", INTEGER),
-        ("velocities", ADDRESS),
-        ("velocity_order", ADDRESS),
-        ("basis", ADDRESS),
-        ("basis1", ADDRESS),
-        ("basis2", ADDRESS),
+        ("velocities", f64[PAST, "second_order.n"]),
+        ("velocity_order", i64[PAST]),
+        ("basis", f64[ROWS]),
+        ("basis1", f64[ROWS]),
+        ("basis2", f64[ROWS]),
         # the present
         ("k", INTEGER),
-        ("x", ADDRESS),
-        ("xp", ADDRESS),
-        ("xpp", ADDRESS),
-        ("last_xpp", ADDRESS),
-        ("e", ADDRESS),
-        ("delta", ADDRESS),
-        ("weights", ADDRESS),
-        ("matrix_weights", ADDRESS),
-        ("scale_weights", ADDRESS),  # inverse tolerances of x as large as it ever was
+        ("x", f64["second_order.n"]),
+        ("xp", f64["second_order.n"]),
+        ("xpp", f64["second_order.n"]),
+        ("last_xpp", f64["second_order.n"]),
+        ("e", f64["second_order.n"]),
+        ("delta", f64["second_order.n"]),
+        ("weights", f64["second_order.n"]),
+        ("matrix_weights", f64["second_order.n"]),
+        ("scale_weights", f64["second_order.n"]),  # inverse tolerances of x as large as it ever was
         ("matrix_needed", INTEGER),
         ("matrix_new", INTEGER),
         ("c2_matrix", FLOAT),
@@ -94,8 +94,7 @@ def modified_bdf_step(address):
     """One accepted step; 0 or the reason to stop."""
     run = record_at(address, RUN)
     method = record_at(run.method, MODIFIED_BDF)
-    form = record_at(method.second_order, SECOND_ORDER)
-    return _step(run.system, method.linear, method, form, run)
+    return _step(run.system, method.linear, method, method.second_order, run)
 
 
 @part
@@ -119,8 +118,7 @@ def _order_of_step(method, run):
 @part
 def _step(system, linear, method, form, run):
     """One accepted step; 0 or the reason to stop."""
-    n = form.n
-    x, xp, xpp, e = floats(method.x, n), floats(method.xp, n), floats(method.xpp, n), floats(method.e, n)
+    x, xp, xpp, e = method.x, method.xp, method.xpp, method.e
     errors, newtons, singular, status, longest = 0, 0, 0, CONVERGED, 0.0
     last_error, forgotten = np.inf, False
     while True:
@@ -181,10 +179,8 @@ def _step(system, linear, method, form, run):
 @part
 def _forget_the_past(method, form, run):
     """Begin anew at the last point, with x, x' and x'' there."""
-    n = form.n
-    dd, nodes, past = float_rows(method.dd, ROWS, n), floats(method.nodes, ROWS), float_rows(method.velocities, PAST, n)
-    orders, last = integers(method.velocity_order, PAST), floats(method.last_xpp, n)
-    for i in range(n):
+    dd, nodes, past, orders, last = method.dd, method.nodes, method.velocities, method.velocity_order, method.last_xpp
+    for i in range(form.n):
         dd[1, i] = past[0, i]
         dd[2, i] = 0.5 * last[i]
         for j in range(3, ROWS):
@@ -205,9 +201,8 @@ def _newton_weights(method, form, run):
     Those of multipliers, and of variables that are only computed along, are looked at when x has converged.
     """
     n, source, inverse = form.n, form.source, run.inverse_weights
-    weights, matrix_weights = floats(method.weights, n), floats(method.matrix_weights, n)
-    order = form.order
-    scale_weights, included = floats(method.scale_weights, n), run.included
+    weights, matrix_weights, scale_weights = method.weights, method.matrix_weights, method.scale_weights
+    order, included = form.order, run.included
     for j in range(form.n_y):
         i = source[j]
         if i < form.n:
@@ -225,9 +220,8 @@ def _newton_weights(method, form, run):
 @part
 def _correct(system, linear, method, form, run, t, h):
     """Solve for x at t; with an old matrix a failure leads to a second try with a new one."""
-    n = form.n
-    x, e, delta, base = floats(method.x, n), floats(method.e, n), floats(method.delta, n), form.base
-    correction, weights = floats(method.xp, n), floats(method.weights, n)
+    x, e, delta, base = method.x, method.e, method.delta, form.base
+    correction, weights = method.xp, method.weights
     _newton_weights(method, form, run)
     if run.fixed:
         return _iterate_to_roundoff(system, linear, method, form, t, h)
@@ -235,14 +229,14 @@ def _correct(system, linear, method, form, run, t, h):
     if ratio < _REFRESH_BELOW or ratio > _REFRESH_ABOVE or method.thesis:
         method.matrix_needed = 1
     while True:
-        for i in range(n):
+        for i in range(form.n):
             x[i] = base[0, i]
             e[i] = 0.0
         status = residual(system, t, x, e, delta)
         if status != 0:
             return status
         if method.matrix_needed:
-            status = prepare_matrix(system, linear, t, x, e, delta, 1.0, h, floats(method.matrix_weights, n))
+            status = prepare_matrix(system, linear, t, x, e, delta, 1.0, h, method.matrix_weights)
             if status != 0:
                 return status
             method.c2_matrix = form.c2
@@ -263,7 +257,7 @@ def _correct(system, linear, method, form, run, t, h):
 @part
 def _size_of_others(method, form, correction):
     """The size of corrections of variables that Newton's test leaves out, in units of their tolerances."""
-    weights, inverse, total = floats(method.weights, form.n), floats(method.matrix_weights, form.n), 0.0
+    weights, inverse, total = method.weights, method.matrix_weights, 0.0
     for i in range(form.n):
         if weights[i] == 0.0:
             total += (correction[i] * inverse[i]) ** 2
@@ -276,8 +270,7 @@ def _follow(system, linear, method, form, t):
 
     Corrections that grow are no noise, even if x is too heavy to feel them in a short step.
     """
-    n = form.n
-    x, e, delta = floats(method.x, n), floats(method.e, n), floats(method.delta, n)
+    x, e, delta, weights = method.x, method.e, method.delta, method.weights
     size, worse = _size_of_others(method, form, delta), 0
     for _ in range(_MOST_FOLLOWING):
         if size <= 1.0:
@@ -285,15 +278,14 @@ def _follow(system, linear, method, form, t):
         status = residual(system, t, x, e, delta)
         if status == 0:
             status = solve_linear(
-                system, linear, t, x, e, delta, 1.0, method.c2_matrix / form.c2, floats(method.matrix_weights, n), delta
+                system, linear, t, x, e, delta, 1.0, method.c2_matrix / form.c2, method.matrix_weights, delta
             )
         if status != 0:
             return status
-        for i in range(n):
+        for i in range(form.n):
             x[i] -= delta[i]
             e[i] -= delta[i]
         before, size = size, _size_of_others(method, form, delta)
-        weights = floats(method.weights, n)
         worse += 1 if size > _FAR_WORSE * before else 0
         if worse == 2 or not size < np.inf:
             return DIVERGED
@@ -307,18 +299,18 @@ def _follow(system, linear, method, form, t):
 def _iterate_to_roundoff(system, linear, method, form, t, h):
     """Newton's method with a new matrix in every iteration: with prescribed steps no tolerance says when to stop."""
     n = form.n
-    x, e, delta, base = floats(method.x, n), floats(method.e, n), floats(method.delta, n), form.base
-    weights = floats(method.weights, n)
+    x, e, delta, base = method.x, method.e, method.delta, form.base
+    weights, matrix_weights = method.weights, method.matrix_weights
     for i in range(n):
         x[i] = base[0, i]
         e[i] = 0.0
     for i in range(n):
-        weights[i] = max(weights[i], _TRACE * floats(method.matrix_weights, n)[i])
+        weights[i] = max(weights[i], _TRACE * matrix_weights[i])
     before, scale = np.inf, wrms(x, weights)
     for _ in range(_MOST_ITERATIONS):
         status = residual(system, t, x, e, delta)
         if status == 0:
-            status = prepare_matrix(system, linear, t, x, e, delta, 1.0, h, floats(method.matrix_weights, n))
+            status = prepare_matrix(system, linear, t, x, e, delta, 1.0, h, matrix_weights)
         if status == 0:
             system.newton_iterations += 1
             status = solve_linear(system, linear, t, x, e, delta, 1.0, 1.0, weights, delta)
@@ -343,14 +335,14 @@ def _iterate_to_roundoff(system, linear, method, form, t, h):
 def _accept(system, method, form, run, t, h, k):
     """Let the owner look at the step, then make it part of the past and keep its polynomial."""
     n = form.n
-    x, xp, xpp, y = floats(method.x, n), floats(method.xp, n), floats(method.xpp, n), run.y
+    x, xp, xpp, y = method.x, method.xp, method.xpp, run.y
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
             scatter(form, y, x, xp)
         elif status != 0:
             return status
-    past = float_rows(method.velocities, PAST, n)
+    past = method.velocities
     for i in range(n):
         for j in range(PAST - 1, 0, -1):
             past[j, i] = past[j - 1, i]
@@ -361,7 +353,7 @@ def _accept(system, method, form, run, t, h, k):
         remember(method, run, t, y)
     _keep_polynomial(method, form, run, t, h, k)
     gather(form, xp, xpp, run.yp)
-    last = floats(method.last_xpp, n)
+    last = method.last_xpp
     for i in range(n):
         last[i] = xpp[i]
     run.attempt_newton_failures = 0
@@ -380,8 +372,8 @@ def _keep_polynomial(method, form, run, t, h, k):
     degree = k + 1
     if method.thesis and method.taken > 5:
         degree = k + 3  # 5 at order 2, Wunderlich (4.31)
-    nodes, dd, phi = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), differences(run)
-    values, first, second = floats(method.basis, ROWS), floats(method.basis1, ROWS), floats(method.basis2, ROWS)
+    nodes, dd, phi = method.nodes, method.dd, differences(run)
+    values, first, second = method.basis, method.basis1, method.basis2
     source, y = form.source, run.y
     for q in range(1, degree + 1):
         newton_basis(t - h * q / degree, nodes, degree + 1, values, first, second)

@@ -221,9 +221,8 @@ def _entries(problem, kind: str) -> dict[str, Any]:
     """Where the entries of the iteration matrix stand."""
     places = storage(problem.n, kind, problem.bandwidth, problem.sparsity)
     names = {"entry_rows": places.rows, "entry_columns": places.columns, "place": places.place}
-    room = {"f_y": np.zeros(places.rows.size), "f_yp": np.zeros(places.rows.size)}
     indices = {name: np.ascontiguousarray(x, dtype=np.int64) for name, x in names.items()}
-    return {"entries": places.rows.size} | indices | room
+    return {"entries": places.rows.size} | indices
 
 
 class _MultistepRun(Run):
@@ -231,9 +230,9 @@ class _MultistepRun(Run):
 
     def __init__(self, method: _WithFormula, equations: Equations):
         from daedal.kernels.differences import ROWS
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.methods.derivative_space import SPACE
-        from daedal.methods.multistep_step import MULTISTEP, VECTORS, multistep_begin, multistep_step
+        from daedal.methods.multistep_step import MULTISTEP, multistep_begin, multistep_step
 
         n, k, (a, b) = equations.n, method.formula.k, _coefficients(method.formula)
         scheme = getattr(method, "scheme", "x")
@@ -247,15 +246,11 @@ class _MultistepRun(Run):
         problem = equations.problem
         kind = storage_kind(problem)
         workspace = Workspace(problem, hook=equations.hook, linear_solver=kind if slopes else "auto")
-        arena = Arena({**dict.fromkeys(VECTORS, n), **dict.fromkeys(("u", "w", "past"), (k, n))})
-        arena.arrays["max_change"][:] = np.inf
-        size = n if slopes else 0
-        matrices = dict.fromkeys(("projector", "before", "shifted", "rate", "rows"), (size, size))
-        space = Arena({**matrices, **dict.fromkeys(("residual", "rest", "solution"), n)})
-        record = Record(
+        space = Record.allocated(SPACE, n=n, **_entries(problem, kind)) if slopes else Record(SPACE)
+        record = Record.allocated(
             MULTISTEP,
-            arena,
             linear=workspace.linear.address,
+            n=n,
             k=k,
             one_leg=method.one_leg,
             slopes=slopes,
@@ -263,8 +258,9 @@ class _MultistepRun(Run):
             degree=min(k + 1, ROWS - 2),
             a=a,
             b=b,
-            space=Record(SPACE, space, **(_entries(problem, kind) if slopes else {})),
+            space=space,
         )
+        record.array("max_change")[:] = np.inf
         self._space = space
         super().__init__(
             method,
@@ -272,7 +268,7 @@ class _MultistepRun(Run):
             step=multistep_step,
             begin=multistep_begin,
             record=record,
-            arena=arena,
+            arena=record,
             workspace=workspace,
         )
         self._start: np.ndarray | None = None

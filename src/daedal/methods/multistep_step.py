@@ -23,7 +23,7 @@ from daedal.kernels.compilation import entry, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
-from daedal.kernels.records import ADDRESS, INTEGER, Struct, at, float_rows, floats, record_at
+from daedal.kernels.records import INTEGER, Struct, at, record_at
 from daedal.kernels.signatures import f64
 from daedal.kernels.system import HOOK_CHANGED
 from daedal.kernels.vectors import copy
@@ -37,12 +37,11 @@ _CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)
 _MOST_REPETITIONS = 40
 _ROUNDOFF = 1e-14
 
-VECTORS = ("z", "zp", "r", "s", "delta", "max_change", "part")
-
 MULTISTEP = Struct(
     "MULTISTEP",
     [
         ("linear", at(LINEAR)),
+        ("n", INTEGER),
         ("k", INTEGER),
         ("one_leg", INTEGER),
         ("slopes", INTEGER),  # whether earlier y' enter
@@ -51,10 +50,10 @@ MULTISTEP = Struct(
         ("known", INTEGER),  # values
         ("a", f64["k"]),  # A_0 = a_0, A_1, ..., A_{k-1}
         ("b", f64["k + 1"]),
-        ("u", ADDRESS),  # x_{n-j} or P_{n-j} x_{n-j}, the last one first
-        ("w", ADDRESS),  # y_{n-j} or P'_{n-j} x_{n-j} + P_{n-j} y_{n-j}
-        ("past", ADDRESS),  # the starting values, the last one first
-        *[(name, ADDRESS) for name in VECTORS],
+        ("u", f64["k", "n"]),  # x_{n-j} or P_{n-j} x_{n-j}, the last one first
+        ("w", f64["k", "n"]),  # y_{n-j} or P'_{n-j} x_{n-j} + P_{n-j} y_{n-j}
+        ("past", f64["k", "n"]),  # the starting values, the last one first
+        *[(name, f64["n"]) for name in ("z", "zp", "r", "s", "delta", "max_change", "part")],
         ("space", SPACE),
     ],
 )
@@ -85,8 +84,7 @@ def multistep_step(address):
 
 @part
 def _begin(system, linear, run, method):
-    n, k = run.n, method.k
-    past, z, zp = float_rows(method.past, k, n), floats(method.z, n), floats(method.zp, n)
+    k, past, z, zp = method.k, method.past, method.z, method.zp
     run.cj = method.a[0] / (method.b[0] * run.h)
     for j in range(k - 1, -1, -1):
         t = run.t - j * run.h
@@ -104,15 +102,14 @@ def _begin(system, linear, run, method):
 @part
 def _find_slope(system, linear, run, method, t, z, zp):
     """The smallest y' with F(t, z, y') = 0, as far as y' can satisfy it, and P and P' there."""
-    n, space = run.n, method.space
-    projector, solution, change = float_rows(space.projector, n, n), floats(space.solution, n), floats(method.part, n)
+    space, projector, solution, change = method.space, method.space.projector, method.space.solution, method.part
     for _ in range(_MOST_REPETITIONS):
         status = find_space(space, system, linear, run, t, z, zp, projector)
         if status != 0:
             return status
         size, largest = 0.0, 0.0
         apply(projector, zp, change)
-        for i in range(n):
+        for i in range(run.n):
             zp[i] = change[i] + solution[i]
             size, largest = max(size, abs(zp[i])), max(largest, abs(solution[i]))
         if largest <= 1e-12 * size or not largest < np.inf:
@@ -123,27 +120,25 @@ def _find_slope(system, linear, run, method, t, z, zp):
 @part
 def _remember(run, method, x, slope):
     """u and w of a new value."""
-    n, k, space = run.n, method.k, method.space
-    u, w, value = float_rows(method.u, k, n), float_rows(method.w, k, n), floats(method.part, n)
-    for j in range(k - 1, 0, -1):
+    space, u, w, value = method.space, method.u, method.w, method.part
+    for j in range(method.k - 1, 0, -1):
         copy(u[j], u[j - 1])
         copy(w[j], w[j - 1])
     copy(u[0], x)
     if not method.slopes:
         return
-    apply(float_rows(space.projector, n, n), slope, w[0])
+    apply(space.projector, slope, w[0])
     if method.of_projection:
-        apply(float_rows(space.projector, n, n), x, u[0])
-        apply(float_rows(space.rate, n, n), x, value)
-        for i in range(n):
+        apply(space.projector, x, u[0])
+        apply(space.rate, x, value)
+        for i in range(run.n):
             w[0, i] += value[i]
 
 
 @part
 def _step(system, linear, run, method):
-    n, k, phi = run.n, method.k, differences(run)
-    b, u = method.b, float_rows(method.u, k, n)
-    y, z, zp, s = run.y, floats(method.z, n), floats(method.zp, n), floats(method.s, n)
+    n, phi, b, u = run.n, differences(run), method.b, method.u
+    y, z, zp, s = run.y, method.z, method.zp, method.s
     h, t = step_to_try(run)
     run.cj = method.a[0] / (b[0] * h)
     tau = _collect(run, method, t, h)
@@ -174,8 +169,8 @@ def _step(system, linear, run, method):
 def _collect(run, method, t, h):
     """r and s with F(tau, z, c (z - s) + r) = 0, z = s + b_0 (y_n - y_{n-1}) for one-leg methods; returns tau."""
     n, k = run.n, method.k
-    a, b, r, s = method.a, method.b, floats(method.r, n), floats(method.s, n)
-    u, w, tau = float_rows(method.u, k, n), float_rows(method.w, k, n), t
+    a, b, r, s = method.a, method.b, method.r, method.s
+    u, w, tau = method.u, method.w, t
     for i in range(n):
         value, leg = 0.0, b[0] * u[0, i]
         for j in range(1, k + 1):
@@ -197,9 +192,8 @@ def _collect(run, method, t, h):
 def _solve(system, linear, run, method, t, h):
     """z and its slope; where P' is not zero, F(t, z, c (z - s) + r - P' z) = 0 by repetition with the last P' z."""
     n, space = run.n, method.space
-    z, zp, r, s = floats(method.z, n), floats(method.zp, n), floats(method.r, n), floats(method.s, n)
-    turned = floats(method.part, n)
-    delta, correction, weights = floats(method.delta, n), run.correction, run.inverse_weights
+    z, zp, r, s, turned = method.z, method.zp, method.r, method.s, method.part
+    correction = run.correction
     for i in range(n):
         zp[i] = run.cj * (z[i] - s[i]) + r[i]
     if method.slopes:
@@ -210,13 +204,13 @@ def _solve(system, linear, run, method, t, h):
     before = np.inf
     for _ in range(_MOST_REPETITIONS):
         if turns:
-            apply(float_rows(space.rate, n, n), z, turned)
+            apply(space.rate, z, turned)
             for i in range(n):
                 zp[i] = run.cj * (z[i] - s[i]) + r[i] - turned[i]
         for i in range(n):
             correction[i] = 0.0
         status = newton_to_roundoff(
-            system, linear, t, z, zp, run.cj, h, weights, delta, correction, floats(method.max_change, n)
+            system, linear, t, z, zp, run.cj, h, run.inverse_weights, method.delta, correction, method.max_change
         )
         if status != CONVERGED or not turns:
             return status
@@ -248,7 +242,7 @@ def _keep_polynomial(run, method, h):
 @part
 def _output_slope(run, method, h):
     """y' at the end of the step: that of the method in what F contains, else that of the polynomial."""
-    n, phi, yp, zp = run.n, differences(run), run.yp, floats(method.zp, run.n)
+    n, phi, yp, zp = run.n, differences(run), run.yp, method.zp
     for i in range(n):
         yp[i] = 0.0
         for j in range(run.degree, 0, -1):
@@ -258,9 +252,9 @@ def _output_slope(run, method, h):
     if not method.slopes:
         copy(yp, zp)
         return
-    difference, value = floats(method.delta, n), floats(method.part, n)
+    difference, value = method.delta, method.part
     for i in range(n):
         difference[i] = zp[i] - yp[i]
-    apply(float_rows(method.space.projector, n, n), difference, value)
+    apply(method.space.projector, difference, value)
     for i in range(n):
         yp[i] += value[i]

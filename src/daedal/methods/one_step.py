@@ -22,7 +22,7 @@ from daedal.kernels.norms import norm
 from daedal.kernels.records import data_of, floats, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK_CHANGED, after_step
-from daedal.methods.run_record import RUN, STEP, differences
+from daedal.methods.run_record import RUN, STEP
 from daedal.methods.step_size import step_to_try
 
 _STIFF, _CALLBACK_RAISED, _UNEVALUABLE = int(Ending.STIFF), int(Ending.CALLBACK_RAISED), int(Ending.UNEVALUABLE)
@@ -153,7 +153,7 @@ def size_in(maximum, vector, scale):
 def size_of_error(system, run, maximum=0):
     """The norm of ``run.error`` in units of the tolerance, with the larger of |y| at both ends of the step."""
     n = run.n
-    start, y, error, scale = differences(run)[0], run.y, run.error, run.scale
+    start, y, error, scale = run.phi[0], run.y, run.error, run.scale
     rtol, atol, included = run.rtol, run.atol, run.included
     for i in range(n):
         scale[i] = included[i] / (rtol[i] * max(abs(y[i]), abs(start[i])) + atol[i])
@@ -196,7 +196,7 @@ def _accept_with_hermite(run, t, h):
 @part
 def hermite_polynomial(run, h, first, last):
     """The polynomial through the values at both ends of the step, phi_0 and y, and the slopes there."""
-    y, phi = run.y, differences(run)
+    y, phi = run.y, run.phi
     for i in range(run.n):
         start, change = phi[0, i], y[i] - phi[0, i]
         for q in range(1, _HERMITE_NODES):
@@ -253,7 +253,7 @@ def _combine_at(row, count, k, n, start, h, first, last, target):
 @part
 def polynomial(run, h, y, k, inner, n, nodes):
     """The values y_0 + h sum_i inner_qi k_i inside of the step make its polynomial, for the first n components."""
-    phi = differences(run)
+    phi = run.phi
     for q in range(nodes - 1):
         combine(inner[q], k.shape[0], k, phi[0], h, 0, n, phi[q + 1])
     for j in range(n):
@@ -264,7 +264,7 @@ def polynomial(run, h, y, k, inner, n, nodes):
 @part
 def close_polynomial(run, h, nodes):
     """From the values at t_1, t_1 - h/nodes, ..., t_0 in phi to their backward differences: the Newton form."""
-    phi = differences(run)
+    phi = run.phi
     for i in range(nodes):
         run.psi[i] = h * (i + 1) / nodes
     run.psi[nodes] = 2.0 * h
@@ -284,7 +284,7 @@ def watch_stiffness(run, h, k, a, stage, limit):
     |J d| / |d| is anything up to its square.
     """
     n, s, nx = run.n, a.shape[0], run.positions
-    y, start = run.y, differences(run)[0]
+    y, start = run.y, run.phi[0]
     for j in range(n):
         value = 0.0
         for i in range(s - 2):

@@ -10,14 +10,13 @@ from __future__ import annotations
 from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import part
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, fill
-from daedal.kernels.records import floats
 from daedal.kernels.system import residual
 
 
 @part
 def separate(system, matrix, run, t, y, yp, r, cj, h, place, f_y, f_yp):
     """F_y and F_y' at (t, y, y') from F_y and F_y + cj F_y'; r is room for F, and h the size of a step."""
-    data, weights = floats(matrix.data, matrix.size), run.inverse_weights
+    data, weights = matrix.data, run.inverse_weights
     if not is_given(matrix.jacobian):
         status = residual(system, t, y, yp, r)
         if status != 0:

@@ -106,7 +106,7 @@ class _RadauRun(ClassifiedRun):
     """A run of Radau IIA."""
 
     def __init__(self, method: Radau, equations: Equations, workspace: Workspace, kind: str):
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.methods import radau_matrix as matrix
         from daedal.methods.first_look import room_for_look
         from daedal.methods.one_step import OWN
@@ -116,13 +116,6 @@ class _RadauRun(ClassifiedRun):
         places = storage(n // problem.copies, kind, problem.bandwidth, problem.sparsity)
         self._places, self._f_y, self._f_yp = places, np.zeros(places.rows.size), np.zeros(places.rows.size)
         tableaux = [radau_tableau(s) for s in STAGES]
-        arena = Arena(
-            {
-                **dict.fromkeys(matrix.VECTORS, n),
-                **dict.fromkeys(("z", "r"), (matrix.MOST_STAGES, n)),
-                "hat": matrix.MOST_STAGES * n,
-            }
-        )
         automatic = method.stages == "auto"
         lowest = 0 if automatic else STAGES.index(method.stages)
         most = len(STAGES) if automatic else lowest + 1
@@ -130,10 +123,10 @@ class _RadauRun(ClassifiedRun):
             places.block_matrix(workspace.bridge, 2, problem.copies) if p < tableaux[most - 1].pairs.shape[0] else None
             for p in range(matrix.MOST_PAIRS)
         ]
-        record = Record(
+        record = Record.allocated(
             matrix.RADAU,
-            arena,
-            linear=workspace.linear.address,
+            n=n,
+            linear=workspace.linear,
             linearise=matrix.radau_linearise.address,
             factor=matrix.radau_factor.address,
             correct=matrix.radau_correct.address,
@@ -161,7 +154,7 @@ class _RadauRun(ClassifiedRun):
             controller=OWN,
             most_failures=_MOST_FAILURES,
             record=record,
-            arena=arena,
+            arena=record,
             workspace=workspace,
         )
 

@@ -17,16 +17,14 @@ import numpy as np
 from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, MATRIX, factor, solve
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.partial_derivatives import separate
-from daedal.methods.run_record import RUN, differences
+from daedal.methods.run_record import RUN
 
 MOST_STAGES, MOST_PAIRS = 7, 3
 _ROUNDINGS = 50.0 * np.finfo(np.float64).eps  # of a residual, with what the transformation of the stages adds
-
-VECTORS = ("stage_y", "stage_yp", "residual", "defect", "weights", "others", "power", "roundoff")
 
 RADAU = Struct(
     "RADAU",
@@ -40,37 +38,40 @@ RADAU = Struct(
         ("third", MATRIX),
         # dF/dy and dF/dy', entry by entry, and the places of an entry in the matrices
         ("entries", INTEGER),
-        ("f_y", ADDRESS),
-        ("f_yp", ADDRESS),
+        ("f_y", f64["entries"]),
+        ("f_yp", f64["entries"]),
         ("look", ADDRESS),  # working memory of `first_look`
         ("rows", i64["entries"]),
         ("columns", i64["entries"]),
         ("place", i64["entries"]),
         ("pair_place", i64["entries"]),  # of the upper left entry of its 2 x 2 block
         ("pair_next", i64["entries"]),  # of the upper right one
-        # the methods, one after the other
+        # the methods, one after the other; of tables the first rows and columns are in use
         ("stages", i64[3]),
-        ("c", ADDRESS),
-        ("w", ADDRESS),
-        ("d", ADDRESS),
+        ("c", f64[3, MOST_STAGES]),
+        ("w", f64[3, MOST_STAGES, MOST_STAGES]),
+        ("d", f64[3, MOST_STAGES]),
         ("gamma", f64[3]),
-        ("pairs", ADDRESS),
-        ("transform", ADDRESS),
-        ("inverse", ADDRESS),
+        ("pairs", f64[3, MOST_PAIRS, 2]),
+        ("transform", f64[3, MOST_STAGES, MOST_STAGES]),
+        ("inverse", f64[3, MOST_STAGES, MOST_STAGES]),
         ("share", f64[3]),
         ("middle", f64[3]),
-        ("value", ADDRESS),
-        ("slope", ADDRESS),
+        ("value", f64[3, MOST_STAGES]),
+        ("slope", f64[3, MOST_STAGES]),
         ("scheme", INTEGER),  # which of them is in use
         ("lowest", INTEGER),
         ("highest", INTEGER),
         # stages: deviations from the start, residuals and corrections, corrections of the decoupled systems
-        ("z", ADDRESS),
-        ("r", ADDRESS),
-        ("hat", ADDRESS),
-        # weights of corrections, plain ones of variables of index 2 and 3, the power of h: 1 and 2 for these, and how
-        # far the round-off of F reaches into each variable
-        *[(name, ADDRESS) for name in VECTORS],
+        ("n", INTEGER),
+        ("z", f64[MOST_STAGES, "n"]),
+        ("r", f64[MOST_STAGES, "n"]),
+        ("hat", f64[f"{MOST_STAGES} * n"]),
+        *[(name, f64["n"]) for name in ("stage_y", "stage_yp", "residual", "defect")],
+        ("weights", f64["n"]),  # of corrections
+        ("others", f64["n"]),  # plain ones of variables of index 2 and 3
+        ("power", f64["n"]),  # of h: 1 and 2 for these
+        ("roundoff", f64["n"]),  # how far that of F reaches into each variable
         ("leading", INTEGER),  # unknowns that are found first; all of them by default
         ("some_powers", INTEGER),
         ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
@@ -99,18 +100,6 @@ def stages_of(method):
 @inlined
 def gamma_of(method):
     return method.gamma[method.scheme]
-
-
-@inlined
-def square(address, scheme):
-    """The matrix of a method among those of all three, of which its first rows and columns are in use."""
-    return float_rows(address + 8 * MOST_STAGES * MOST_STAGES * scheme, MOST_STAGES, MOST_STAGES)
-
-
-@inlined
-def vector(address, scheme):
-    """The vector of a method among those of all three."""
-    return floats(address + 8 * MOST_STAGES * scheme, MOST_STAGES)
 
 
 @inlined
@@ -146,8 +135,7 @@ def radau_correct(address, t, h):
 
 @part
 def _linearise(system, linear, run, method, h):
-    y, yp, r, entries = differences(run)[0], run.yp, floats(method.residual, run.n), method.entries
-    place, f_y, f_yp = method.place, floats(method.f_y, entries), floats(method.f_yp, entries)
+    y, yp, r, place, f_y, f_yp = run.phi[0], run.yp, method.residual, method.place, method.f_y, method.f_yp
     method.jacobian_known = 0
     method.h_matrix = 0.0
     status = separate(system, linear.matrix, run, run.t, y, yp, r, gamma_of(method) / h, h, place, f_y, f_yp)
@@ -161,8 +149,8 @@ def _linearise(system, linear, run, method, h):
 @part
 def _factor(system, linear, method, t, h):
     matrix, scheme = linear.matrix, method.scheme
-    f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
-    data, place = floats(matrix.data, matrix.size), method.place
+    f_y, f_yp = method.f_y, method.f_yp
+    data, place = matrix.data, method.place
     first, following = method.pair_place, method.pair_next
     g = gamma_of(method) / h
     if matrix.kind == BANDED:
@@ -174,10 +162,10 @@ def _factor(system, linear, method, t, h):
     status = factor(matrix, t)
     if status != 0:
         return status
-    pairs = float_rows(method.pairs + 16 * MOST_PAIRS * scheme, MOST_PAIRS, 2)
+    pairs = method.pairs[scheme]
     for p in range(stages_of(method) // 2):
         pair = _pair(method, p)
-        columns = floats(pair.data, pair.size)
+        columns = pair.data
         a, b = pairs[p, 0] / h, pairs[p, 1] / h
         if pair.kind == BANDED:
             columns[:] = 0.0
@@ -204,10 +192,10 @@ def _reach_of_roundoff(linear, run, method, t):
     and with alternating ones, as in Higham's estimate of condition numbers (Accuracy and Stability of Numerical
     Algorithms, 2nd ed., SIAM 2002, 15.3), lest it should cancel.
     """
-    n, roundoff, trial = run.n, floats(method.roundoff, run.n), floats(method.residual, run.n)
-    f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
+    n, roundoff, trial = run.n, method.roundoff, method.residual
+    f_y, f_yp = method.f_y, method.f_yp
     rows, columns = method.rows, method.columns
-    y, yp = differences(run)[0], run.yp
+    y, yp = run.phi[0], run.yp
     for j in range(n):
         roundoff[j] = 0.0
     for alternating in range(2):
@@ -233,8 +221,8 @@ def _reach_of_roundoff(linear, run, method, t):
 def _correct(linear, method, n, t):
     """r := T (the decoupled systems)^{-1} T^{-1} r; parts of a pair stand in turn."""
     s = stages_of(method)
-    r, hat = float_rows(method.r, MOST_STAGES, n), floats(method.hat, MOST_STAGES * n)
-    transform, inverse = square(method.transform, method.scheme), square(method.inverse, method.scheme)
+    r, hat = method.r, method.hat
+    transform, inverse = method.transform[method.scheme], method.inverse[method.scheme]
     for i in range(s):
         begin, stride = _where(i, n)
         for j in range(n):

@@ -13,13 +13,11 @@ from daedal.kernels.compilation import caller, part
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.newton import CONVERGED, DIVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import float_rows, floats
 from daedal.kernels.system import residual
 from daedal.kernels.vectors import largest, smallest
 from daedal.kernels.vectors import power as power_of
 from daedal.methods.one_step import ATTEMPT
-from daedal.methods.radau_matrix import MOST_STAGES, gamma_of, square, stages_of, vector
-from daedal.methods.run_record import differences
+from daedal.methods.radau_matrix import gamma_of, stages_of
 
 _TOLERANCE = 0.003  # of Newton's method, in units of the error tolerance
 _TIGHT = 3e-4  # the same with variables of index 2 and 3, to which errors of the others come divided by h
@@ -78,8 +76,8 @@ def solve_stages(system, run, method, address, t, h):
 def _set_weights(run, method, h):
     """Corrections of variables of index 2 and 3 count like their errors, but have to fall as far as they can."""
     n = run.n
-    weights, others = floats(method.weights, n), floats(method.others, n)
-    plain, power = run.inverse_weights, floats(method.power, n)
+    weights, others = method.weights, method.others
+    plain, power = run.inverse_weights, method.power
     share = share_of_class(run, method, h) if method.some_powers else 1.0
     for i in range(n):
         weights[i] = plain[i] if power[i] == 0.0 else plain[i] * share ** power[i]
@@ -95,8 +93,8 @@ def share_of_class(run, method, h):
     with which the estimate compares, carries the error of such variables from the step before.
     """
     n = run.n
-    y, yp = differences(run)[0], run.yp
-    weights, power = run.inverse_weights, floats(method.power, n)
+    y, yp = run.phi[0], run.yp
+    weights, power = run.inverse_weights, method.power
     size, slope, lowest = 0.0, 0.0, smallest(power)  # of index 1, unless all variables have a part of index 2
     for i in range(n):
         if power[i] == lowest:
@@ -109,14 +107,14 @@ def share_of_class(run, method, h):
 def _predict(run, method, t, h, flat):
     """Z from the polynomial of the last step, the tangent at the start of a run, or nothing."""
     n, s = run.n, stages_of(method)
-    start, z, slope = differences(run)[0], float_rows(method.z, MOST_STAGES, n), floats(method.stage_yp, n)
-    c = vector(method.c, method.scheme)
+    start, z, slope = run.phi[0], method.z, method.stage_yp
+    c = method.c[method.scheme]
     for i in range(s):
         if flat:
             for j in range(n):
                 z[i, j] = 0.0
             continue
-        newton_polynomial(run.t + c[i] * h, run.t, run.psi, differences(run), run.degree, z[i], slope)
+        newton_polynomial(run.t + c[i] * h, run.t, run.psi, run.phi, run.degree, z[i], slope)
         for j in range(n):
             z[i, j] -= start[j]
 
@@ -125,9 +123,9 @@ def _predict(run, method, t, h, flat):
 def _residuals(system, run, method, t, h):
     """r_i = F at the stages."""
     n, s = run.n, stages_of(method)
-    start, y, yp = differences(run)[0], floats(method.stage_y, n), floats(method.stage_yp, n)
-    z, r = float_rows(method.z, MOST_STAGES, n), float_rows(method.r, MOST_STAGES, n)
-    c, w = vector(method.c, method.scheme), square(method.w, method.scheme)
+    start, y, yp = run.phi[0], method.stage_y, method.stage_yp
+    z, r = method.z, method.r
+    c, w = method.c[method.scheme], method.w[method.scheme]
     for i in range(s):
         for j in range(n):
             y[j] = start[j] + z[i, j]
@@ -163,12 +161,11 @@ def _staggered(system, run, method, address, t, h):
 @part
 def _iterate(system, run, method, address, t, h, first, last):
     """Newton's method for part of the unknowns from Z; a failure leaves the step to try next in ``run.h``."""
-    n, s = run.n, stages_of(method)
-    z, r = float_rows(method.z, MOST_STAGES, n), float_rows(method.r, MOST_STAGES, n)
-    weights, others = floats(method.weights, n), floats(method.others, n)
+    z, r, s = method.z, method.r, stages_of(method)
+    weights, others = method.weights, method.others
     most = _POLISHING if run.fixed else most_iterations(method)
-    noise = _NOISE * wrms(differences(run)[0], weights)
-    tight = _TIGHTEST if largest(floats(method.power, n)) > 1.0 else _TIGHT
+    noise = _NOISE * wrms(run.phi[0], weights)
+    tight = _TIGHTEST if largest(method.power) > 1.0 else _TIGHT
     tolerance = max(tight if method.some_powers else _TOLERANCE, noise)
     rounding = max(tolerance if method.some_powers else _ROUNDING, _PLATEAU * noise)
     method.iterations = 0
@@ -233,7 +230,7 @@ def _iterate(system, run, method, address, t, h, first, last):
 def _beyond_roundoff(method, correction, weights, others):
     """Mean squares of a correction in both weights, less what the round-off of F makes of it."""
     n = correction.size
-    roundoff = floats(method.roundoff, n)
+    roundoff = method.roundoff
     total, rest = 0.0, 0.0
     for j in range(n):
         size = abs(correction[j])
@@ -247,8 +244,8 @@ def _beyond_roundoff(method, correction, weights, others):
 def _diverged(run, method, h, factor):
     """Keep the last correction for messages, and shorten the step."""
     n = run.n
-    r, correction, y = float_rows(method.r, MOST_STAGES, n), run.correction, run.y
-    z, start, last = float_rows(method.z, MOST_STAGES, n), differences(run)[0], stages_of(method) - 1
+    r, correction, y = method.r, run.correction, run.y
+    z, start, last = method.z, run.phi[0], stages_of(method) - 1
     for j in range(n):
         correction[j] = r[last, j]
         y[j] = start[j] + z[last, j]

@@ -20,13 +20,13 @@ from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.matrix import solve
 from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import float_rows, floats, record_at
+from daedal.kernels.records import record_at
 from daedal.kernels.system import HOOK_CHANGED, residual
 from daedal.methods.first_look import after_first_look
 from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
-from daedal.methods.radau_matrix import MOST_STAGES, RADAU, gamma_of, square, stages_of, vector
+from daedal.methods.radau_matrix import RADAU, gamma_of, stages_of
 from daedal.methods.radau_newton import most_iterations, share_of_class, solve_stages
-from daedal.methods.run_record import RUN, STEP, differences
+from daedal.methods.run_record import RUN, STEP
 
 _SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 3.0
 _FIRST = 0.1  # by which a rejected first step is shortened
@@ -61,7 +61,8 @@ def radau_begin(address):
     if not method.searches:
         return 0
     n = method.linear.matrix.n
-    return after_first_look(_call(method.linearise, address, run.t, run.h), method, n)
+    status = _call(method.linearise, address, run.t, run.h)
+    return after_first_look(status, method, method.f_y, method.f_yp, n)
 
 
 @entry(ATTEMPT)
@@ -88,7 +89,7 @@ def _attempt(system, linear, run, method, address, t, h):
     if status != CONVERGED:
         method.troubled = 1
         return status
-    start, y, last = differences(run)[0], run.y, float_rows(method.z, MOST_STAGES, n)[s - 1]
+    start, y, last = run.phi[0], run.y, method.z[s - 1]
     for j in range(n):
         y[j] = start[j] + last[j]
     if run.fixed:
@@ -105,11 +106,11 @@ def _attempt(system, linear, run, method, address, t, h):
 def _estimate(system, linear, run, method, t, h):
     """The error in units of the tolerance, filtered again where it is too large at first or after a failure."""
     n, s = run.n, stages_of(method)
-    z, d, share = float_rows(method.z, MOST_STAGES, n), vector(method.d, method.scheme), method.share
-    yp, slope, change = run.yp, floats(method.stage_yp, n), floats(method.stage_y, n)
-    error, power, correction = run.error, floats(method.power, n), run.correction
+    z, d, share = method.z, method.d[method.scheme], method.share
+    yp, slope, change = run.yp, method.stage_yp, method.stage_y
+    error, power, correction = run.error, method.power, run.correction
     factor = share_of_class(run, method, h) if method.some_powers else 1.0
-    start, roundoff, noise = differences(run)[0], floats(method.roundoff, n), 0.0
+    start, roundoff, noise = run.phi[0], method.roundoff, 0.0
     for j in range(n):
         slope[j] = yp[j]
     for i in range(s):
@@ -126,7 +127,7 @@ def _estimate(system, linear, run, method, t, h):
         return status
     # Of their defect what counts is neither round-off, nor an error of the start, which comes divided by a shorter h,
     # nor what Newton's method leaves, which comes divided by h.
-    defect, digits = floats(method.defect, n), wrms(start, run.inverse_weights)
+    defect, digits = method.defect, wrms(start, run.inverse_weights)
     inherited = method.h_before == 0.0 or run.attempt_error_failures >= _INHERITED
     shorter = 0.0 if inherited else min(1.0, abs(h / method.h_before), _SHORT * factor)
     for again in range(2):
@@ -160,9 +161,9 @@ def _defect(system, linear, run, method, t, h):
     round-off, nothing is said.
     """
     n, s = run.n, stages_of(method)
-    z, start = float_rows(method.z, MOST_STAGES, n), differences(run)[0]
-    y, yp, defect = floats(method.stage_y, n), floats(method.residual, n), floats(method.defect, n)
-    value, slope = vector(method.value, method.scheme), vector(method.slope, method.scheme)
+    z, start = method.z, run.phi[0]
+    y, yp, defect = method.stage_y, method.residual, method.defect
+    value, slope = method.value[method.scheme], method.slope[method.scheme]
     for j in range(n):
         y[j] = start[j]
         yp[j] = 0.0
@@ -184,8 +185,7 @@ def _defect(system, linear, run, method, t, h):
 @part
 def _slope_times(method, n, total, v, result):
     """result = F_y' v, for all copies of n unknowns."""
-    f_yp, rows = floats(method.f_yp, method.entries), method.rows
-    columns = method.columns
+    f_yp, rows, columns = method.f_yp, method.rows, method.columns
     for i in range(total):
         result[i] = 0.0
     for k in range(total // n):
@@ -263,8 +263,8 @@ def _choose_stages(run, method, grow):
 def _keep_polynomial(run, method, h):
     """The polynomial through the end of the step, the stages before it and the start, in Newton form; y' at the end."""
     n, s = run.n, stages_of(method)
-    phi, psi, y, yp = differences(run), run.psi, run.y, run.yp
-    z, c, w = float_rows(method.z, MOST_STAGES, n), vector(method.c, method.scheme), square(method.w, method.scheme)
+    phi, psi, y, yp = run.phi, run.psi, run.y, run.yp
+    z, c, w = method.z, method.c[method.scheme], method.w[method.scheme]
     for j in range(n):
         yp[j] = 0.0
     for l in range(s):

@@ -140,31 +140,26 @@ class _SymplecticRun(OneStepRun):
 
     def __init__(self, method: _Symplectic, equations: Equations):
         from daedal.kernels.dense import dense_lu
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.methods.rattle_dense import DENSE
         from daedal.methods.rattle_step import RATTLE as RECORD
         from daedal.methods.rattle_step import rattle_attempt
 
         mechanism = equations.mechanism
-        nx, n_c, weights = mechanism.nx, mechanism.n_c, composition(method.max_order)
-        vectors = Arena(dict.fromkeys(("q", "v", "x", "u", "w", "d", "push", "turn"), nx))
-        matrices = Arena({"mass": nx * nx, "columns": nx * n_c, "state": 2 * nx, "force": nx, "product": nx})
+        nx, weights = mechanism.nx, composition(method.max_order)
         layouts = {"rattle_positions": ((nx, nx, nx, nx), 2 * nx, 3), "rattle_velocities": ((nx, nx), nx, 1)}
         code = mechanism.coded(layouts)
-        record = Record(
+        record = Record.allocated(
             RECORD,
-            vectors,
-            mechanism=mechanism.record.address,
+            mechanism=mechanism.record,
             stages=weights.size,
             weights=weights,
             nodes=np.cumsum(weights),
             shake=isinstance(method, SHAKE),
-            dense=Record(DENSE, matrices, lu=dense_lu(nx)),
+            dense=Record.allocated(DENSE, nx=nx, n_c=mechanism.n_c, lu=dense_lu(nx)),
             **{name.removeprefix("rattle_"): callback for name, callback in code.items()},
         )
-        super().__init__(
-            method, equations, attempt=rattle_attempt, order=method.max_order, record=record, arena=vectors
-        )
+        super().__init__(method, equations, attempt=rattle_attempt, order=method.max_order, record=record, arena=record)
 
     def load(self, task: Task) -> None:
         """Accelerations at the start, from which the first iteration begins; what kind of forces there are."""

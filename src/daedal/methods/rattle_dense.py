@@ -10,8 +10,9 @@ import numpy as np
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, Struct, data_of, float_rows, floats
-from daedal.kernels.vectors import add_product, copy, transpose
+from daedal.kernels.records import INTEGER, Struct
+from daedal.kernels.signatures import f64
+from daedal.kernels.vectors import add_product, copy, copy_matrix, transpose
 from daedal.mechanics.constrained import FORCE, JACOBIAN, MASS, POSITION, VELOCITY, evaluate, load_state
 
 _WEIGHTS = np.array([0.75, -0.15, 1.0 / 60.0])  # of central differences at distances s, 2 s, 3 s, divided by s
@@ -19,11 +20,13 @@ _WEIGHTS = np.array([0.75, -0.15, 1.0 / 60.0])  # of central differences at dist
 DENSE = Struct(
     "DENSE",
     [
-        ("mass", ADDRESS),  # M and G^T at the start of the step
-        ("columns", ADDRESS),
-        ("state", ADDRESS),
-        ("force", ADDRESS),  # F
-        ("product", ADDRESS),
+        ("nx", INTEGER),
+        ("n_c", INTEGER),
+        ("mass", f64["nx", "nx"]),  # M and G^T at the start of the step
+        ("columns", f64["nx", "n_c"]),
+        ("state", f64["2 * nx"]),
+        ("force", f64["nx"]),  # F
+        ("product", f64["nx"]),
         ("lu", LU),
     ],
 )
@@ -31,7 +34,7 @@ DENSE = Struct(
 
 @part
 def _load(dense, c, q, v):
-    state = floats(dense.state, 2 * c.nx)
+    state = dense.state
     copy(state, q)
     copy(state[c.nx :], v)
     load_state(c, state, state[:0])
@@ -40,11 +43,10 @@ def _load(dense, c, q, v):
 @part
 def keep_start(dense, c, t, q, v):
     """M and G^T at the start of the step."""
-    nx, n_c = c.nx, c.n_c
     _load(dense, c, q, v)
     status = evaluate(c, t, MASS | JACOBIAN)
-    copy(floats(dense.mass, nx * nx), floats(data_of(c.mass), nx * nx))
-    copy(floats(dense.columns, nx * n_c), floats(data_of(c.columns), nx * n_c))
+    copy_matrix(dense.mass, c.mass)
+    copy_matrix(dense.columns, c.columns)
     return status
 
 
@@ -52,7 +54,7 @@ def keep_start(dense, c, t, q, v):
 def _momentum_force(dense, c, t, q, v):
     """F = f + (dM/dt along v) v, the derivative by differences of sixth order; M and the state are left changed."""
     nx = c.nx
-    force, product, mass = floats(dense.force, nx), floats(dense.product, nx), c.mass
+    force, product, mass = dense.force, dense.product, c.mass
     _load(dense, c, q, v)
     status = evaluate(c, t, FORCE)
     copy(force, c.force)
@@ -82,8 +84,7 @@ def _momentum_force(dense, c, t, q, v):
 @part
 def _factor(c, mass, columns):
     """Factor [[mass, columns], [K, 0]] with K as evaluated last."""
-    nx, n_c = c.nx, c.n_c
-    by_columns = float_rows(c.kkt.data, nx + n_c, nx + n_c)
+    nx, by_columns = c.nx, c.kkt.data
     transpose(by_columns, mass)
     transpose(by_columns[:, nx:], c.jacobian)
     transpose(by_columns[nx:], columns)
@@ -95,8 +96,7 @@ def _factor(c, mass, columns):
 def first_half(dense, c, t_0, t_1, h, factor, q, v, x, u, w, d):
     """w and d of one iteration for x and u, from (q, v)."""
     nx, n_c = c.nx, c.n_c
-    mass, product = float_rows(dense.mass, nx, nx), floats(dense.product, nx)
-    solution, force = c.solution, floats(dense.force, nx)
+    mass, product, solution, force = dense.mass, dense.product, c.solution, dense.force
     status = _momentum_force(dense, c, t_0, q, u)
     if status != 0:
         return status
@@ -107,7 +107,7 @@ def first_half(dense, c, t_0, t_1, h, factor, q, v, x, u, w, d):
     if not c.constant_mass:
         for i in range(nx):
             product[i] = add_product(0.0, mass[i], u)
-        transpose(float_rows(dense.lu.data, nx, nx), c.mass)
+        transpose(dense.lu.data, c.mass)
         if factor_lu(dense.lu) != 0:
             return UNEVALUABLE
         solve_lu(dense.lu, product)
@@ -119,7 +119,7 @@ def first_half(dense, c, t_0, t_1, h, factor, q, v, x, u, w, d):
         product[i] = q[i] + h * v[i] + 0.5 * h * d[i] - x[i]
     for l in range(n_c):
         solution[nx + l] = -add_product(level[l], jacobian[l], product) / h
-    if _factor(c, mass, float_rows(dense.columns, nx, n_c)) != 0:
+    if _factor(c, mass, dense.columns) != 0:
         return UNEVALUABLE
     solve_lu(c.kkt, solution)
     copy(w, solution[:nx])
@@ -130,7 +130,7 @@ def first_half(dense, c, t_0, t_1, h, factor, q, v, x, u, w, d):
 def second_half(dense, c, t, factor, q, v, w):
     """w from (q, v), so that the velocity constraints hold for v + w."""
     nx, n_c = c.nx, c.n_c
-    solution, force = c.solution, floats(dense.force, nx)
+    solution, force = c.solution, dense.force
     status = _momentum_force(dense, c, t, q, v)
     if status != 0:
         return status

@@ -20,7 +20,7 @@ import numpy as np
 from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, call, is_given
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.newton import DIVERGED
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, floats, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, floats, record_at
 from daedal.kernels.signatures import f64
 from daedal.kernels.vectors import copy, largest
 from daedal.mechanics.constrained import CONSTRAINED, load_state
@@ -37,7 +37,7 @@ _CLOSE = 1e-10  # corrections that no longer become smaller are rounding errors
 RATTLE = Struct(
     "RATTLE",
     [
-        ("mechanism", ADDRESS),
+        ("mechanism", at(CONSTRAINED)),
         ("stages", INTEGER),
         ("weights", f64["stages"]),  # gamma_i of the composition
         ("nodes", f64["stages"]),  # gamma_1 + ... + gamma_i
@@ -46,14 +46,14 @@ RATTLE = Struct(
         ("positions", CALLBACK),  # straight-line code, if there is any
         ("velocities", CALLBACK),
         ("dense", DENSE),
-        ("q", ADDRESS),
-        ("v", ADDRESS),
-        ("x", ADDRESS),  # q_1
-        ("u", ADDRESS),
-        ("w", ADDRESS),  # what a half adds to v
-        ("d", ADDRESS),  # u_1 - u
-        ("push", ADDRESS),  # w / (h/2) of the last half step, from which the next one begins
-        ("turn", ADDRESS),  # d / h of the last step
+        ("q", f64["mechanism.nx"]),
+        ("v", f64["mechanism.nx"]),
+        ("x", f64["mechanism.nx"]),  # q_1
+        ("u", f64["mechanism.nx"]),
+        ("w", f64["mechanism.nx"]),  # what a half adds to v
+        ("d", f64["mechanism.nx"]),  # u_1 - u
+        ("push", f64["mechanism.nx"]),  # w / (h/2) of the last half step, from which the next one begins
+        ("turn", f64["mechanism.nx"]),  # d / h of the last step
         ("ahead", INTEGER),  # SHAKE knows u of the step
         ("h_before", FLOAT),
     ],
@@ -65,13 +65,13 @@ def rattle_attempt(address, t, h):
     """The stages of the composition from phi_0, one step of RATTLE or SHAKE each."""
     run = record_at(address, RUN)
     method = record_at(run.method, RATTLE)
-    return _attempt(run.system, method, record_at(method.mechanism, CONSTRAINED), run, t, h)
+    return _attempt(run.system, method, method.mechanism, run, t, h)
 
 
 @part
 def _attempt(system, method, c, run, t, h):
     nx = c.nx
-    start, y, q, v = differences(run)[0], run.y, floats(method.q, nx), floats(method.v, nx)
+    start, y, q, v = differences(run)[0], run.y, method.q, method.v
     weights, nodes = method.weights, method.nodes
     copy(q, start[:nx])
     copy(v, start[nx:])
@@ -93,7 +93,7 @@ def _attempt(system, method, c, run, t, h):
         t_0 = t_1
     copy(y, q)
     copy(y[nx:], v)
-    slope, push = run.slope, floats(method.push, nx)
+    slope, push = run.slope, method.push
     run.slope_known = wanted
     if wanted:
         return _slope_at(system, c, t, y, slope)
@@ -129,9 +129,7 @@ def _slope_at(system, c, t, y, target):
 @part
 def _rattle(system, method, c, t_0, t_1, h):
     """One step of RATTLE from (q, v), in place."""
-    nx = c.nx
-    q, v, x = floats(method.q, nx), floats(method.v, nx), floats(method.x, nx)
-    u, w, d = floats(method.u, nx), floats(method.w, nx), floats(method.d, nx)
+    nx, q, v, x, u, w, d = c.nx, method.q, method.v, method.x, method.u, method.w, method.d
     status = _find_positions(system, method, c, t_0, t_1, h, 0.5 * h)
     if status != 0:
         return status
@@ -141,7 +139,7 @@ def _rattle(system, method, c, t_0, t_1, h):
     status = _push_velocities(system, method, c, t_1, h)
     if status != 0:
         return status
-    push = floats(method.push, nx)
+    push = method.push
     for i in range(nx):
         v[i] += w[i]
         push[i] = 2.0 * w[i] / h
@@ -151,9 +149,7 @@ def _rattle(system, method, c, t_0, t_1, h):
 @part
 def _shake(system, method, c, t_0, t_1, h):
     """One step of SHAKE from (q, v), in place; the positions of the next one are found already."""
-    nx = c.nx
-    q, v, x = floats(method.q, nx), floats(method.v, nx), floats(method.x, nx)
-    u, w, push = floats(method.u, nx), floats(method.w, nx), floats(method.push, nx)
+    q, v, x, u, w, push = method.q, method.v, method.x, method.u, method.w, method.push
     if not (method.ahead and method.h_before == h):
         status = _find_positions(system, method, c, t_0, t_1, h, 0.5 * h)
         if status != 0:
@@ -163,7 +159,7 @@ def _shake(system, method, c, t_0, t_1, h):
     status = _find_positions(system, method, c, t_1, t_1 + h, h, h)
     if status != 0:
         return status
-    for i in range(nx):
+    for i in range(c.nx):
         v[i] += 0.5 * w[i]
         push[i] = w[i] / h
     method.ahead, method.h_before = 1, h
@@ -173,10 +169,8 @@ def _shake(system, method, c, t_0, t_1, h):
 @part
 def _find_positions(system, method, c, t_0, t_1, h, factor):
     """x, u = v + w and d from (q, v), by iteration until round-off; `factor` times F - G^T lambda is the push."""
-    nx = c.nx
-    q, v, x = floats(method.q, nx), floats(method.v, nx), floats(method.x, nx)
-    u, w, d = floats(method.u, nx), floats(method.w, nx), floats(method.d, nx)
-    push, turn = floats(method.push, nx), floats(method.turn, nx)
+    nx, q, v, x, u, w, d = c.nx, method.q, method.v, method.x, method.u, method.w, method.d
+    push, turn = method.push, method.turn
     for i in range(nx):
         w[i] = factor * push[i]
         d[i] = h * turn[i]
@@ -229,25 +223,24 @@ def _straight_positions(method, c, t_0, t_1, h, factor):
     """w and d of one iteration by straight-line code; not 0 where that is of no use."""
     nx, block = c.nx, method.positions.block
     arguments = floats(block, 4 * nx + 3)
-    copy(arguments, floats(method.q, nx))
-    copy(arguments[nx:], floats(method.v, nx))
-    copy(arguments[2 * nx :], floats(method.x, nx))
-    copy(arguments[3 * nx :], floats(method.u, nx))
+    copy(arguments, method.q)
+    copy(arguments[nx:], method.v)
+    copy(arguments[2 * nx :], method.x)
+    copy(arguments[3 * nx :], method.u)
     arguments[4 * nx], arguments[4 * nx + 1], arguments[4 * nx + 2] = t_1, h, factor
     status = call(method.positions, t_0)
     result = floats(block + 8 * (4 * nx + 3), 2 * nx)
     if status != 0 or not _is_finite(result):
         return UNEVALUABLE
-    copy(floats(method.w, nx), result[:nx])
-    copy(floats(method.d, nx), result[nx:])
+    copy(method.w, result[:nx])
+    copy(method.d, result[nx:])
     return 0
 
 
 @part
 def _push_velocities(system, method, c, t, h):
     """w of the second half at (q, v), so that the velocity constraints hold."""
-    nx, block = c.nx, method.velocities.block
-    q, v, w = floats(method.q, nx), floats(method.v, nx), floats(method.w, nx)
+    nx, block, q, v, w = c.nx, method.velocities.block, method.q, method.v, method.w
     system.residuals += 1
     if is_given(method.velocities):
         arguments, result = floats(block, 2 * nx + 1), floats(block + 8 * (2 * nx + 1), nx)

@@ -98,10 +98,9 @@ class _RosenbrockRun(OneStepRun):
     """A run of a Rosenbrock method."""
 
     def __init__(self, method: Rosenbrock, equations: Equations, workspace: Workspace):
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.methods.rosenbrock_step import (
             ROSENBROCK,
-            VECTORS,
             rosenbrock_accept,
             rosenbrock_attempt,
             rosenbrock_general,
@@ -123,18 +122,18 @@ class _RosenbrockRun(OneStepRun):
             store = store_vector("step", size)
             return workspace.bridge.function(function, arguments, (size,), store, problem.params, scalars)
 
-        size = (s + 3 if self._quasilinear else s + 2) * n
+        rows = s + 3 if self._quasilinear else s + 2
         callbacks = {
-            "step": None if step is None else callback(step, (n, n), size, 1),
+            "step": None if step is None else callback(step, (n, n), rows * n, 1),
             "time_derivative": None if by_time is None else callback(by_time, (n, n), n),
             "slope_product": None if product is None else callback(product, (n, n, n), n),
         }
-        arena = Arena({**dict.fromkeys(VECTORS, n), "own": (s + 3) * n, "z": (s, n)})
         names = ("a", "c", "m", "nodes", "time_weights", "differences")
-        record = Record(
+        record = Record.allocated(
             ROSENBROCK,
-            arena,
             linear=workspace.linear.address,
+            n=n,
+            rows=rows,
             general=rosenbrock_general.address,
             **{name: value for name, value in callbacks.items() if value is not None},
             depends_on_time=code is None or code.depends_on_time,

@@ -10,16 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, call, fetch, is_given, nothing
-from daedal.kernels.compilation import caller, entry, part
+from daedal.kernels.compilation import caller, entry, inlined, part
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, factor, fill, solve
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, data_of, float_rows, floats, record_at
 from daedal.kernels.signatures import f64
 from daedal.kernels.system import HOOK_CHANGED, residual
 from daedal.methods.one_step import ATTEMPT, HOPELESS, give_to_owner, size_of_error
 from daedal.methods.run_record import RUN, differences
-
-VECTORS = ("stage_y", "stage_yp", "right", "by_time", "slopes", "probe", "first_y")
 
 ROSENBROCK = Struct(
     "ROSENBROCK",
@@ -33,6 +31,7 @@ ROSENBROCK = Struct(
         ("quasilinear", INTEGER),  # whether y' = z is solved with the equations
         ("watched", INTEGER),  # whether it must be seen along the run that dF/dy' is constant
         ("changed", INTEGER),  # whether it was seen that it is not
+        ("n", INTEGER),
         # the method
         ("stages", INTEGER),
         ("degree", INTEGER),
@@ -42,16 +41,17 @@ ROSENBROCK = Struct(
         ("m", f64["stages"]),
         ("nodes", f64["stages"]),
         ("time_weights", f64["stages"]),
-        ("differences", ADDRESS),  # weights of increments in the polynomial of a step
+        ("differences", f64["degree", "stages"]),  # weights of increments in the polynomial of a step
         ("slope", f64["stages"]),  # and in h y' at its end
         ("middle", FLOAT),  # where in the step its polynomial is tested; weights in y and in h y' there
         ("inside", f64["stages"]),
         ("inside_slope", f64["stages"]),
         # y, increments, defect and z of the step, by code of its own or not
-        ("result", ADDRESS),
-        ("own", ADDRESS),
-        ("z", ADDRESS),  # increments of z
-        *[(name, ADDRESS) for name in VECTORS],
+        ("rows", INTEGER),  # z is there in quasilinear problems only
+        ("result", ADDRESS),  # where they stand: in `own`, or in the block of that code
+        ("own", f64["rows", "n"]),
+        ("z", f64["stages", "n"]),  # increments of z
+        *[(name, f64["n"]) for name in ("stage_y", "stage_yp", "right", "by_time", "slopes", "probe", "first_y")],
     ],
 )
 
@@ -63,6 +63,11 @@ _SAME = 1e-5  # relative difference of dF/dy' v that counts as none
 _ROUNDOFF = 1e4 * np.finfo(np.float64).eps
 
 _call = caller(ATTEMPT)
+
+
+@inlined
+def _result(method):
+    return float_rows(method.result, method.rows, method.n)
 
 
 @entry(ATTEMPT)
@@ -99,11 +104,10 @@ def _attempt(system, run, method, address, t, h):
         status = _call(method.general, address, t, h)
     if status != 0:
         return status
-    result, y, error = floats(method.result, (s + 2) * n), run.y, run.error
-    last, inside = s * n, run.attempt_error_failures < STUBBORN
+    result, y, error, inside = _result(method), run.y, run.error, run.attempt_error_failures < STUBBORN
     for j in range(n):
-        y[j] = result[j]
-        error[j] = max(abs(result[last + j]), abs(result[last + n + j])) if inside else result[last + j]
+        y[j] = result[0, j]
+        error[j] = max(abs(result[s, j]), abs(result[s + 1, j])) if inside else result[s, j]
     if not run.fixed:
         run.error_of_step = size_of_error(system, run)
     return 0
@@ -124,7 +128,7 @@ def _by_code(system, run, method, h):
     status = call(method.step, run.t)
     method.result = method.step.block + 8 * (2 * n + 1)
     if status == 0:
-        check, y = 0.0, floats(method.result, n)
+        check, y = 0.0, _result(method)[0]
         for j in range(n):
             check += y[j] * 0.0
         if check != 0.0:
@@ -138,12 +142,10 @@ def _by_code(system, run, method, h):
 @part
 def _general(system, matrix, run, method, t, h):
     n, s = run.n, method.stages
-    method.result = method.own
-    result, u = floats(method.own, (s + 3) * n), float_rows(method.own + 8 * n, s, n)
-    w, start, z = float_rows(method.z, s, n), differences(run)[0], run.yp
+    method.result = data_of(method.own)
+    result, u, w, start, z = method.own, method.own[1 : s + 1], method.z, differences(run)[0], run.yp
     a, c, m = method.a, method.c, method.m
-    y, yp, right = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.right, n)
-    by_time, slopes = floats(method.by_time, n), floats(method.slopes, n)
+    y, yp, right, by_time, slopes = method.stage_y, method.stage_yp, method.right, method.by_time, method.slopes
     nodes, weights = method.nodes, method.time_weights
     status = _linearise(system, matrix, run, method, h)
     if status != 0:
@@ -180,11 +182,11 @@ def _general(system, matrix, run, method, t, h):
         for j in range(n):
             u[i, j] = right[j]
             w[i, j] = run.cj * right[j] - slopes[j]
-    _end(result[:n], m, u, start)
+    _end(result[0], m, u, start)
     if method.quasilinear:
-        _end(result[(s + 2) * n :], m, w, z)
+        _end(result[s + 2], m, w, z)
     for j in range(n):
-        if not abs(result[j]) < np.inf:
+        if not abs(result[0, j]) < np.inf:
             return UNEVALUABLE
     return 0 if run.fixed else _defect(system, matrix, run, method, t, h)
 
@@ -193,8 +195,8 @@ def _general(system, matrix, run, method, t, h):
 def _defect(system, matrix, run, method, t, h):
     """What the polynomial errs by inside of the step, G^{-1} F there; nothing is said where F is not defined."""
     n, s = run.n, method.stages
-    u, defect = float_rows(method.own + 8 * n, s, n), floats(method.own + 8 * (s + 1) * n, n)
-    y, yp, start = floats(method.stage_y, n), floats(method.stage_yp, n), differences(run)[0]
+    u, defect = method.own[1 : s + 1], method.own[s + 1]
+    y, yp, start = method.stage_y, method.stage_yp, differences(run)[0]
     inside, slope = method.inside, method.inside_slope
     for j in range(n):
         y[j] = start[j]
@@ -225,13 +227,7 @@ def _end(target, m, increments, start):
 @part
 def _linearise(system, matrix, run, method, h):
     """F_t at the start of the step, and the factors of F_y + F_y' / (h gamma)."""
-    n = run.n
-    start, z, right, by_time = (
-        differences(run)[0],
-        run.yp,
-        floats(method.right, n),
-        floats(method.by_time, n),
-    )
+    start, z, right, by_time = differences(run)[0], run.yp, method.right, method.by_time
     by_differences = method.depends_on_time and not is_given(method.time_derivative)
     if by_differences or not is_given(matrix.jacobian):
         status = residual(system, run.t, start, z, right)
@@ -256,13 +252,7 @@ def _linearise(system, matrix, run, method, h):
 @part
 def _difference_in_time(system, run, method, h):
     """F_t by a difference into the step, or out of it where F is not defined there."""
-    n = run.n
-    start, z, right, by_time = (
-        differences(run)[0],
-        run.yp,
-        floats(method.right, n),
-        floats(method.by_time, n),
-    )
+    start, z, right, by_time = differences(run)[0], run.yp, method.right, method.by_time
     status, delta = 0, max(_SHARE * abs(h), _SPACINGS * _SPACING * abs(run.t))
     for side in range(2):
         t = run.t + (np.copysign(delta, h) if side == 0 else -np.copysign(delta, h))
@@ -271,7 +261,7 @@ def _difference_in_time(system, run, method, h):
         if status != UNEVALUABLE:
             break
     if status == 0:
-        for j in range(n):
+        for j in range(run.n):
             by_time[j] = (by_time[j] - right[j]) / (t - run.t)
     return status
 
@@ -303,7 +293,7 @@ def keep_polynomial(run, method, t, h):
         seen = run.sign * (floats(run.times, run.n_times)[run.next_time] - t) <= 0.0
     degree = method.degree if seen else 1
     if seen:
-        u, weights = float_rows(method.result + 8 * n, s, n), float_rows(method.differences, degree, s)
+        u, weights = _result(method)[1 : s + 1], method.differences
         for q in range(degree):
             for j in range(n):
                 phi[q + 1, j] = 0.0
@@ -323,7 +313,7 @@ def keep_polynomial(run, method, t, h):
         for j in range(n):
             phi[1, j] = y[j] - phi[0, j]
     if method.quasilinear:
-        z = floats(method.result + 8 * (s + 2) * n, n)
+        z = _result(method)[s + 2]
         for j in range(n):
             yp[j] = z[j]
     for q in range(degree):
@@ -338,10 +328,9 @@ def keep_polynomial(run, method, t, h):
 def _look_at_mass(system, run, method, t):
     """Whether F(t, y, v) - F(t, y, 0) is the same now as at the start of the run, for one v."""
     n = run.n
-    y, first, slopes = run.y, floats(method.first_y, n), run.yp
-    v, zero = floats(method.slopes, n), floats(method.stage_yp, n)
-    value, other = floats(method.right, n), floats(method.stage_y, n)
-    probe, size = floats(method.probe, n), floats(method.by_time, n)
+    y, first, slopes = run.y, method.first_y, run.yp
+    v, zero, value, other = method.slopes, method.stage_yp, method.right, method.stage_y
+    probe, size = method.probe, method.by_time
     for j in range(n):
         zero[j] = 0.0
         v[j] = (1.0 + 0.3 * np.sin(1.0 + j)) * max(abs(slopes[j]), abs(y[j] - first[j]) / abs(t - run.t0))

@@ -43,8 +43,8 @@ class Run:
         Called once at the start of every run, when weights and first step are known.
     record : Record, optional
         What the method works on, besides the RUN record.
-    arena : Arena, optional
-        Its arrays that have to be as they are now at the start of every run; others are written before they are read.
+    arena : Arena or Record, optional
+        Its arrays have to be as they are now at the start of every run; others are written before they are read.
     workspace : Workspace, optional
         For implicit methods. Without one, a record for the rate or for nothing but hook and counters is made.
     **fields
@@ -69,11 +69,10 @@ class Run:
     ):
         from daedal.kernels.builders import build_system
         from daedal.kernels.callbacks import Bridge
-        from daedal.kernels.differences import ROWS
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.kernels.system import CHANGING
         from daedal.methods.advance import advance
-        from daedal.methods.run_record import RESULT, RUN, TASK, VECTORS
+        from daedal.methods.run_record import RESULT, RUN, TASK
 
         n = equations.n
         self.method, self.equations, self.workspace, self.own = method, equations, workspace, record
@@ -86,13 +85,12 @@ class Run:
             self.system = build_system(self.bridge, n, rate=equations.rate, params=params, hook=equations.hook)
         else:
             self.bridge, self.system = workspace.bridge, workspace.system
-        vectors = Arena({"phi": (ROWS, n), **dict.fromkeys(VECTORS, n)})
-        vectors.arrays["included"][:] = 1.0
-        self.record = Record(
+        self._no_roots = no_functions()
+        self.record = Record.allocated(
             RUN,
-            vectors,
             n=n,
-            system=self.system.address,
+            roots=self._no_roots,
+            system=self.system,
             method=0 if record is None else record.address,
             begin=0 if begin is None else begin.address,
             step=step.address,
@@ -101,16 +99,15 @@ class Run:
         self._advance, self._address = advance, self.record.address
         self._bytes = self.record.data.view(np.uint8).data
         self._counters = self.system.data.view(np.int64)[-len(CHANGING) :]
-        self._vectors, self._included = vectors.block, vectors.arrays["included"]
+        self._vectors, self._included = self.record.block, self.record.array("included")
+        self._included[:] = 1.0
         self._memory: list[tuple[np.ndarray, Any]] = []
-        for memory in [] if arena is None else arena.arrays.values():
-            constant = memory.size and bool(np.all(memory == memory.flat[0]))
-            self._memory.append((memory, memory.flat[0] if constant else memory.copy()))
+        if arena is not None:
+            self._memory.append((arena.block, arena.block.copy() if np.any(arena.block) else 0.0))
         if record is not None:
             self._memory.append((record.data.view(np.int64), record.data.view(np.int64).copy()))
         self._signal = CHANGING.index("hook_signal")
         self._pack, self._unpack = _layout(TASK), _layout(RESULT)
-        self._no_roots = no_functions().address
         self._y, self._yp, self._rtol, self._atol = (self.record.array(name) for name in ("y", "yp", "rtol", "atol"))
         self._phi = self.record.array("phi")
         self._first = self.record.data.copy()
@@ -217,7 +214,8 @@ class Run:
         self._collected: dict[int, tuple[np.ndarray, ...]] = {}
         self._events: dict[int, list[EventRecord]] = {}
         self._dense, times = task.dense, task.t_eval
-        self._arrays, template = self._buffers_for(task.dense, 0 if switching is None else switching.count)
+        roots = self._no_roots if switching is None else switching.record
+        self._slots, template = self._buffers_for(task.dense, roots)
         self._vectors.fill(0.0)
         self._included.fill(1.0)
         for memory, at_first in self._memory:
@@ -242,7 +240,7 @@ class Run:
             0 if times is None else times.size,
             1 if times is not None and times.size and times[0] == t0 else 0,
             0 if times is None else times.ctypes.data,
-            self._no_roots if switching is None else switching.address,
+            roots.address,
             switching is not None,
         )
         self._y[:], self._yp[:], self._rtol[:], self._atol[:] = task.y0, task.yp0, task.rtol, task.atol
@@ -269,14 +267,14 @@ class Run:
             self._switching = Switching(task.switching, self.equations.n)
         return self._switching
 
-    def _buffers_for(self, dense: bool, m: int) -> tuple[Any, bytes]:
+    def _buffers_for(self, dense: bool, roots) -> tuple[Any, bytes]:
         """Buffers of one slice, and the RUN record as it is at the start of a run with them."""
+        m = int(roots["n"])
         if (dense, m) not in self._buffers:
-            arena, counts = _buffers(self.equations.n, dense, m)
-            fields = self._first.copy()
-            for name, value in (arena.addresses | counts).items():
-                fields[0][name] = value
-            self._buffers[dense, m] = arena.arrays, fields.tobytes()
+            buffers, fields = _buffers(self.equations.n, dense, roots), self._first.copy()
+            for name in buffers.data.dtype.names:
+                fields[0][name] = buffers[name]
+            self._buffers[dense, m] = buffers, fields.tobytes()
         return self._buffers[dense, m]
 
     def _adapt_slice(self, seconds: float):
@@ -317,17 +315,17 @@ class Run:
     def _views(self) -> tuple[np.ndarray, ...]:
         """What the kernel has stored in this slice."""
         _, points, steps, rows, *_ = self._results()
-        arrays, psi = self._arrays, steps if self._dense else 0
+        array, psi = self._slots.array, steps if self._dense else 0
         return (
-            arrays["out_t"][:points],
-            arrays["out_y"][:points],
-            arrays["out_yp"][:points],
-            arrays["step_t"][:steps],
-            arrays["step_h"][:steps],
-            arrays["step_order"][:steps],
-            arrays["step_start"][:steps],
-            arrays["step_psi"][:psi],
-            arrays["coefficients"][:rows],
+            array("out_t")[:points],
+            array("out_y")[:points],
+            array("out_yp")[:points],
+            array("step_t")[:steps],
+            array("step_h")[:steps],
+            array("step_order")[:steps],
+            array("step_start")[:steps],
+            array("step_psi")[:psi],
+            array("coefficients")[:rows],
         )
 
     def _keep_slice(self, task: Task):
@@ -344,14 +342,14 @@ class Run:
 
     def _event_records(self, task: Task, m: int) -> list[EventRecord]:
         """The functions that fired at the m-th event of this slice."""
-        arrays, switching = self._arrays, task.switching
+        array, switching = self._slots.array, task.switching
         assert switching is not None
-        fired = arrays["event_fired"][m]
+        fired = array("event_fired")[m]
         return [
             EventRecord(
-                t=float(arrays["event_t"][m]),
-                y=arrays["event_y"][m].copy(),
-                yp=arrays["event_yp"][m].copy(),
+                t=float(array("event_t")[m]),
+                y=array("event_y")[m].copy(),
+                yp=array("event_yp")[m].copy(),
                 index=int(i),
                 name=switching.names[i],
                 direction=int(np.sign(fired[i])),
@@ -519,23 +517,19 @@ def _layout(fields) -> struct.Struct:
     return struct.Struct("=" + "".join("d" if kind is f64 else "q" for _, kind in fields))
 
 
-def _buffers(n: int, dense: bool, m: int):
+def _buffers(n: int, dense: bool, roots):
     from daedal.kernels.differences import ROWS
-    from daedal.kernels.records import Arena
+    from daedal.kernels.records import Record
+    from daedal.methods.run_record import BUFFERS
 
     slots = min(max(_FLOATS_PER_SLICE // max(n, 1), 8), _SLOTS)
-    events, rows = slots if m else 1, slots * ROWS if dense else 1
-    arena = Arena(
-        {
-            **dict.fromkeys(("out_t", "step_t", "step_h", "step_order", "step_start"), slots),
-            **dict.fromkeys(("out_y", "out_yp"), (slots, n)),
-            "step_psi": (slots if dense else 1, ROWS),
-            "coefficients": (rows, n),
-            "event_t": events,
-            "event_fired": (events, m),
-            **dict.fromkeys(("event_y", "event_yp"), (events, n)),
-        },
-        integers=("step_order", "step_start", "event_fired"),
+    return Record.allocated(
+        BUFFERS,
+        n=n,
+        roots=roots,
+        dense=dense,
+        slots=slots,
+        slice=min(slots, 16) if n > _LARGE else slots,
+        rows=slots * ROWS if dense else 1,
+        event_slots=slots if roots["n"] else 1,
     )
-    first = min(slots, 16) if n > _LARGE else slots
-    return arena, {"slots": slots, "slice": first, "rows": rows, "event_slots": events, "dense": dense}

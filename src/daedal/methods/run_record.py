@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from daedal.events.switching import ROOTS
 from daedal.kernels.compilation import inlined
 from daedal.kernels.differences import LENGTH, ROWS
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, inline
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, inline
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import SYSTEM
 
@@ -25,8 +26,8 @@ TASK = (
     ("each_step", INTEGER),  # whether every step is output
     ("n_times", INTEGER),  # else so many times
     ("next_time", INTEGER),
-    ("times", ADDRESS),
-    ("roots", ADDRESS),
+    ("times", ADDRESS),  # of numbers; ensembles of models with modes move it
+    ("roots", at(ROOTS)),
     ("has_roots", INTEGER),
 )
 """What changes from run to run: the first fields of RUN."""
@@ -44,19 +45,29 @@ RESULT = (
 )
 """What Python wants to know after every slice: the next fields of RUN."""
 
-VECTORS = (
-    "y",
-    "yp",
-    "rtol",
-    "atol",
-    "inverse_weights",
-    "included",  # 1 for components that take part in the error test, else 0
-    "error",
-    "scale",
-    "scratch",
-    "slope",  # y' at the end of a step that is tried
-    "correction",  # of the last attempt, for messages
+_OF_SLICE = (
+    ("dense", INTEGER),
+    ("slots", INTEGER),
+    ("slice", INTEGER),  # steps before the next return to Python
+    ("out_t", f64["slots"]),
+    ("out_y", f64["slots", "n"]),
+    ("out_yp", f64["slots", "n"]),
+    ("step_t", f64["slots"]),
+    ("step_h", f64["slots"]),
+    ("step_order", i64["slots"]),
+    ("step_start", i64["slots"]),  # the first row of a step among those of all slices
+    ("step_psi", f64["slots", ROWS]),
+    ("rows", INTEGER),
+    ("coefficients", f64["rows", "n"]),
+    ("event_slots", INTEGER),
+    ("event_t", f64["event_slots"]),
+    ("event_fired", i64["event_slots", "roots.n"]),
+    ("event_y", f64["event_slots", "n"]),
+    ("event_yp", f64["event_slots", "n"]),
 )
+
+BUFFERS = Struct("BUFFERS", [("n", INTEGER), ("roots", at(ROOTS)), *_OF_SLICE])
+"""The buffers of one slice, which a RUN has as its last fields."""
 
 RUN = Struct(
     "RUN",
@@ -71,12 +82,16 @@ RUN = Struct(
         ("attempt", ADDRESS),  # of one-step methods
         ("accept", ADDRESS),
         # the step just taken: phi has a row for each coefficient of its polynomial, of which `degree` + 1 are in use
-        ("phi", ADDRESS),
+        ("phi", f64[ROWS, "n"]),
         ("psi", inline(FLOAT, LENGTH)),
         ("degree", INTEGER),
         ("order", INTEGER),  # of the step, for messages
         ("h_min", FLOAT),
-        *[(name, f64["n"]) for name in VECTORS],
+        *[(name, f64["n"]) for name in ("y", "yp", "rtol", "atol", "inverse_weights")],
+        ("included", f64["n"]),  # 1 for components that take part in the error test, else 0
+        *[(name, f64["n"]) for name in ("error", "scale", "scratch")],
+        ("slope", f64["n"]),  # y' at the end of a step that is tried
+        ("correction", f64["n"]),  # of the last attempt, for messages
         # how the first step is chosen
         ("start_order", INTEGER),  # of an explicit method, or 0
         ("positions", INTEGER),  # of a mechanism whose y begins with (q, v), or 0
@@ -109,26 +124,8 @@ RUN = Struct(
         ("t_limit", FLOAT),
         ("t_seen", FLOAT),  # where the advance was looked at
         ("steps_seen", INTEGER),
-        # buffers for one slice of the run
-        ("dense", INTEGER),
-        ("slots", INTEGER),
-        ("slice", INTEGER),  # steps before the next return to Python
-        ("out_t", f64["slots"]),
-        ("out_y", f64["slots", "n"]),
-        ("out_yp", f64["slots", "n"]),
-        ("step_t", f64["slots"]),
-        ("step_h", f64["slots"]),
-        ("step_order", i64["slots"]),
-        ("step_start", i64["slots"]),  # the first row of a step among those of all slices
-        ("step_psi", ADDRESS),
-        ("rows", INTEGER),
-        ("rows_before", INTEGER),  # in earlier slices
-        ("coefficients", f64["rows", "n"]),
-        ("event_slots", INTEGER),
-        ("event_t", f64["event_slots"]),
-        ("event_fired", ADDRESS),
-        ("event_y", f64["event_slots", "n"]),
-        ("event_yp", f64["event_slots", "n"]),
+        ("rows_before", INTEGER),  # of coefficients, in earlier slices
+        *_OF_SLICE,
     ],
 )
 
@@ -136,4 +133,4 @@ RUN = Struct(
 @inlined
 def differences(run):
     """The coefficients phi of the polynomial of the last step, one row each."""
-    return float_rows(run.phi, ROWS, run.n)
+    return run.phi

@@ -179,14 +179,14 @@ class _Explicit(Method):
 
     def prepare(self, equations: Equations) -> OneStepRun:
         """The tableau as a record, and room for the stages."""
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.methods.runge_kutta_step import TABLEAU, runge_kutta_accept, runge_kutta_attempt
 
         tableau, arrays = self.tableau, self.tableau.arrays
         count = len(tableau.a)
-        record = Record(
+        record = Record.allocated(
             TABLEAU,
-            Arena({"k": (count, equations.n)}),
+            n=equations.n,
             stages=len(tableau.b),
             dense_stages=count - len(tableau.b),
             degree=tableau.degree,

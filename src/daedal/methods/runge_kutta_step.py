@@ -14,7 +14,7 @@ import numpy as np
 
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, float_rows, floats, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, floats, record_at
 from daedal.kernels.signatures import f64
 from daedal.kernels.system import HOOK_CHANGED, rate
 from daedal.kernels.vectors import copy
@@ -39,6 +39,7 @@ HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, lea
 TABLEAU = Struct(
     "TABLEAU",
     [
+        ("n", INTEGER),
         ("stages", INTEGER),
         ("dense_stages", INTEGER),  # behind them, for dense output
         ("degree", INTEGER),  # of the polynomial of a step
@@ -47,11 +48,11 @@ TABLEAU = Struct(
         ("stiff_limit", FLOAT),  # of |h lambda|
         ("a", f64["stages", "stages"]),
         ("a_dense", f64["dense_stages", "stages + dense_stages"]),
-        ("c", ADDRESS),
+        ("c", f64["stages + dense_stages"]),
         ("e", f64["stages"]),
         ("e3", f64["stages"]),  # of the second error estimate
-        ("inner", ADDRESS),  # weights of the slopes at the inner points of the polynomial
-        ("k", ADDRESS),
+        ("inner", f64["degree - 1", "stages + dense_stages"]),  # weights at inner points of the polynomial
+        ("k", f64["stages + dense_stages", "n"]),
     ],
 )
 
@@ -72,10 +73,9 @@ def runge_kutta_accept(address, t, h):
 
 @part
 def _attempt(system, tableau, run, h):
-    n, s = run.n, tableau.stages
-    k = float_rows(tableau.k, s + tableau.dense_stages, n)
+    n, s, k = run.n, tableau.stages, tableau.k
     start, y, stage = differences(run)[0], run.y, run.slope
-    a, c, e = tableau.a, floats(tableau.c, s), tableau.e
+    a, c, e = tableau.a, tableau.c, tableau.e
     if not run.slope_known:
         status = rate(system, run.t, start, k[0])
         if status != 0:
@@ -122,7 +122,7 @@ def dense_stages(system, tableau, run, h, k):
     """The stages that the polynomial of the step needs; 0 or the status of a function that cannot be evaluated."""
     n, s, more = run.n, tableau.stages, tableau.dense_stages
     start, stage = differences(run)[0], run.slope
-    a, c = tableau.a_dense, floats(tableau.c, s + more)
+    a, c = tableau.a_dense, tableau.c
     for i in range(more):
         combine(a[i], s + i, k, start, h, 0, n, stage)
         status = rate(system, run.t + c[s + i] * h, stage, k[s + i])
@@ -134,8 +134,7 @@ def dense_stages(system, tableau, run, h, k):
 @part
 def _accept(system, tableau, run, t, h):
     n, s = run.n, tableau.stages
-    count, nodes = s + tableau.dense_stages, tableau.degree
-    k, y, yp = float_rows(tableau.k, count, n), run.y, run.yp
+    nodes, k, y, yp = tableau.degree, tableau.k, run.y, run.yp
     changed, whole = False, _is_looked_into(run, t)
     if whole and tableau.dense_stages > 0:
         status = dense_stages(system, tableau, run, h, k)
@@ -151,7 +150,7 @@ def _accept(system, tableau, run, t, h):
         elif status != 0:
             return status
     if whole:
-        polynomial(run, h, y, k, float_rows(tableau.inner, nodes - 1, count), n, nodes)
+        polynomial(run, h, y, k, tableau.inner, n, nodes)
         close_polynomial(run, h, nodes)
     elif system.hook_signal != 0:
         hermite_polynomial(run, h, k[0], k[s - 1])

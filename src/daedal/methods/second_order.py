@@ -23,7 +23,7 @@ class SecondOrderWorkspace(Workspace):
     def __init__(self, form: SecondOrderForm, *, hook=None, linear_solver="auto", preconditioner=None):
         from daedal.kernels.builders import build_system
         from daedal.kernels.callbacks import Bridge
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.kernels.second_order import SECOND_ORDER, discretised_jacobian, discretised_residual
 
         problem, n = form.problem, form.problem.n
@@ -37,9 +37,8 @@ class SecondOrderWorkspace(Workspace):
         else:
             store = store_vector("residual", n)
             callback = self.bridge.function(residual, (n, n, n), (n,), store, problem.params)
-        self.second_order = Record(
+        self.second_order = Record.allocated(
             SECOND_ORDER,
-            Arena({"base": (3, n), "slopes": (2, n)}),
             n=n,
             n_y=form.n,
             residual=callback,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from daedal.kernels.compilation import part
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import float_rows, floats
 
 POINTS = 4
 
@@ -16,7 +15,7 @@ POINTS = 4
 @part
 def remember(method, run, t, y):
     """Make y at t the latest of the last four points."""
-    times, values = floats(method.past_t, POINTS), float_rows(method.past_y, POINTS, run.n)
+    times, values = method.past_t, method.past_y
     for q in range(POINTS - 1, 0, -1):
         times[q] = times[q - 1]
         for j in range(run.n):
@@ -29,7 +28,7 @@ def remember(method, run, t, y):
 @part
 def extrapolation_error(method, run, t):
     """Wunderlich (4.22) to (4.24), in units of the tolerance."""
-    times, values = floats(method.past_t, POINTS), float_rows(method.past_y, POINTS, run.n)
+    times, values = method.past_t, method.past_y
     y, vector = run.y, run.scratch
     for j in range(run.n):
         vector[j] = y[j]

@@ -19,8 +19,9 @@ from daedal.kernels.records import Record
 from daedal.multibody.forces.force import Force
 from daedal.multibody.layout import Layout
 from daedal.multibody.likeness import Entry, Likeness, entries, exchanged, likeness
-from daedal.multibody.loads import FORCES, Places
+from daedal.multibody.loads import Places
 from daedal.multibody.motion import Loads, Motion
+from daedal.multibody.packed import FORCES
 from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace
 from daedal.symbolic.alike import ARGUMENT, Alike, alike
 from daedal.symbolic.arrays import Array, array_of
@@ -230,16 +231,20 @@ class ForceCode:
     def record(self) -> Record:
         """What the loop over the forces reads."""
         groups = self.groups
-        sizes = np.array([_sizes(group) for group in groups], dtype=np.int64)
+        arrays: dict[str, Any] = {
+            "arguments": _joined([group.arguments for group in groups], np.int64),
+            "constants": _joined([group.constants for group in groups], float),
+            "targets": _joined([group.targets for group in groups], np.int64),
+        }
+        sizes: dict[str, Any] = {f"n_{name}": array.size for name, array in arrays.items()}
         return Record(
             FORCES,
             groups=len(groups),
             n_loads=self.places.n_loads,
             longest=max((group.code.size for group in groups), default=0),
-            sizes=sizes,
-            arguments=_joined([group.arguments for group in groups], np.int64),
-            constants=_joined([group.constants for group in groups], float),
-            targets=_joined([group.targets for group in groups], np.int64),
+            sizes=np.array([_sizes(group) for group in groups], dtype=np.int64),
+            **arrays,
+            **sizes,
         )
 
 

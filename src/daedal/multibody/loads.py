@@ -6,25 +6,11 @@ from math import prod
 from typing import Any
 
 from daedal.kernels.compilation import caller, part
-from daedal.kernels.records import ADDRESS, INTEGER, Struct, data_of, floats, integer_rows, integers, record_at
+from daedal.kernels.records import data_of
 from daedal.kernels.signatures import f64, i32, i64
 from daedal.multibody.packed import PLACEMENT, VELOCITIES, floats_for, placement_at, velocities_at
 from daedal.multibody.room import vector
 
-FORCES = Struct(
-    "FORCES",
-    [
-        ("groups", INTEGER),
-        ("n_loads", INTEGER),
-        ("longest", INTEGER),  # of the blocks
-        ("sizes", ADDRESS),  # for each group: address of its code, members, arguments, results, constants, block
-        ("arguments", ADDRESS),
-        ("constants", ADDRESS),
-        ("targets", ADDRESS),
-    ],
-)
-"""Groups of forces with the same code, one after the other; of each force arguments, constants and targets."""
-_SIZES = 6
 _call = caller(i32(f64, i64))
 
 
@@ -69,14 +55,13 @@ def motion_at(address, record):
 
 
 @part
-def add_loads(address, t, motion, loads, room):
+def add_loads(forces, t, motion, loads, room):
     """Add what all forces do in a motion, laid out as :class:`Places` says; 0, or the status of one that failed."""
-    record = record_at(address, FORCES)
-    sizes = integer_rows(record.sizes, record.groups, _SIZES)
-    argument, constant, target = record.arguments, record.constants, record.targets
-    block = vector(room, record.longest)
+    sizes, places, constants, targets = forces.sizes, forces.arguments, forces.constants, forces.targets
+    argument, constant, target = 0, 0, 0
+    block = vector(room, forces.longest)
     at = data_of(block)
-    for group in range(record.groups):
+    for group in range(forces.groups):
         code, members, n_x, n_y, n_c = (
             sizes[group, 0],
             sizes[group, 1],
@@ -86,15 +71,14 @@ def add_loads(address, t, motion, loads, room):
         )
         block[: sizes[group, 5]] = 0.0  # code does not write results that vanish identically
         for _ in range(members):
-            places, constants, targets = integers(argument, n_x), floats(constant, n_c), integers(target, n_y)
             for k in range(n_x):
-                block[k] = motion[places[k]]
+                block[k] = motion[places[argument + k]]
             for k in range(n_c):
-                block[n_x + n_y + k] = constants[k]
+                block[n_x + n_y + k] = constants[constant + k]
             status = _call(code, t, at)
             if status != 0:
                 return status
             for k in range(n_y):
-                loads[targets[k]] += block[n_x + k]
-            argument, constant, target = argument + 8 * n_x, constant + 8 * n_c, target + 8 * n_y
+                loads[targets[target + k]] += block[n_x + k]
+            argument, constant, target = argument + n_x, constant + n_c, target + n_y
     return 0

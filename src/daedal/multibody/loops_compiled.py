@@ -10,7 +10,7 @@ and reactions of joints are the same, and the multipliers of |p|^2 = 1 are zero.
 """
 
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import data_of, float_rows, floats, record_at
+from daedal.kernels.records import address_of, data_of, float_rows, floats, record_at
 from daedal.kernels.signatures import f64, i32, i64
 from daedal.kernels.vectors import copy
 from daedal.multibody.closure import fill_residuals
@@ -114,7 +114,7 @@ def _loaded(machine, t, block, room):
     place(tree, q, placed)
     move(tree, placed, u, moving)
     status = 0
-    if record.forces != 0:
+    if address_of(record.forces) != 0:
         status = add_loads(record.forces, t, motion, loads, room)
     return status, motion, loads
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from daedal.kernels.compilation import part
 from daedal.kernels.records import (
-    ADDRESS,
     INTEGER,
     Record,
     Struct,
+    at,
     float_blocks,
     float_rows,
     floats,
@@ -62,13 +62,18 @@ def sizes_of(tree: Tree, closures: Closures, chains: Chains, n_states: int = 0) 
     )
 
 
-_ARRAYS = [f"{group.__name__}_{name}" for group in (Tree, Closures, Chains) for name in group._fields]
-_VIEWS = {
+_ARRAYS = {
     "Tree_father": i64["n"],
     "Tree_turn": i64["n"],
     "Tree_first_q": i64["n + 1"],
     "Tree_first_v": i64["n + 1"],
+    "Tree_place": f64["n", 3],
+    "Tree_axes": f64["n", 3, 3],
+    "Tree_own_place": f64["n", 3],
+    "Tree_own_axes": f64["n", 3, 3],
+    "Tree_slide": f64["n_v", 3],
     "Tree_mass": f64["n"],
+    "Tree_inertia": f64["n", 3, 3],
     "Tree_gravity": f64[3],
     "Closures_kind": i64["m"],
     "Closures_k": i64["m"],
@@ -87,13 +92,31 @@ _VIEWS = {
     "Chains_first_member": i64["sets + 1"],
     "Chains_first_entry": i64["sets + 1"],
 }
+FORCES = Struct(
+    "FORCES",
+    [
+        ("groups", INTEGER),
+        ("n_loads", INTEGER),
+        ("longest", INTEGER),  # of the blocks
+        # for each group: address of its code, members, arguments, results, constants, block
+        ("sizes", i64["groups", 6]),
+        ("n_arguments", INTEGER),
+        ("n_constants", INTEGER),
+        ("n_targets", INTEGER),
+        ("arguments", i64["n_arguments"]),
+        ("constants", f64["n_constants"]),
+        ("targets", i64["n_targets"]),
+    ],
+)
+"""Groups of forces with the same code, one after the other; of each force arguments, constants and targets."""
+
 MACHINE = Struct(
     "MACHINE",
     [
         *((name, INTEGER) for name in Sizes._fields),
         ("parameter_mass", f64["n"]),
-        ("forces", ADDRESS),  # 0 if there are none
-        *((name, _VIEWS.get(name, ADDRESS)) for name in _ARRAYS),
+        ("forces", at(FORCES)),  # 0 if there are none
+        *_ARRAYS.items(),
     ],
 )
 """Sizes, and the address of each array of a tree, of the conditions that close its loops, and of their chains."""
@@ -151,19 +174,18 @@ def prepared(tree: Tree, closures: Closures, chains: Chains) -> Prepared:
 def tree_at(address):
     """The tree of the machine whose record is at an address."""
     record = record_at(address, MACHINE)
-    n, n_v = record.n, record.n_v
     return Tree(
         record.Tree_father,
         record.Tree_turn,
         record.Tree_first_q,
         record.Tree_first_v,
-        rows(record.Tree_place, n),
-        matrices(record.Tree_axes, n),
-        rows(record.Tree_own_place, n),
-        matrices(record.Tree_own_axes, n),
-        rows(record.Tree_slide, n_v),
+        record.Tree_place,
+        record.Tree_axes,
+        record.Tree_own_place,
+        record.Tree_own_axes,
+        record.Tree_slide,
         record.Tree_mass,
-        matrices(record.Tree_inertia, n),
+        record.Tree_inertia,
         record.Tree_gravity,
     )
 

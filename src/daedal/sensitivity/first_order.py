@@ -101,7 +101,7 @@ class FirstOrderSensitivity:
     @property
     def stands(self) -> bool:
         """Whether the problem is solved as it stands, not in other unknowns."""
-        return type(self.primal) is TracedPlan
+        return isinstance(self.primal, TracedPlan) and self.primal.as_stated
 
     @property
     def m(self) -> int:

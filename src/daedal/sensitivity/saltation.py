@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 SHARE = float(np.finfo(float).eps) ** 0.2
+_FASTER = 1e3  # than time and parameters a state may change, to be the measure
 _STENCIL = ((1.0, 2.0 / 3.0), (-1.0, -2.0 / 3.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
 GRAZING = 1e-4
 """Rate of a guard, in parts of its size over the stretch, below which it is only touched."""
@@ -43,9 +44,10 @@ class Point:
 
 def derivative_along(function: Callable[[Point], np.ndarray], at: Point, along: Point, time_scale: float) -> np.ndarray:
     """The derivative of a function of a point along a direction."""
-    changes = [abs(along.t) / time_scale, _largest(along.y) / (_largest(at.y) or 1.0)]
+    changes = [abs(along.t) / time_scale]
     changes += [abs(d) / (abs(x) or 1.0) for d, x in zip(along.theta, at.theta, strict=True)]
-    fastest = max(changes)
+    of_state, fastest = _largest(along.y) / (_largest(at.y) or 1.0), max(changes)
+    fastest = max(fastest, min(of_state, _FASTER * fastest) if fastest else of_state)  # a state may pass through zero
     if fastest == 0.0:
         return np.zeros_like(np.atleast_1d(np.asarray(function(at), dtype=float)))
     delta = SHARE / fastest

@@ -7,12 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from daedal.symbolic.expression import Expression, apply, choose, node_of
-from daedal.symbolic.untraceable import Untraceable
+from daedal.symbolic.expression import Expression, as_numpy, choose, from_array, node_of
+from daedal.symbolic.kinds import BOOL, FLOAT64, INT, NUMPY, Number
+from daedal.symbolic.untraceable import Untraceable, asked_by_user, note_text, refuse_caught
 
 _NATIVE = {"add", "subtract", "multiply", "negative", "matmul", "vecdot", "matvec", "vecmat"}
 """What NumPy's own loops over objects do correctly for numbers and expressions alike."""
 _WHOLE = {"locate", "floor", "ceil", "trunc", "rint"}
+
+
+_dtype = np.ndarray.dtype.__get__
+_FROM_ARRAY = (float, bool, int)
+
+
+def holds_objects(array: np.ndarray) -> bool:
+    """Whether NumPy keeps objects in an array, as it does in those of symbols."""
+    return _dtype(array).hasobject
 
 
 class Array(np.ndarray):
@@ -21,9 +31,29 @@ class Array(np.ndarray):
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         return apply_ufunc(ufunc, method, inputs, options)
 
+    @property
+    def dtype(self):
+        """The type that the array has in Python."""
+        if not holds_objects(self) or not asked_by_user():
+            return _dtype(self)
+        return np.dtype(bool if is_mask(self) else float)
+
     def tobytes(self, *arguments):
         """The bytes of symbols are not those of numbers."""
         raise Untraceable("asks for the bytes of an array")
+
+    def tolist(self):
+        """Python's numbers."""
+        found = plain(self).tolist()
+        return _each_entry(lambda x: x.item() if type(x) is Expression else x, found)
+
+    def item(self, *arguments):
+        """One of Python's numbers."""
+        found = plain(self).item(*arguments)
+        return found.item() if type(found) is Expression else found
+
+    def searchsorted(self, v, side="left", sorter=None):
+        return np.searchsorted(self, v, side, sorter)
 
     def __array_function__(self, function, types, arguments, options):
         from daedal.symbolic.numpy_functions import apply_function
@@ -34,28 +64,110 @@ class Array(np.ndarray):
         parts = index if type(index) is tuple else (index,)
         if any(type(part) is Expression for part in parts):
             return _picked(self, parts)
+        if type(index) is Array and holds_objects(index) and not is_mask(index):
+            return _picked_each(self, index)
         found = super().__getitem__(index)
         if type(found) is Expression:
             found.graph.reads += 1
+        elif type(found) in _FROM_ARRAY:
+            return from_array(found)
         return found
 
     def __setitem__(self, index, value):
         if not self.flags.writeable:
-            raise Untraceable("stores into an array that lives outside of it")
-        if isinstance(index, Array) and index.dtype == object and index.shape == self.shape and np.ndim(value) == 0:
+            raise Untraceable("stores into an array that lives outside of it", memory="an array")
+        if is_symbolic(value) and self.size and holds_objects(self):
+            value = _as_stored(value, is_mask(self))
+        if isinstance(index, Array) and holds_objects(index) and index.shape == self.shape and np.ndim(value) == 0:
             value, index = np.frompyfunc(choose, 3, 1)(plain(index), value, plain(self)), ...
         super().__setitem__(index, value)
 
     def astype(self, dtype, *arguments, **options):
         """Floats stay symbols; other kinds only where there are no symbols."""
-        if np.dtype(dtype).kind in "fO":
-            return self.copy()
+        if real_type(dtype):
+            return _as_numbers(self)
         return plain(self).astype(dtype, *arguments, **options)
+
+    def __str__(self) -> str:
+        for entry in self.flat:
+            if type(entry) is Expression:
+                note_text(entry.graph.origin(entry.node))
+                break
+        return np.array_repr(plain(self))
+
+    __repr__ = __str__
+
+    def __format__(self, _: str) -> str:
+        return str(self)
+
+
+def real_type(dtype) -> bool:
+    """Whether an array of this type would hold reals, for which symbols are kept."""
+    if dtype is None or dtype is float:
+        return True
+    kind = np.dtype(dtype)
+    if kind.kind in "fc" and kind != np.float64:
+        raise Untraceable(f"uses numbers of type {kind}", remedy="use ordinary floats")
+    return kind.kind in "fO"
+
+
+def _is_truth(value: Any) -> bool:
+    kind = type(value)
+    return value.kind & 3 == 0 if kind is Expression else kind is bool or kind is np.bool_
+
+
+def is_mask(array: np.ndarray) -> bool:
+    """Whether an array of symbols is one of truth values."""
+    return array.size > 0 and all(map(_is_truth, array.flat))
+
+
+def _as_number(value: Any) -> Any:
+    if not _is_truth(value):
+        return value
+    if type(value) is not Expression:
+        return float(value)
+    return Expression(value.graph, value.graph.number(value.node), NUMPY + INT)
+
+
+def _as_numbers(values: np.ndarray) -> Array:
+    """A copy of an array with truth values as 0 and 1."""
+    made = np.empty(values.shape, dtype=object)
+    made.reshape(-1)[:] = [_as_number(value) for value in plain(values).flat]
+    return made.view(Array)
+
+
+def _as_stored(value: Any, mask: bool) -> Any:
+    """What an array keeps of a value: truth values in an array of truth values, otherwise numbers."""
+    if isinstance(value, (list, tuple)):
+        value = array_of(value)
+    if isinstance(value, np.ndarray):
+        if mask and not is_mask(value):
+            raise Untraceable("stores numbers in an array of truth values")
+        return value if mask or not any(map(_is_truth, value.flat)) else _as_numbers(value)
+    if mask and not _is_truth(value):
+        raise Untraceable("stores numbers in an array of truth values")
+    return from_array(value) if mask else _as_number(from_array(value))
+
+
+def settled(array: np.ndarray) -> np.ndarray:
+    """Entries as an array has them: NumPy's, and truth values only if all of them are."""
+    entries = array.reshape(-1)
+    others = [k for k, x in enumerate(entries) if (type(x) is Expression and x.kind != FLOAT64) or type(x) is bool]
+    if not others:
+        return array
+    mask = len(others) == len(entries) and is_mask(entries)
+    for k in others:
+        entries[k] = from_array(entries[k]) if mask else _as_number(from_array(entries[k]))
+    return entries.reshape(array.shape)
+
+
+def _each_entry(function, values):
+    return [_each_entry(function, value) for value in values] if isinstance(values, list) else function(values)
 
 
 def array_of(values) -> Array:
     """An array of symbols from a (nested) sequence of scalars and arrays."""
-    return np.array(_unpacked(values), dtype=object).view(Array)
+    return settled(np.array(_unpacked(values), dtype=object)).view(Array)
 
 
 def _unpacked(values):
@@ -63,7 +175,7 @@ def _unpacked(values):
     if isinstance(values, (list, tuple)):
         return [_unpacked(value) for value in values]
     if isinstance(values, np.ndarray):
-        return values.tolist() if values.dtype != object or values.ndim == 0 else plain(values)
+        return values.view(np.ndarray).tolist() if not holds_objects(values) or values.ndim == 0 else plain(values)
     return values
 
 
@@ -85,67 +197,110 @@ def is_symbolic(value: Any) -> bool:
     if type(value) is Expression:
         return True
     if isinstance(value, np.ndarray):
-        return value.dtype == object and any(type(entry) is Expression for entry in value.flat)
+        return holds_objects(value) and any(type(entry) is Expression for entry in value.flat)
     return isinstance(value, (list, tuple)) and any(is_symbolic(entry) for entry in value)
 
 
 def numbers(value: Any) -> Any:
     """An array of objects that are all numbers as floats."""
-    if isinstance(value, np.ndarray) and value.dtype == object:
+    if isinstance(value, np.ndarray) and holds_objects(value):
         if any(entry is None for entry in value.flat):
             raise Untraceable("reads entries of an array made by np.empty before they are set")
-        return value.view(np.ndarray).astype(float)
+        mask = is_mask(value)
+        return value.view(np.ndarray).astype(bool if mask else float)
     return value
 
 
 def wrapped(result: Any) -> Any:
     """What a function returns, as a trace sees it: arrays that expressions can be stored to."""
     if isinstance(result, np.ndarray):
-        if result.dtype == object:
-            return result.item() if result.ndim == 0 else result.view(Array)
-        if result.dtype.kind == "f":
-            return float(result) if result.ndim == 0 else result.astype(object).view(Array)
+        if holds_objects(result):
+            return from_array(result.item()) if result.ndim == 0 else settled(plain(result)).view(Array)
+        if _dtype(result).kind == "f":
+            return Number(result) if result.ndim == 0 else result.astype(object).view(Array)
         return result
     if type(result) is tuple or type(result) is list:
         return type(result)(wrapped(entry) for entry in result)
-    return float(result) if isinstance(result, np.floating) else result
+    if type(result) is Expression:
+        return from_array(result)
+    return Number(result) if isinstance(result, np.floating) else result
 
 
 def apply_ufunc(ufunc, method: str, inputs, options) -> Any:
     """A universal function, or one of its methods, on arrays with expressions."""
     target = options.pop("out", (None,))[0]
-    if target is not None and isinstance(target, Array) and not target.flags.writeable:
-        raise Untraceable("changes an array that lives outside of it")
+    if isinstance(target, Array) and not target.flags.writeable:
+        raise Untraceable("changes an array that lives outside of it", memory="an array")
+    real_type(options.get("dtype"))
     operands = [plain(value) for value in inputs]
+    where, symbolic = options.get("where", True), any(map(is_symbolic, operands))
     with np.errstate(all="ignore"):  # constants are folded without the warnings that the function itself may give
-        if not any(is_symbolic(value) for value in operands):
+        if not symbolic and not is_symbolic(where):
             result = getattr(ufunc, method)(*(numbers(value) for value in operands), **options)
-        elif options.pop("where", True) is not True:
-            raise Untraceable("uses where= of a universal function", remedy="use np.where")
+        elif method == "reduce":
+            result = _reduced(ufunc, *operands, **options)
+        elif where is not True and (target is None or method != "__call__"):
+            raise Untraceable("uses where= of a universal function without out=", remedy="use np.where")
         else:
-            options.pop("dtype", None)
-            result = _on_symbols(ufunc, method, operands, options)
+            result = _on_symbols(ufunc, method, operands, {k: v for k, v in options.items() if k not in _OPTIONS})
+    if where is not True and target is not None and method == "__call__":
+        result = np.frompyfunc(choose, 3, 1)(plain(_array_like(where)), plain(wrapped(result)), plain(target))
     if target is None:
         return wrapped(result)
-    target[...] = result
+    target[...] = wrapped(result)
     return target
+
+
+_OPTIONS = ("dtype", "where", "casting", "subok")
+
+
+def _array_like(value: Any) -> Any:
+    return value if isinstance(value, np.ndarray) or type(value) is Expression else np.asarray(value)
+
+
+_NEUTRAL = {"add": 0.0, "multiply": 1.0, "logical_or": False, "logical_and": True}
+
+
+def _reduced(ufunc, values, axis=0, dtype=None, out=None, keepdims=False, initial=np._NoValue, where=True) -> Any:
+    """``ufunc.reduce``, along one axis or several."""
+    name, values = ufunc.__name__, np.asarray(plain(values), dtype=object)
+    if name in ("add", "multiply") and is_mask(values):
+        values = plain(_as_numbers(values))
+    axes = tuple(range(values.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(k % values.ndim for k in axes) if values.ndim else ()
+    if where is not True:
+        neutral = _NEUTRAL.get(name, initial)
+        if neutral is np._NoValue:
+            raise ValueError(f"{name}.reduce with where= needs initial=")
+        mask = np.broadcast_to(plain(_array_like(where)), values.shape)
+        values = np.asarray(np.frompyfunc(choose, 3, 1)(mask, values, neutral), dtype=object)
+    kept = [k for k in range(values.ndim) if k not in axes]
+    shape = tuple(1 if k in axes else n for k, n in enumerate(values.shape)) if keepdims else None
+    rows = values.transpose(kept + list(axes)).reshape([values.shape[k] for k in kept] + [-1])
+    native = ufunc if name in _NATIVE else np.frompyfunc(partial(scalar, ufunc), 2, 1)
+    if not rows.shape[-1] and initial is np._NoValue and name in _NEUTRAL:
+        initial = _NEUTRAL[name]
+    if initial is not np._NoValue:
+        first = np.empty((*rows.shape[:-1], 1), dtype=object)
+        first[...] = _item(initial)
+        rows = np.concatenate([first, rows], axis=-1)
+    result = native.reduce(rows, axis=-1)
+    return result if shape is None else np.asarray(result, dtype=object).reshape(shape)
+
+
+def _item(value: Any) -> Any:
+    return value.item() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def _on_symbols(ufunc, method: str, operands: list, options: dict) -> Any:
     name = ufunc.__name__
     if name in ("divmod", "modf"):
         return _pair(name, operands)
+    if name in ("add", "multiply") and method != "__call__" and any(map(_is_truth, np.asarray(operands[0]).flat)):
+        operands = [plain(_as_numbers(np.asarray(operands[0]))), *operands[1:]]
     if name in _NATIVE:
         return getattr(ufunc, method)(*operands, **options)
     elementwise = np.frompyfunc(partial(scalar, ufunc), ufunc.nin, 1)
-    if method == "__call__":
-        options.pop("casting", None)
-        return elementwise(*operands, **options)
-    if method == "reduce":
-        values, axis = np.asarray(operands[0]), operands[1] if len(operands) > 1 else options.get("axis", 0)
-        if axis is None or values.ndim == 1:
-            values, axis = values.ravel(), 0
-        return elementwise.reduce(values, axis=axis, keepdims=bool(options.get("keepdims", False)))
     return getattr(elementwise, method)(*operands, **options)
 
 
@@ -161,7 +316,7 @@ def _pair(name: str, operands: list) -> Any:
 def scalar(ufunc, *values):
     """A universal function of scalars: of numbers as NumPy has it, with an expression as a node."""
     if any(type(value) is Expression for value in values):
-        return apply(ufunc.__name__, *values)
+        return as_numpy(ufunc.__name__, *values)
     if None in values:
         raise Untraceable("reads entries of an array made by np.empty before they are set")
     with np.errstate(all="ignore"):
@@ -173,8 +328,10 @@ def _picked(array: Array, index: tuple) -> Any:
     place = next(k for k, part in enumerate(index) if type(part) is Expression)
     chosen = index[place]
     graph = chosen.graph
-    if is_symbolic(array) or not _is_whole(graph, chosen.node) or place != 0:
+    is_whole = chosen.kind & 3 == INT or (chosen.kind & 3 != BOOL and _is_whole(graph, chosen.node))
+    if is_symbolic(array) or not is_whole or place != 0:
         return array.view(np.ndarray)[index]  # refused by Expression.__index__
+    refuse_caught()
     table = numbers(array)
     if not all(isinstance(part, (int, np.integer, slice)) for part in index[1:]):
         raise Untraceable("uses two values as indices of an array")
@@ -183,6 +340,14 @@ def _picked(array: Array, index: tuple) -> Any:
         return Expression(graph, graph.pick(chosen.node, columns))
     entries = [Expression(graph, graph.pick(chosen.node, column)) for column in columns.reshape(len(columns), -1).T]
     return array_of(entries).reshape(columns.shape[1:])
+
+
+def _picked_each(array: Array, index: Array) -> Any:
+    """array[i] with an array of such numbers."""
+    if not is_symbolic(index):
+        return array[numbers(index).astype(int)]
+    rows = [array[i] for i in plain(index).reshape(-1)]
+    return array_of(rows).reshape(index.shape + array.shape[1:])
 
 
 def _is_whole(graph, node: int) -> bool:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 from daedal.symbolic.graph import Graph
-from daedal.symbolic.operations import FUNCTIONS, OPERATIONS
+from daedal.symbolic.operations import ARITHMETIC, FUNCTIONS, OPERATIONS
 
 Build = Callable[..., int]
 
@@ -21,35 +21,92 @@ def _simple(name: str) -> Build:
     return build
 
 
+_ROUNDED = ("floor", "ceil", "trunc")
+
+
 def _compared(name: str, swapped: bool = False) -> Build:
-    build = _simple(name)
-    return (lambda graph, a, b: build(graph, b, a)) if swapped else build
+    """A comparison; of a rounded value with a number that of the value, which switches there only."""
+    simple = _simple(name)
+
+    def build(graph: Graph, a: int, b: int) -> int:
+        a, b = (b, a) if swapped else (a, b)
+        for value, number in ((a, b), (b, a)):
+            if graph.operations[value] in _ROUNDED and graph.is_constant(number) and abs(graph.data[number]) < 2.0**52:
+                return _compared_whole(graph, name, value, graph.data[number], value == a)
+        return simple(graph, a, b)
+
+    return build
 
 
-def _remainder(graph: Graph, a: int, b: int) -> int:
-    """a mod b with the sign of b, as Python has it: fmod, and one b more where the signs differ."""
-    rest = graph.apply("fmod", a, b)
-    graph.note_site(rest)
-    below, divisor_below = graph.apply("less", rest, graph.zero), graph.apply("less", b, graph.zero)
-    differ = _exclusive(graph, below, divisor_below)
-    moved = graph.both(graph.apply("not_equal", rest, graph.zero), differ)
-    return graph.where(moved, graph.add(rest, b), rest)
-
-
-def _floor_divide(graph: Graph, a: int, b: int) -> int:
-    quotient = graph.divide(graph.subtract(a, _remainder(graph, a, b)), b)
-    below = graph.apply("floor", quotient)
-    graph.note_site(below)
-    half = graph.apply("less", graph.constant(0.5), graph.subtract(quotient, below))
-    return graph.where(half, graph.add(below, graph.one), below)
+def _compared_whole(graph: Graph, name: str, rounded: int, number: float, first: bool) -> int:
+    if name in ("equal", "not_equal"):
+        if not number.is_integer():
+            return graph.truth(name == "not_equal")
+        same = graph.both(*(_compared_whole(graph, "less_equal", rounded, number, side) for side in (True, False)))
+        return same if name == "equal" else graph.opposite(same)
+    strict = name == "less"
+    if first:  # rounded <= most
+        most = math.ceil(number) - 1.0 if strict else math.floor(number)
+        below = graph.operations[rounded] == "floor" or (graph.operations[rounded] == "trunc" and most >= 0.0)
+        operation, operands = ("less", (most + 1.0, True)) if below else ("less_equal", (float(most), True))
+    else:  # rounded >= least
+        least = math.floor(number) + 1.0 if strict else math.ceil(number)
+        above = graph.operations[rounded] == "ceil" or (graph.operations[rounded] == "trunc" and least <= 0.0)
+        operation, operands = ("less", (least - 1.0, False)) if above else ("less_equal", (float(least), False))
+    bound, value = graph.constant(operands[0]), graph.operands[rounded][0]
+    return _simple(operation)(graph, *((value, bound) if operands[1] else (bound, value)))
 
 
 def _exclusive(graph: Graph, a: int, b: int) -> int:
     return graph.either(graph.both(a, graph.opposite(b)), graph.both(graph.opposite(a), b))
 
 
+_BELOW = {"sqrt": 0.0, "log": 0.0, "log2": 0.0, "log10": 0.0, "log1p": -1.0, "arccosh": 1.0}
+_BEYOND_ONE = ("arcsin", "arccos", "arctanh")
+_PASSING = {
+    *ARITHMETIC,
+    *_BELOW,
+    *_BEYOND_ONE,
+    "exp",
+    "exp2",
+    "expm1",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "arctan",
+    "absolute",
+}
+_DEEPEST = 200  # operations that are looked through
+
+
 def _is_nan(graph: Graph, a: int) -> int:
-    return graph.apply("not_equal", a, a)
+    """Whether a value is NaN; where it leaves the domain of a root, a logarithm or the like there is a switch."""
+    found = graph.apply("not_equal", a, a)
+    if graph.regular[a]:
+        return found
+    waiting, seen = [a], {a}
+    while waiting and len(seen) < _DEEPEST:
+        i = waiting.pop()
+        operation, operands = graph.operations[i], graph.operands[i]
+        outside = []
+        if operation in _BELOW:
+            outside = [graph.apply("less", operands[0], graph.constant(_BELOW[operation]))]
+        elif operation in _BEYOND_ONE:
+            outside = [
+                graph.apply("less", operands[0], graph.constant(-1.0)),
+                graph.apply("less", graph.one, operands[0]),
+            ]
+        elif operation == "power" and graph.is_constant(operands[1]) and not graph.data[operands[1]].is_integer():
+            outside = [graph.apply("less", operands[0], graph.zero)]
+        for condition in outside:
+            graph.note_site(condition)
+            found = graph.either(found, condition)
+        for k in operands if operation in _PASSING else ():
+            if k not in seen and not graph.regular[k]:
+                seen.add(k)
+                waiting.append(k)
+    return found
 
 
 def _is_infinite(graph: Graph, a: int) -> int:
@@ -92,6 +149,58 @@ def _clip(graph: Graph, a: int, low: int, high: int) -> int:
     return COMPOSITIONS["minimum"](graph, COMPOSITIONS["maximum"](graph, a, low), high)
 
 
+def _expit(graph: Graph, a: int) -> int:
+    """1/(1 + e^-a), without overflow."""
+    less = graph.apply("exp", graph.negative(graph.apply("absolute", a)))
+    numerator = graph.where(graph.apply("less", a, graph.zero), less, graph.one)
+    return graph.divide(numerator, graph.add(graph.one, less))
+
+
+def _log_expit(graph: Graph, a: int) -> int:
+    less = graph.apply("exp", graph.negative(graph.apply("absolute", a)))
+    negative = graph.where(graph.apply("less", a, graph.zero), a, graph.zero)
+    return graph.subtract(negative, graph.apply("log1p", less))
+
+
+def _logit(graph: Graph, a: int) -> int:
+    return graph.apply("log", graph.divide(a, graph.subtract(graph.one, a)))
+
+
+def _times_logarithm(name: str) -> Build:
+    """a log b, which is 0 for a = 0."""
+
+    def build(graph: Graph, a: int, b: int) -> int:
+        is_zero = graph.both(graph.apply("equal", a, graph.zero), graph.apply("equal", b, b))
+        return graph.where(is_zero, graph.zero, graph.multiply(a, graph.apply(name, b)))
+
+    return build
+
+
+def _entropy(graph: Graph, a: int) -> int:
+    outside = graph.where(graph.apply("less", a, graph.zero), graph.constant(-math.inf), a)  # 0 at 0, NaN of NaN
+    inside = graph.negative(graph.multiply(a, graph.apply("log", a)))
+    return graph.where(graph.apply("less", graph.zero, a), inside, outside)
+
+
+def _relative_entropy(graph: Graph, a: int, b: int) -> int:
+    positive = graph.both(graph.apply("less", graph.zero, a), graph.apply("less", graph.zero, b))
+    inside = graph.multiply(a, graph.apply("log", graph.divide(a, b)))
+    vanishes = graph.both(graph.apply("equal", a, graph.zero), graph.apply("less_equal", graph.zero, b))
+    outside = graph.where(vanishes, graph.zero, graph.constant(math.inf))
+    unknown = graph.either(graph.apply("not_equal", a, a), graph.apply("not_equal", b, b))
+    return graph.where(positive, inside, graph.where(unknown, graph.add(a, b), outside))
+
+
+def _normal_distribution(graph: Graph, a: int) -> int:
+    scaled = graph.multiply(a, graph.constant(-math.sqrt(0.5)))
+    return graph.multiply(graph.constant(0.5), graph.apply("erfc", scaled))
+
+
+def _relative_exponential(graph: Graph, a: int) -> int:
+    quotient = graph.divide(graph.apply("expm1", a), a)
+    return graph.where(graph.apply("equal", a, graph.zero), graph.one, quotient)
+
+
 def _times(factor: float) -> Build:
     return lambda graph, a: graph.multiply(a, graph.constant(factor))
 
@@ -115,14 +224,21 @@ COMPOSITIONS: dict[str, Build] = {
     "fabs": _simple("absolute"),
     "square": lambda graph, a: graph.multiply(a, a),
     "reciprocal": lambda graph, a: graph.divide(graph.one, a),
-    "remainder": _remainder,
-    "floor_divide": _floor_divide,
     "fmax": _ignoring_nan("maximum"),
     "fmin": _ignoring_nan("minimum"),
     "heaviside": _heaviside,
     "logaddexp": _logarithm_of_sum(math.e),
     "logaddexp2": _logarithm_of_sum(2.0),
     "clip": _clip,
+    "expit": _expit,
+    "log_expit": _log_expit,
+    "logit": _logit,
+    "xlogy": _times_logarithm("log"),
+    "xlog1py": _times_logarithm("log1p"),
+    "entr": _entropy,
+    "rel_entr": _relative_entropy,
+    "ndtr": _normal_distribution,
+    "exprel": _relative_exponential,
     "deg2rad": _times(math.pi / 180.0),
     "radians": _times(math.pi / 180.0),
     "rad2deg": _times(180.0 / math.pi),

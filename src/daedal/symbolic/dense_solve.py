@@ -35,7 +35,7 @@ def solve_dense(a: np.ndarray, b: np.ndarray):
 
 
 def _is_zero(x) -> bool:
-    return isinstance(x, (int, float)) and x == 0.0
+    return type(x) is not Expression and x == 0.0
 
 
 def _exchanged(exchange, first: list, second: list) -> tuple[list, list]:

@@ -34,6 +34,7 @@ class Dependencies:
         self._containers: dict[int, tuple[Any, list[Any]]] = {}
         self._arrays: dict[int, tuple[np.ndarray, tuple[int, ...], bytes]] = {}
         self._attributes: dict[tuple[int, str], tuple[Any, str, Any]] = {}
+        self._readings: dict[int, tuple[Any, Callable[[Any], Any], Any]] = {}
 
     def names(self, namespace: Mapping[str, Any], names: Iterable[str]):
         """Names of a module or of globals, whether they are bound or not."""
@@ -54,6 +55,10 @@ class Dependencies:
 
     def array(self, array: np.ndarray):
         self._arrays[id(array)] = array, array.shape, array.tobytes()
+
+    def reading(self, owner: Any, read: Callable[[Any], Any]):
+        """What ``read(owner)`` gives, bytes or a list of objects."""
+        self._readings[id(owner)] = owner, read, read(owner)
 
     def attributes(self, owner: Any, names: Iterable[str]):
         for name in names:
@@ -83,6 +88,7 @@ class Dependencies:
         # An entry more makes sure that the getter returns a tuple.
         getters = [(itemgetter(*names, names[0]), space, (*v, v[0])) for space, names, v in bound.values()]
         cells, attributes = tuple(self._cells.values()), tuple(self._attributes.values())
+        readings = tuple(self._readings.values())
         containers, arrays = tuple(self._containers.values()), tuple(self._arrays.values())
         mappings = [(held, len(before) // 2, before) for held, before in containers if isinstance(held, Mapping)]
         others = [(held, before) for held, before in containers if not isinstance(held, Mapping)]
@@ -111,6 +117,10 @@ class Dependencies:
                     return False
             for array, shape, bits in arrays:
                 if array.shape != shape or array.tobytes() != bits:
+                    return False
+            for owner, read, before in readings:
+                now = read(owner)
+                if not (same_entries(now, before) if isinstance(now, list) else now == before):
                     return False
             return True
 

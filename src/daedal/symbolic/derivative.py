@@ -204,7 +204,7 @@ def _signs(graph: Graph, i: int, a: int, b: int) -> int:
     return graph.multiply(graph.apply("copysign", graph.one, a), graph.apply("copysign", graph.one, b))
 
 
-_FLAT = {"sign", "floor", "ceil", "trunc", "rint", "locate", "pick", *CONDITIONS}
+_FLAT = {"sign", "floor", "ceil", "trunc", "rint", "floor_divide", "locate", "pick", *CONDITIONS}
 
 _PARTIALS: dict[str, tuple[Callable[..., int], ...]] = {
     "add": (lambda g, i, a, b: g.one, lambda g, i, a, b: g.one),
@@ -247,6 +247,7 @@ _PARTIALS: dict[str, tuple[Callable[..., int], ...]] = {
     "hypot": (lambda g, i, a, b: g.divide(a, i), lambda g, i, a, b: g.divide(b, i)),
     "copysign": (_signs, lambda g, i, a, b: g.zero),
     "fmod": (lambda g, i, a, b: g.one, lambda g, i, a, b: g.negative(g.apply("trunc", g.divide(a, b)))),
+    "remainder": (lambda g, i, a, b: g.one, lambda g, i, a, b: g.negative(g.apply("floor_divide", a, b))),
 }
 
 Choice = Callable[[Graph, tuple[int, ...], list[Row]], tuple[int, Row, Row]]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import numbers
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,33 @@ import numpy as np
 from daedal.symbolic.compositions import COMPOSITIONS, LOGICAL
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.kinds import BOOL, FLOAT64, INT, KINDS, NUMPY, TYPES, UNKNOWN, Number, joined
+from daedal.symbolic.kinds import FLOAT as FLOAT
 from daedal.symbolic.operations import FUNCTIONS
-from daedal.symbolic.untraceable import Untraceable
+from daedal.symbolic.untraceable import Untraceable, asked_by_user, note_text, refuse_caught
+
+
+def kind_of(value: Any) -> int:
+    """The kind of an expression or a number."""
+    if type(value) is Expression:
+        return value.kind
+    known = KINDS.get(type(value))
+    if known is not None:
+        return known
+    if isinstance(value, np.ndarray) or isinstance(value, Number):
+        return FLOAT64
+    return NUMPY + INT if isinstance(value, np.integer) else INT if isinstance(value, int) else FLOAT
 
 
 class Expression:
     """A value of the graph, in place of a float.
+
+    Attributes
+    ----------
+    graph : Graph
+    node : int
+    kind : int
+        What it is in Python. Truth values, and they alone, are conditions of the graph.
 
     Examples
     --------
@@ -27,40 +50,52 @@ class Expression:
     <expression of 4 operations>
     """
 
-    __slots__ = ("graph", "node")
+    __slots__ = ("graph", "kind", "node")
 
-    def __init__(self, graph: Graph, node: int):
-        self.graph, self.node = graph, node
+    def __init__(self, graph: Graph, node: int, kind: int = FLOAT64):
+        self.graph, self.node, self.kind = graph, node, kind
 
     # --- arithmetic: written out, since most of the time of a trace is spent here -----------------------------------
 
     def __add__(self, other):
         b = _operand(self.graph, other)
-        return NotImplemented if b is None else Expression(self.graph, self.graph.add(_number(self), b))
+        if b is None or self.kind != FLOAT64:
+            return NotImplemented if b is None else _arithmetic("add", self, other)
+        return Expression(self.graph, self.graph.add(self.node, b))
 
     __radd__ = __add__
 
     def __sub__(self, other):
         b = _operand(self.graph, other)
-        return NotImplemented if b is None else Expression(self.graph, self.graph.subtract(_number(self), b))
+        if b is None or self.kind != FLOAT64:
+            return NotImplemented if b is None else _arithmetic("subtract", self, other)
+        return Expression(self.graph, self.graph.subtract(self.node, b))
 
     def __rsub__(self, other):
         a = _operand(self.graph, other)
-        return NotImplemented if a is None else Expression(self.graph, self.graph.subtract(a, _number(self)))
+        if a is None or self.kind != FLOAT64:
+            return NotImplemented if a is None else _arithmetic("subtract", other, self)
+        return Expression(self.graph, self.graph.subtract(a, self.node))
 
     def __mul__(self, other):
         b = _operand(self.graph, other)
-        return NotImplemented if b is None else Expression(self.graph, self.graph.multiply(_number(self), b))
+        if b is None or self.kind != FLOAT64:
+            return NotImplemented if b is None else _arithmetic("multiply", self, other)
+        return Expression(self.graph, self.graph.multiply(self.node, b))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other):
         b = _operand(self.graph, other)
-        return NotImplemented if b is None else Expression(self.graph, self.graph.divide(_number(self), b))
+        if b is None or self.kind != FLOAT64:
+            return NotImplemented if b is None else _arithmetic("divide", self, other)
+        return Expression(self.graph, self.graph.divide(self.node, b))
 
     def __rtruediv__(self, other):
         a = _operand(self.graph, other)
-        return NotImplemented if a is None else Expression(self.graph, self.graph.divide(a, _number(self)))
+        if a is None or self.kind != FLOAT64:
+            return NotImplemented if a is None else _arithmetic("divide", other, self)
+        return Expression(self.graph, self.graph.divide(a, self.node))
 
     def __pow__(self, other, modulus=None):
         return NotImplemented if modulus is not None else _binary("power", self, other)
@@ -87,27 +122,27 @@ class Expression:
         return other // self, other % self
 
     def __neg__(self):
-        return Expression(self.graph, self.graph.negative(_number(self)))
+        return apply("negative", self)
 
     def __pos__(self):
-        return self
+        return apply("positive", self)
 
     def __abs__(self):
         return apply("absolute", self)
 
     def __floor__(self):
-        return apply("floor", self)
+        return whole("floor", self)
 
     def __ceil__(self):
-        return apply("ceil", self)
+        return whole("ceil", self)
 
     def __trunc__(self):
-        return apply("trunc", self)
+        return whole("trunc", self)
 
     def __round__(self, digits=None):
         if digits:
             raise Untraceable("rounds a value to digits")
-        return apply("rint", self)
+        return whole("rint", self) if digits is None else apply("rint", self)
 
     # --- conditions ---------------------------------------------------------------------------------------------------
 
@@ -130,20 +165,18 @@ class Expression:
         return _binary("not_equal", self, other)
 
     def __and__(self, other):
-        return _binary("logical_and", self, other)
+        return _binary("bitwise_and", self, other)
 
     def __or__(self, other):
-        return _binary("logical_or", self, other)
+        return _binary("bitwise_or", self, other)
 
     def __xor__(self, other):
-        return _binary("logical_xor", self, other)
+        return _binary("bitwise_xor", self, other)
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __invert__(self):
-        if not self.graph.is_condition(self.node):
-            raise TypeError("~ is for conditions, not for real numbers")
-        return apply("logical_not", self)
+        return apply("invert", self)
 
     # --- what a value would be needed for -----------------------------------------------------------------------------
 
@@ -170,6 +203,8 @@ class Expression:
         raise Untraceable(f"makes an integer of {self.graph.origin(self.node)}", remedy="use np.floor, or an event")
 
     def __index__(self):
+        if self.kind == BOOL:  # 0 or 1
+            return int(bool(self))
         raise Untraceable(
             f"uses {self.graph.origin(self.node)} as an index or a count", remedy="use np.interp, a Table or np.where"
         )
@@ -183,6 +218,7 @@ class Expression:
     def __repr__(self) -> str:
         if self.graph.is_constant(self.node):
             return repr(self.graph.data[self.node])
+        note_text(self.graph.origin(self.node))
         return f"<expression of {self.graph.count([self.node])} operations>"
 
     def __format__(self, _: str) -> str:  # f"{x:.3f}" in the message of an error
@@ -190,7 +226,20 @@ class Expression:
 
     # --- as a NumPy scalar --------------------------------------------------------------------------------------------
 
-    shape, ndim, size, dtype = (), 0, 1, np.dtype(object)
+    shape, ndim, size = (), 0, 1
+
+    @property  # type: ignore[misc]
+    def __class__(self):
+        """What ``isinstance`` and single dispatch ask for."""
+        return TYPES.get(self.kind, float)
+
+    @property
+    def dtype(self):
+        if not asked_by_user():
+            return np.dtype(object)
+        if self.kind < NUMPY:
+            raise AttributeError(f"'{TYPES[self.kind].__name__}' object has no attribute 'dtype'")
+        return np.dtype(self.__class__)
 
     @property
     def real(self):
@@ -203,7 +252,7 @@ class Expression:
         return 0.0
 
     def item(self):
-        return self
+        return Expression(self.graph, self.node, self.kind & 3)
 
     def copy(self):
         return self
@@ -258,7 +307,13 @@ def node_of(graph: Graph, value: Any) -> int | None:
         if value.graph is not graph:
             raise Untraceable("uses a value of another trace, which was kept somewhere")
         return value.node
-    if kind is float or kind is int or kind is bool or isinstance(value, (np.floating, np.integer, np.bool_, int)):
+    if (
+        kind is float
+        or kind is int
+        or kind is bool
+        or kind is Number
+        or isinstance(value, (np.floating, np.integer, np.bool_, int))
+    ):
         return graph.truth(bool(value)) if kind is bool or isinstance(value, np.bool_) else graph.constant(value)
     if isinstance(value, float):
         return graph.constant(value)
@@ -267,41 +322,136 @@ def node_of(graph: Graph, value: Any) -> int | None:
 
 def _operand(graph: Graph, value: Any) -> int | None:
     kind = type(value)
-    if kind is float or kind is int:
+    if kind is Expression and value.kind == FLOAT64 and value.graph is graph:
+        return value.node
+    if kind is float or kind is int or kind is Number:
         return graph.constant(value)
     node = node_of(graph, value)
     return None if node is None else graph.number(node)
 
 
-def _number(value: Expression) -> int:
-    return value.graph.number(value.node)
+_ON_TRUTH: dict[str, Callable[..., int]] = {"add": Graph.either, "multiply": Graph.both}
+_ON_TRUTH |= {"maximum": Graph.either, "minimum": Graph.both, "absolute": lambda graph, a: a}
+"""What NumPy's arithmetic does with truth values."""
+_BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "invert")
+_KEEP_KIND = {"add", "subtract", "multiply", "negative", "positive", "absolute", "remainder", "floor_divide", "square"}
+_KEEP_KIND |= {"maximum", "minimum", "conjugate", "fmax", "fmin", "clip", "sign"}
+_RAISE = ("divide", "remainder", "floor_divide", "power")
+"""Operations that raise exceptions on Python's floats where NumPy has infinities or NaN."""
+
+
+def _arithmetic(name: str, *values):
+    """An operation on scalars, by their kinds."""
+    kind = kind_of(values[0])
+    for value in values[1:]:
+        kind = joined(kind, kind_of(value))
+    graph = next(value.graph for value in values if type(value) is Expression)
+    nodes = _nodes(graph, name, values)
+    if kind == NUMPY and name in ("subtract", "negative", "positive"):
+        raise Untraceable(f"applies {name} to truth values, which NumPy refuses")
+    if kind == NUMPY and name in _ON_TRUTH:
+        return Expression(graph, _ON_TRUTH[name](graph, *nodes), NUMPY)
+    if kind & 3 == BOOL and kind == UNKNOWN & ~3 and name in ("add", "positive"):
+        raise Untraceable("adds truth values that are Python's on some paths and NumPy's on others")
+    node = COMPOSITIONS[name](graph, *(graph.number(i) for i in nodes))
+    if kind < NUMPY and name in _RAISE and not graph.regular[node]:
+        refuse_caught()
+        graph.hazards.append(node)
+    whole_power = name == "power" and graph.is_constant(nodes[1]) and graph.data[nodes[1]] >= 0.0
+    if name not in _KEEP_KIND and not whole_power:
+        return Expression(graph, node, kind | FLOAT)
+    return Expression(graph, node, kind | INT if kind & 3 == BOOL else kind)
 
 
 def _binary(name: str, a, b):
     graph = a.graph if type(a) is Expression else b.graph
     if node_of(graph, a) is None or node_of(graph, b) is None:
         return NotImplemented
+    if name in COMPOSITIONS and name not in _COMPARISONS:
+        return _arithmetic(name, a, b)
     return apply(name, a, b)
 
 
+_COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan", "isinf", "isfinite")
+
+
 def apply(name: str, *values):
-    """The universal function `name` of scalars, at least one of which is an expression."""
+    """The operation `name` of scalars, at least one of which is an expression."""
     graph = next(value.graph for value in values if type(value) is Expression)
+    if name in _BITWISE:
+        return _bitwise(graph, name, values)
     nodes = _nodes(graph, name, values)
+    python = all(kind_of(value) < NUMPY for value in values)
     if name in LOGICAL:
-        return Expression(graph, LOGICAL[name](graph, *(graph.condition(i) for i in nodes)))
+        found = LOGICAL[name](graph, *(graph.condition(i) for i in nodes))
+        return Expression(graph, found, BOOL if python else NUMPY)
     if name not in COMPOSITIONS:
         raise Untraceable(f"calls {name} on a value, which is not among the known functions")
-    return Expression(graph, COMPOSITIONS[name](graph, *(graph.number(i) for i in nodes)))
+    if name not in _COMPARISONS:
+        return _arithmetic(name, *values)
+    found = COMPOSITIONS[name](graph, *(graph.number(i) for i in nodes))
+    unknown = any(kind_of(value) > FLOAT64 for value in values) and FLOAT64 not in map(kind_of, values)
+    return Expression(graph, found, UNKNOWN & ~3 if unknown else BOOL if python else NUMPY)
+
+
+def whole(name: str, value):
+    """A whole number of Python's."""
+    return Expression(value.graph, apply(name, value).node, INT)
+
+
+def as_numpy(name: str, *values):
+    """The operation as NumPy's universal function has it, whatever the kinds."""
+    return apply(name, *(from_array(value) for value in values))
+
+
+def from_array(value):
+    """A scalar as it comes out of an array."""
+    kind = type(value)
+    if kind is Expression:
+        return (
+            value
+            if value.kind >= NUMPY and value.kind <= FLOAT64
+            else Expression(value.graph, value.node, value.kind & 3 | NUMPY)
+        )
+    if kind is float:
+        return Number(value)
+    return np.bool_(value) if kind is bool else np.int64(value) if kind is int and abs(value) < 2**63 else value
+
+
+def _bitwise(graph: Graph, name: str, values: tuple):
+    """Of truth values the logical operation; of whole numbers the last bits."""
+    kinds = [kind_of(value) for value in values]
+    nodes = _nodes(graph, name, values)
+    together = max(kind & 3 for kind in kinds), any(kind & NUMPY for kind in kinds) * NUMPY
+    if together[0] == BOOL and (name != "invert" or together[1]):
+        return Expression(graph, LOGICAL[name](graph, *(graph.condition(i) for i in nodes)), sum(together))
+    numbers = [graph.number(i) for i in nodes]
+    if together[0] <= INT and name == "invert":
+        return Expression(graph, graph.subtract(graph.constant(-1.0), numbers[0]), INT | together[1])
+    mask = [k for k in (0, 1) if graph.is_constant(numbers[k])]
+    size = graph.data[numbers[mask[0]]] + 1.0 if mask else 0.0
+    if together[0] == INT and name == "bitwise_and" and size > 0.0 and math.frexp(size)[0] == 0.5:
+        rest = graph.apply("remainder", numbers[1 - mask[0]], graph.constant(size))
+        graph.note_site(rest)
+        return Expression(graph, rest, INT | together[1])
+    raise Untraceable(f"uses the bits of {graph.origin(next(i for i in nodes if not graph.is_constant(i)))}")
 
 
 def choose(condition, a, b):
     """`a` where the condition holds, otherwise `b`, for scalars."""
     if type(condition) is not Expression:
         return a if condition else b
-    graph = condition.graph
-    first, second = (graph.number(i) for i in _nodes(graph, "np.where", (a, b)))
-    return Expression(graph, graph.where(graph.condition(condition.node), first, second))
+    graph, holds = condition.graph, condition.graph.condition(condition.node)
+    first, second = _nodes(graph, "np.where", (a, b))
+    kinds = kind_of(a), kind_of(b)
+    if graph.is_condition(first) and graph.is_condition(second):
+        node = graph.either(graph.both(holds, first), graph.both(graph.opposite(holds), second))
+    else:
+        node = graph.where(holds, graph.number(first), graph.number(second))
+    if kinds[0] == kinds[1]:
+        return Expression(graph, node, kinds[0])
+    ranks = max(kind & 3 for kind in kinds)
+    return Expression(graph, node, UNKNOWN & ~3 | ranks)
 
 
 def _nodes(graph: Graph, name: str, values: tuple) -> list[int]:

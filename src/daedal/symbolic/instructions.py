@@ -64,6 +64,44 @@ outside:
   ret double 0x7FF8000000000000
 }}
 """
+_MODULO = """
+define private double @modulo(double %a, double %b) {
+  %rest = call double @fmod(double %a, double %b)
+  %sum = fadd double %rest, %b
+  %whole = fcmp oeq double %rest, 0.0
+  %below = fcmp olt double %rest, 0.0
+  %divisor_below = fcmp olt double %b, 0.0
+  %same = icmp eq i1 %below, %divisor_below
+  %kept = or i1 %whole, %same
+  %value = select i1 %kept, double %rest, double %sum
+  ret double %value
+}
+"""
+_FLOOR_DIVIDE = """
+define private double @floor_divide(double %a, double %b) {
+  %rest = call double @fmod(double %a, double %b)
+  %difference = fsub double %a, %rest
+  %quotient = fdiv double %difference, %b
+  %less = fsub double %quotient, 1.0
+  %whole = fcmp oeq double %rest, 0.0
+  %below = fcmp olt double %rest, 0.0
+  %divisor_below = fcmp olt double %b, 0.0
+  %same = icmp eq i1 %below, %divisor_below
+  %kept = or i1 %whole, %same
+  %near = select i1 %kept, double %quotient, double %less
+  %floor = call double @llvm.floor.f64(double %near)
+  %gap = fsub double %near, %floor
+  %up = fcmp ogt double %gap, 0.5
+  %next = fadd double %floor, 1.0
+  %found = select i1 %up, double %next, double %floor
+  %by_zero = fcmp oeq double %b, 0.0
+  %infinite = fdiv double %a, %b
+  %value = select i1 %by_zero, double %infinite, double %found
+  ret double %value
+}
+"""
+_WRITTEN = {"modulo": (_MODULO, {"fmod": 2}), "floor_divide": (_FLOOR_DIVIDE, {"fmod": 2, "llvm.floor": 1})}
+"""Functions that Python has and C does not, each with those that it calls and how many arguments these have."""
 
 
 class Declared:
@@ -74,6 +112,12 @@ class Declared:
 
     def function(self, code: str, arity: int, lanes: int = 1) -> str:
         """The name by which a function of the C library or an intrinsic is called; intrinsics have lanes."""
+        if code in _WRITTEN:
+            text, used = _WRITTEN[code]
+            for called, count in used.items():
+                self.function(called, count)
+            self.define(code, text)
+            return code
         is_intrinsic = code.startswith("llvm.")
         name = f"{code}.{'' if lanes == 1 else f'v{lanes}'}f64" if is_intrinsic else code
         if name not in self._texts:

@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from daedal.symbolic.derivative import directional
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.words import words
 
@@ -23,7 +24,11 @@ _WHOLE: dict[str, Callable[[float], float]] = {
     "rint": round,
     "trunc": math.trunc,
     "fmod": math.trunc,
+    "remainder": math.floor,
+    "floor_divide": math.floor,
 }
+_RESTS = ("fmod", "remainder")
+_QUOTIENTS = (*_RESTS, "floor_divide")  # switch where the quotient of their operands is whole
 _CONDITIONS = ("less", "less_equal")
 _SIDES = (*_CONDITIONS, "minimum", "maximum", "absolute", "sign", "copysign")
 FOLLOWED = (*_SIDES, *_WHOLE, "locate")
@@ -39,9 +44,10 @@ class Followed:
     function : int
         Its node u; a piece of the function lasts as long as u stays within the bounds of its mode.
     points : tuple of float
-        Where it switches: one point for a surface, all of them for a table, none for whole numbers.
+        Where it switches: one point for a surface, all of them for a table, none for whole numbers; for "sine" the
+        value through which the sine of u passes.
     kind : str
-        "surface", "locate" or the name of the rounding.
+        "surface", "locate", the name of the rounding, or "sine": even modes above the point, odd ones below it.
     above_at_point : bool
         Whether a surface counts as its upper side.
     text, site : str
@@ -71,6 +77,10 @@ class Followed:
             return 1.0 if u > self.points[0] or (u == self.points[0] and self.above_at_point) else -1.0
         if self.kind == "locate":
             return float(bisect_right(self.points, u))
+        if self.kind == "sine":
+            angle = math.asin(self.points[0])
+            turns = math.floor((u - angle) / math.tau) if math.isfinite(u) else math.nan
+            return 2.0 * turns + (u - angle - turns * math.tau >= math.pi - 2.0 * angle)
         return float(_WHOLE[self.kind](u)) if math.isfinite(u) else math.nan
 
     def bounds(self, mode: float) -> tuple[float, float]:
@@ -82,9 +92,16 @@ class Followed:
             return self.points[i - 1] if i > 0 else -math.inf, self.points[i] if i < len(self.points) else math.inf
         if self.kind == "rint":
             return mode - 0.5, mode + 0.5
+        if self.kind == "sine":
+            return self._passes(mode), self._passes(mode + 1.0)
         below = 1.0 if self.kind == "ceil" or (self.kind in ("trunc", "fmod") and mode <= 0.0) else 0.0
         above = 1.0 if self.kind == "floor" or (self.kind in ("trunc", "fmod") and mode >= 0.0) else 0.0
         return mode - below, mode + above
+
+    def _passes(self, mode: float) -> float:
+        """Where the sine passes its point as a mode begins."""
+        angle, turns = math.asin(self.points[0]), math.floor(mode / 2.0)
+        return turns * math.tau + (angle if mode == 2.0 * turns else math.pi - angle)
 
     def beyond(self, mode: float, direction: int) -> float:
         """The mode that follows where u passes the upper (1) or the lower bound (-1)."""
@@ -135,6 +152,43 @@ class Modes:
             self._arguments[i] = frozenset(read)
         return self._arguments[i]
 
+    def _wave(self, u: int, point: float) -> tuple[int, float, bool] | None:
+        """For a u + b with u the sine of an angle that grows with time: the angle, the sine where a u + b is `point`,
+        and whether a > 0; None for what is none, or never reaches the point."""
+        graph, rising = self.graph, True
+        while graph.operations[u] in ("negative", "multiply", "add", "subtract", "divide"):
+            operation, operands = graph.operations[u], graph.operands[u]
+            if operation == "negative":
+                u, point, rising = operands[0], -point, not rising
+                continue
+            fixed = [k for k in (0, 1) if graph.is_constant(operands[k])]
+            if not fixed or (operation == "divide" and fixed[0] == 0):
+                return None
+            number, u = graph.data[operands[fixed[0]]], operands[1 - fixed[0]]
+            if operation in ("multiply", "divide"):
+                if number == 0.0:
+                    return None
+                point = point / number if operation == "multiply" else point * number
+                rising = rising == (number > 0.0)
+            elif operation == "add":
+                point -= number
+            elif fixed[0] == 1:
+                point += number
+            else:
+                point, rising = number - point, not rising
+        if graph.operations[u] not in ("sin", "cos") or not abs(point) < 1.0:
+            return None
+        angle = graph.operands[u][0]
+        t = graph.argument("t", 0)
+        if not self.depends_on(angle) <= {"t", *self._constants} or "t" not in self.depends_on(angle):
+            return None
+        [rate] = directional(graph, [angle], {t: graph.one})
+        if not self.depends_on(rate) <= self._constants:
+            return None
+        if graph.operations[u] == "cos":
+            angle = graph.add(angle, graph.constant(0.5 * math.pi))
+        return angle, point, rising
+
     # --- one node -----------------------------------------------------------------------------------------------------
 
     def _followed(self, i: int, operands: tuple[int, ...]) -> int | None:
@@ -143,11 +197,15 @@ class Modes:
         if operation in _SIDES:
             u, point, same = _surface(graph, operation, operands)
             key: tuple = ("surface", u, point)
+            wave = self._wave(u, point)
+            if wave is not None:
+                u, point, rising = wave
+                key, same = ("sine", u, point), same == rising
         elif operation == "locate":
             u, same, key = operands[0], True, ("locate", operands[0], graph.data[i])
         else:
-            u, same = graph.divide(*operands) if operation == "fmod" else operands[0], True
-            key = (operation, u)
+            u, same = graph.divide(*operands) if operation in _QUOTIENTS else operands[0], True
+            key = ("floor" if operation in ("remainder", "floor_divide") else operation, u)
         names = self.depends_on(u)
         if names <= self._constants or not names <= self._allowed:
             return None
@@ -155,7 +213,7 @@ class Modes:
         if j is None:
             j = self._known[key] = len(self.switches)
             above = (operation == "less_equal") != same if operation in _CONDITIONS else same
-            points = (key[2],) if operation in _SIDES else key[2] if operation == "locate" else ()
+            points = (float(key[2]),) if operation in _SIDES else key[2] if operation == "locate" else ()
             kind = key[0]
             text = words(graph, i)
             self.switches.append(Followed(u, points, kind, above, text, graph.sites[i]))
@@ -164,11 +222,16 @@ class Modes:
         plain = remade(graph, i, operands)
         if operation in _SIDES:
             upper = graph.apply("less", graph.zero, mode) if same else graph.apply("less", mode, graph.zero)
+            if key[0] == "sine":
+                even = graph.apply("less", graph.apply("remainder", mode, graph.constant(2.0)), graph.constant(0.5))
+                upper = even if same else graph.opposite(even)
             if operation in _CONDITIONS:  # a < b holds below the surface of a - b
                 below = graph.apply("less", mode, graph.zero) if same else graph.apply("less", graph.zero, mode)
+                if key[0] == "sine":
+                    below = graph.both(graph.opposite(live), graph.opposite(upper))
                 return graph.either(graph.both(live, plain), below)
             return graph.where(live, plain, _side(graph, operation, operands, upper))
-        if operation == "fmod":
+        if operation in _RESTS:
             rest = graph.subtract(operands[0], graph.multiply(mode, operands[1]))
             return graph.where(live, plain, rest)
         return graph.where(live, plain, mode)

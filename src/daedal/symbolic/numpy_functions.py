@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
-from daedal.symbolic.arrays import Array, apply_ufunc, array_of, is_symbolic, numbers, plain, wrapped
+from daedal.symbolic.arrays import (
+    Array,
+    apply_ufunc,
+    array_of,
+    holds_objects,
+    is_mask,
+    is_symbolic,
+    nodes_of,
+    numbers,
+    plain,
+    real_type,
+    wrapped,
+)
 from daedal.symbolic.dense_solve import solve_dense
 from daedal.symbolic.expression import Expression, apply, choose
+from daedal.symbolic.kinds import BOOL, INT, NUMPY
 from daedal.symbolic.piecewise import interpolate
-from daedal.symbolic.untraceable import Untraceable
+from daedal.symbolic.untraceable import Untraceable, refuse_caught
 
+_LONGEST_SEARCHED = 64  # points of np.searchsorted that are not known
 _LARGEST_SOLVED = 12  # unknowns of a linear system with symbols that np.linalg.solve is traced for
 
 
@@ -22,9 +38,36 @@ def apply_function(function, arguments, options) -> Any:
         return FUNCTIONS[function](*arguments, **options)
     arguments, options = [_deep_plain(value) for value in arguments], {k: _deep_plain(v) for k, v in options.items()}
     implementation = getattr(function, "_implementation", function)
+    if function in _COUNTING:
+        arguments = [_as_counted(value) for value in arguments]
+    if function not in _SHAPING and any(map(_has_truth, (*arguments, *options.values()))):
+        raise Untraceable(f"calls np.{function.__name__} on truth values", remedy="multiply them by 1.0")
     if not any(is_symbolic(value) for value in (*arguments, *options.values())):
         arguments, options = [_deep_numbers(v) for v in arguments], {k: _deep_numbers(v) for k, v in options.items()}
     return wrapped(implementation(*arguments, **options))
+
+
+_SHAPING = {
+    *(np.concatenate, np.stack, np.hstack, np.vstack, np.append, np.roll, np.flip, np.reshape, np.ravel, np.transpose),
+    *(np.squeeze, np.expand_dims, np.take, np.repeat, np.tile, np.atleast_1d, np.broadcast_to, np.delete, np.insert),
+    *(np.dot, np.inner, np.vdot, np.einsum, np.outer, np.tensordot, np.compress, np.ndim, np.shape, np.size),
+}
+"""Functions that do with truth values what they do with numbers."""
+
+
+_COUNTING = {np.cumsum, np.cumprod, np.trace, np.average}
+"""Functions that count truth values as numbers."""
+
+
+def _as_counted(value: Any) -> Any:
+    return plain(value.view(Array).astype(float)) if isinstance(value, np.ndarray) and holds_objects(value) else value
+
+
+def _has_truth(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_truth, value))
+    entries = value.flat if isinstance(value, np.ndarray) and holds_objects(value) else (value,)
+    return any(type(entry) is Expression and entry.kind & 3 == BOOL for entry in entries)
 
 
 def _deep_plain(value):
@@ -45,19 +88,9 @@ def _deep_numbers(value):
 # --- creation ---------------------------------------------------------------------------------------------------------
 
 
-def _real(dtype) -> bool:
-    """Whether an array of this type would hold reals, for which symbols are kept."""
-    if dtype is None or (isinstance(dtype, type) and issubclass(dtype, float)):
-        return True
-    kind = np.dtype(dtype)
-    if kind.kind in "fc" and kind != np.float64:
-        raise Untraceable(f"uses numbers of type {kind}", remedy="use ordinary floats")
-    return kind.kind in "fO"
-
-
 def _filled(value):
     def create(shape, dtype=None, order="C", **options):
-        if not _real(dtype):
+        if not real_type(dtype):
             return np.full(shape, 0 if value is None else value, dtype=dtype)
         made = np.empty(shape, dtype=object)
         made.fill(value)
@@ -76,7 +109,7 @@ def _filled_like(value):
 
 def _full(shape, fill_value, dtype=None, order="C", **options):
     kept = dtype is not None or isinstance(fill_value, (float, np.floating, Expression, Array))
-    if not kept or not _real(dtype):
+    if not kept or not real_type(dtype):
         return np.full(shape, fill_value, dtype=dtype)
     made = np.empty(shape, dtype=object).view(Array)
     made[...] = plain(fill_value)
@@ -94,7 +127,7 @@ def _made_by(function):
     def create(*arguments, dtype=None, **options):
         if any(is_symbolic(value) for value in arguments):
             raise Untraceable(f"np.{function.__name__} of a value")
-        if dtype is not None and not _real(dtype):
+        if dtype is not None and not real_type(dtype):
             options["dtype"] = dtype
         return wrapped(function(*arguments, **options))
 
@@ -120,20 +153,22 @@ def _vectorize(function, *arguments, **options):
 
 
 def _array(values, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None):
-    if not _real(dtype):
+    if not real_type(dtype):
         if is_symbolic(values):
             raise Untraceable(f"makes numbers of type {np.dtype(dtype)} of a value")
         return np.array(values, dtype=dtype, ndmin=ndmin)
-    if isinstance(values, np.ndarray) and values.dtype == object and ndmin <= values.ndim:
+    if isinstance(values, np.ndarray) and holds_objects(values) and ndmin <= values.ndim:
+        if dtype is not None and is_mask(values):
+            return values.astype(float)
         return (plain(values).copy() if copy else plain(values)).view(Array)
     made = array_of(values) if is_symbolic(values) else np.array(values, dtype=None if dtype is None else float)
     if ndmin > made.ndim:
         made = made.reshape((1,) * (ndmin - made.ndim) + made.shape)
-    return made if made.dtype == object else (made.astype(object).view(Array) if made.dtype.kind == "f" else made)
+    return made if holds_objects(made) else (made.astype(object).view(Array) if made.dtype.kind == "f" else made)
 
 
-def _as_array(values, dtype=None, order=None, **options):
-    return _array(values, dtype, copy=False)
+def _as_array(values, dtype=None, order=None, *, copy=None, **options):
+    return _array(values, dtype, copy=bool(copy))
 
 
 def _copy(values, order="K", subok=False):
@@ -151,31 +186,77 @@ def _where(condition, *choices):
 
 def _select(conditions, choices, default=0):
     result = default
-    for condition, choice in zip(reversed(conditions), reversed(choices)):
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         result = _where(condition, choice, result)
     return result
 
 
-def _clip(values, low=None, high=None, out=None, *, min=None, max=None):
-    low, high = (min if low is None else low), (max if high is None else high)
-    result = values if low is None else apply_ufunc(np.maximum, "__call__", [values, low], {})
-    return result if high is None else apply_ufunc(np.minimum, "__call__", [result, high], {})
+def _piecewise(x, conditions, functions, *arguments, **options):
+    """NumPy calls the functions with some of the entries; here each is called with all, and must treat them alike."""
+    values, conditions = _array(x), conditions if isinstance(conditions, (list, tuple)) else [conditions]
+    if values.ndim and not isinstance(conditions[0], (list, np.ndarray)):
+        conditions = [np.asarray(conditions)]
+    if len(functions) == len(conditions) + 1:
+        conditions = [*conditions, ~functools.reduce(operator.or_, map(_array, conditions))]
+    result = _filled_like(0.0)(values, float)
+    for condition, function in zip(conditions, functions, strict=True):
+        found = function(values, *arguments, **options) if callable(function) else function
+        if callable(function) and values.ndim:
+            _check_entries(function, values, found, arguments, options)
+        result = _where(condition, found, result)
+    return result
+
+
+def _check_entries(function, values, found, arguments, options):
+    graph = next(entry.graph for entry in values.flat if type(entry) is Expression)
+    for k in range(values.size):
+        alone = function(values.reshape(-1)[k : k + 1], *arguments, **options)
+        if nodes_of(graph, alone)[0] != nodes_of(graph, np.broadcast_to(plain(found), values.shape))[k]:
+            raise Untraceable("calls np.piecewise with a function of all entries together", remedy="use np.where")
+
+
+def _clip(values, a_min=None, a_max=None, out=None, *, min=None, max=None):
+    low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
+    result = values if isinstance(values, np.ndarray) or type(values) is Expression else _array(values)
+    result = result if low is None else apply_ufunc(np.maximum, "__call__", [result, low], {})
+    result = result if high is None else apply_ufunc(np.minimum, "__call__", [result, high], {})
+    if out is not None:
+        out[...] = result
+    return result if out is None else out
 
 
 def _reduced(ufunc):
-    def reduce(values, axis=None, dtype=None, out=None, keepdims=False, **options):
+    def reduce(values, axis=None, dtype=None, out=None, keepdims=False, initial=np._NoValue, where=True):
         values = values if isinstance(values, np.ndarray) else _array(values)
-        if axis is None and not keepdims:
-            values, axis = values.ravel(), 0
-        return apply_ufunc(ufunc, "reduce", [values], {"axis": axis, "keepdims": keepdims})
+        options = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "initial": initial, "where": where}
+        result = apply_ufunc(ufunc, "reduce", [values], options)
+        if out is not None:
+            out[...] = result
+        return result if out is None else out
 
     return reduce
 
 
-def _mean(values, axis=None, dtype=None, out=None, keepdims=False):
+def _mean(values, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     values = values if isinstance(values, np.ndarray) else _array(values)
-    count = values.size if axis is None else values.shape[axis]
-    return _reduced(np.add)(values, axis, keepdims=keepdims) / count
+    counted = np.ones(values.shape).astype(object).view(Array)
+    count = _reduced(np.add)(counted, axis, keepdims=keepdims, where=where)
+    mean = _reduced(np.add)(values, axis, dtype, keepdims=keepdims, where=where) / count
+    if out is not None:
+        out[...] = mean
+    return mean if out is None else out
+
+
+def _count(values, axis=None, *, keepdims=False):
+    values = values if isinstance(values, np.ndarray) else _array(values)
+    return _reduced(np.add)(apply_ufunc(np.not_equal, "__call__", [values, 0], {}), axis, keepdims=keepdims)
+
+
+def _array_equal(a, b, equal_nan=False):
+    if equal_nan:
+        raise Untraceable("uses equal_nan of np.array_equal")
+    a, b = _array(a), _array(b)
+    return a.shape == b.shape and _reduced(np.logical_and)(apply_ufunc(np.equal, "__call__", [a, b], {}))
 
 
 def _norm(x, ord=None, axis=None, keepdims=False):
@@ -212,6 +293,7 @@ def _all_close(*arguments, **options):
 
 
 def _solve(a, b):
+    refuse_caught()
     a, b = _array(a), _array(b)
     if a.ndim != 2 or b.ndim > 2 or len(a) > _LARGEST_SOLVED:
         raise Untraceable(f"np.linalg.solve of a matrix of shape {a.shape} with symbols")
@@ -252,13 +334,47 @@ def _interp(x, xp, fp, left=None, right=None, period=None):
 
 
 def _searchsorted(points, x, side="left", sorter=None):
-    if is_symbolic(points) or type(x) is not Expression or sorter is not None:
-        raise Untraceable("np.searchsorted among values")
-    graph, table = x.graph, numbers(plain(_array(points)))
-    if side == "left":  # points below x are those that are not beyond -x from the other side
-        mirrored = graph.locate(graph.negative(graph.number(x.node)), -table[::-1])
-        return Expression(graph, graph.subtract(graph.constant(len(table)), mirrored))
-    return Expression(graph, graph.locate(graph.number(x.node), table))
+    if sorter is not None:
+        raise Untraceable("np.searchsorted with a sorter")
+    if is_symbolic(points):
+        return _search_values(_array(points), x, side)
+    table = np.asarray(numbers(plain(_array(points))), dtype=float)
+
+    def search(value):
+        if type(value) is not Expression:
+            return np.searchsorted(table, value, side)
+        graph, x = value.graph, value.graph.number(value.node)
+        if side == "left":  # points below x are those that are not beyond -x from the other side
+            found = graph.locate(graph.negative(x), -table[::-1])
+            count = graph.subtract(graph.constant(len(table)), found)
+        else:
+            found = count = graph.locate(x, table)
+        graph.note_site(found)
+        return Expression(graph, count, NUMPY + INT)
+
+    return _each(search, x if isinstance(x, (Expression, np.ndarray)) else _array(x))
+
+
+def _search_values(points, x, side):
+    """How many of some points that are not known are below x, or not beyond it; they are supposed to increase."""
+    if len(points) > _LONGEST_SEARCHED:
+        raise Untraceable(f"np.searchsorted among more than {_LONGEST_SEARCHED} values that are not known")
+    compare = operator.lt if side == "left" else operator.le
+
+    def search(value):
+        return sum((compare(point, value) for point in points), start=np.int64(0))
+
+    return _each(search, x if isinstance(x, (Expression, np.ndarray)) else _array(x))
+
+
+def _digitize(x, bins, right=False):
+    if is_symbolic(bins):
+        raise Untraceable("np.digitize among values", remedy="use np.searchsorted")
+    points = np.asarray(numbers(plain(_array(bins))), dtype=float)
+    side = "left" if right else "right"
+    if len(points) > 1 and points[0] > points[-1]:
+        return len(points) - _searchsorted(points[::-1], x, side)
+    return _searchsorted(points, x, side)
 
 
 def _sinc(x):
@@ -266,15 +382,30 @@ def _sinc(x):
     return apply_ufunc(np.sin, "__call__", [y], {}) / y
 
 
-def _nan_to_num(x, *arguments, **options):
-    if type(x) is not Expression and not isinstance(x, np.ndarray):
-        x = _array(x)
-    return _each(lambda value: choose(apply("isnan", value), 0.0, value) if type(value) is Expression else value, x)
+def _nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    largest = float(np.finfo(float).max)
+    ends = (np.inf, largest if posinf is None else posinf), (-np.inf, -largest if neginf is None else neginf)
+
+    def finite(value):
+        if type(value) is not Expression:
+            return float(np.nan_to_num(value, nan=nan, posinf=posinf, neginf=neginf))
+        if value.graph.regular[value.node]:
+            return value
+        result = value
+        for end, replaced in ends:
+            result = choose(value == end, replaced, result)
+        return choose(apply("isnan", value), nan, result)
+
+    result = _each(finite, x if isinstance(x, (Expression, np.ndarray)) else _array(x))
+    if not copy and isinstance(x, np.ndarray):
+        x[...] = result
+        return x
+    return result
 
 
 def _each(function, x):
     """A function of scalars, of a scalar or of every entry."""
-    return function(x) if type(x) is Expression else wrapped(np.frompyfunc(function, 1, 1)(plain(x)))
+    return wrapped(function(x) if type(x) is Expression else np.frompyfunc(function, 1, 1)(plain(x)))
 
 
 _eye = _made_by(np.eye)
@@ -301,9 +432,11 @@ FUNCTIONS: dict[Any, Any] = {
     np.isscalar: lambda value: type(value) is Expression or np.isscalar(value),
     np.where: _where,
     np.select: _select,
+    np.piecewise: _piecewise,
     np.clip: _clip,
     np.interp: _numeric_or(np.interp, _interp),
     np.searchsorted: _numeric_or(np.searchsorted, _searchsorted),
+    np.digitize: _numeric_or(np.digitize, _digitize),
     np.sinc: _numeric_or(np.sinc, _sinc),
     np.nan_to_num: _numeric_or(np.nan_to_num, _nan_to_num),
     np.sum: _reduced(np.add),
@@ -315,6 +448,8 @@ FUNCTIONS: dict[Any, Any] = {
     np.any: _reduced(np.logical_or),
     np.all: _reduced(np.logical_and),
     np.mean: _mean,
+    np.count_nonzero: _numeric_or(np.count_nonzero, _count),
+    np.array_equal: _numeric_or(np.array_equal, _array_equal),
     np.cross: _numeric_or(np.cross, _cross),
     np.allclose: _numeric_or(np.allclose, _all_close),
     np.isclose: _numeric_or(np.isclose, _all_close),

@@ -22,7 +22,7 @@ class Operation:
     evaluate : callable
         The operation on floats, with NumPy's conventions for NaN and infinities.
     code : str
-        An LLVM instruction, an intrinsic (``llvm.``...) or a function of the C library.
+        An LLVM instruction, an intrinsic (``llvm.``...), a function of the C library or of `instructions.py`.
     regular : bool
         Whether it is finite for all finite operands, but for overflow.
     kink : bool
@@ -78,6 +78,8 @@ FUNCTIONS = {
     "hypot": Operation(np.hypot, "hypot", regular=True),
     "copysign": Operation(np.copysign, "llvm.copysign", regular=True, kink=True),
     "fmod": Operation(np.fmod, "fmod", kink=True),
+    "remainder": Operation(np.remainder, "modulo", kink=True),
+    "floor_divide": Operation(np.floor_divide, "floor_divide", kink=True),
     "minimum": Operation(np.minimum, "", regular=True, kink=True),
     "maximum": Operation(np.maximum, "", regular=True, kink=True),
 }

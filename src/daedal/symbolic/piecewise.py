@@ -41,7 +41,7 @@ def _chain(x, points: np.ndarray, values):
 def polynomial_pieces(x: Expression, points, begins, coefficients) -> Any:
     """sum_k c[i, k] (x - begins[i])^k on piece i, of which there is one more than points; c may hold vectors."""
     graph = x.graph
-    place = graph.locate(graph.number(x.node), points)
+    place = graph.locate(graph.number(x.node), points) if len(points) else graph.zero
     graph.note_site(place)
     s = x - Expression(graph, graph.pick(place, begins))
 

@@ -33,6 +33,7 @@ _ARITY = {
     **dict.fromkeys([*FUNCTIONS, *TABLES, "negative", "logical_not", RESULTS], 1),
     **dict.fromkeys([*ARITHMETIC.keys() - {"negative"}, *CONDITIONS.keys() - {"logical_not", "true", "false"}], 2),
     **dict.fromkeys(["power", "arctan2", "hypot", "copysign", "fmod", "minimum", "maximum"], 2),
+    **dict.fromkeys(["remainder", "floor_divide"], 2),
     "where": 3,
     CONSTANTS: 0,
 }

@@ -7,29 +7,40 @@ from typing import Any
 
 import numpy as np
 
-from daedal.symbolic.arrays import apply_ufunc, is_symbolic
-from daedal.symbolic.expression import Expression, apply, choose
+from daedal.symbolic.arrays import Array, apply_ufunc, is_symbolic
+from daedal.symbolic.expression import Expression, apply, choose, known_value
+from daedal.symbolic.kinds import BOOL, FLOAT, FLOAT64, INT, Number
 from daedal.symbolic.numpy_functions import FUNCTIONS, apply_function
-from daedal.symbolic.untraceable import Untraceable
+from daedal.symbolic.untraceable import Untraceable, refuse_caught
 
 # --- numpy ------------------------------------------------------------------------------------------------------------
 
 
 def numpy_stand_in(value: Any) -> Any:
     """What is called in place of something found in NumPy."""
-    if value in (np.float64, np.double):
-        return Float
+    if value is np.float64:
+        return Float64
     if isinstance(value, np.ufunc):
         return UniversalFunction(value)
     if not callable(value):
         return value
     if value in FUNCTIONS:
         return FUNCTIONS[value]
+    if value in (np.seterr, np.seterrcall):
+        return Forbidden(f"calls np.{value.__name__}")
+    if value is np.errstate:
+        return _error_state
     return value if isinstance(value, type) else partial(_call_function, value)
 
 
 def _call_function(function, *arguments, **options):
     return apply_function(function, arguments, options)
+
+
+def _error_state(**options):
+    if not {"raise", "call"}.isdisjoint(map(str, options.values())):
+        raise Untraceable("has np.errstate raise exceptions", remedy="use np.where, or a condition")
+    return np.errstate(**options)
 
 
 class UniversalFunction:
@@ -66,7 +77,7 @@ class NumpyModule(ModuleType):
     def __getattr__(self, name: str):
         value = getattr(self._module, name)
         if isinstance(value, ModuleType):
-            return Forbidden("uses random numbers") if name == "random" else NumpyModule(value)
+            return Forbidden("uses random numbers", memory="np.random") if name == "random" else NumpyModule(value)
         return numpy_stand_in(value)
 
     def __setattr__(self, name: str, value):
@@ -100,9 +111,11 @@ def math_stand_in(function) -> Any:
 
     def call(*arguments, **options):
         arguments = tuple(_scalar(value) for value in arguments)
-        if not is_symbolic(arguments):
-            return function(*arguments, **options)
-        result = _math_on_symbols(name, arguments)
+        if not is_symbolic(arguments) and not is_symbolic(list(options.values())):
+            return function(*map(_plain_number, arguments), **options)
+        if name in _CAUGHT:
+            refuse_caught()
+        result = _math_on_symbols(name, arguments, **options)
         if name in _RAISING and type(result) is Expression and not result.graph.regular[result.node]:
             result.graph.hazards.append(result.node)
         return result
@@ -111,12 +124,35 @@ def math_stand_in(function) -> Any:
     return call
 
 
+_CAUGHT = {*_RAISING, "sqrt", "asin", "acos", "acosh", "atanh", "floor", "ceil", "trunc", "tan", "gamma", "lgamma"}
+
+
 def _scalar(value):
     """math takes arrays of one entry as numbers."""
     return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
-def _math_on_symbols(name: str, arguments: tuple):
+def _is_scalar(value) -> bool:
+    return type(value) is Expression or isinstance(value, (bool, int, float, np.number, np.bool_))
+
+
+def _plain_number(value):
+    return [*map(_plain_number, value)] if isinstance(value, (list, np.ndarray)) else value
+
+
+def _math_on_symbols(name: str, arguments: tuple, **options):
+    """A function of math, whose result is one of Python's numbers."""
+    result = _math_function(name, arguments, **options)
+    if type(result) is not Expression:
+        return result
+    node = result.graph.number(result.node) if name == "prod" else result.node
+    if name == "prod":
+        return Expression(result.graph, node, result.kind)
+    kind = BOOL if result.graph.is_condition(node) else INT if name in ("floor", "ceil", "trunc") else FLOAT
+    return Expression(result.graph, node, kind)
+
+
+def _math_function(name: str, arguments: tuple, **options):
     if name == "log":
         logarithm = apply("log", arguments[0]) if type(arguments[0]) is Expression else math.log(arguments[0])
         return logarithm if len(arguments) == 1 else logarithm / math_stand_in(math.log)(arguments[1])
@@ -125,13 +161,21 @@ def _math_on_symbols(name: str, arguments: tuple):
     if name == "dist":
         return _hypot([a - b for a, b in zip(*arguments, strict=True)])
     if name in ("fsum", "prod"):
-        return sum(arguments[0]) if name == "fsum" else reduce(lambda a, b: a * b, *arguments)
+        return sum(arguments[0]) if name == "fsum" else _product(arguments[0], options.get("start", 1))
     if name == "modf":
         whole = apply("trunc", arguments[0])
         return arguments[0] - whole, whole
     if name not in _UFUNC_OF_MATH:
         raise Untraceable(f"calls math.{name} on a value, which is not among the known functions")
     return apply(_UFUNC_OF_MATH[name], *arguments)
+
+
+def _product(values, start):
+    """The product of values."""
+    product = start
+    for value in values:
+        product = product * value
+    return product
 
 
 def _hypot(values):
@@ -163,30 +207,105 @@ class _FloatKind(type):
         return issubclass(other, float)
 
     def __eq__(cls, other):
-        return other is cls or other is float or other is np.float64
+        return other is cls or other is cls.stands_for
 
     def __hash__(cls):
-        return hash(float)
+        return hash(cls.stands_for)
 
 
 class Float(float, metaclass=_FloatKind):
     """In place of ``float``: a value stays the expression that it is."""
 
+    stands_for, dtype = float, np.dtype(float)
+
     def __new__(cls, value=0.0):
         value = _scalar(value)
-        return value if type(value) is Expression else float(value)
+        if type(value) is not Expression:
+            return float(value)
+        return Expression(value.graph, value.graph.number(value.node), FLOAT)
+
+
+class _IntKind(_FloatKind):
+    def __instancecheck__(cls, value):
+        return isinstance(value, int)
+
+    def __subclasscheck__(cls, other):
+        return other is cls or issubclass(other, int)
+
+
+class Int(int, metaclass=_IntKind):
+    """In place of ``int``, which cuts off what is behind the point."""
+
+    stands_for, dtype = int, np.dtype(int)
+
+    def __new__(cls, value=0, *base):
+        value = _scalar(value)
+        if type(value) is not Expression:
+            return int(value, *base)
+        known = known_value(value)
+        if known is not None:
+            return int(known)
+        refuse_caught()
+        whole = value.graph.number(value.node) if value.kind & 3 <= INT else apply("trunc", value).node
+        return Expression(value.graph, whole, INT)
+
+
+class _Float64Kind(_FloatKind):
+    def __instancecheck__(cls, value):
+        return isinstance(value, np.float64)
+
+    def __subclasscheck__(cls, other):
+        return other is cls or issubclass(other, np.float64)
+
+
+class Float64(float, metaclass=_Float64Kind):
+    """In place of ``np.float64``."""
+
+    stands_for, dtype = np.float64, np.dtype(float)
+
+    def __new__(cls, value=0.0):
+        if isinstance(value, (np.ndarray, list, tuple)):
+            return FUNCTIONS[np.array](value, dtype=float)
+        if type(value) is not Expression:
+            return Number(value)
+        return Expression(value.graph, value.graph.number(value.node))
+
+
+def _refuse_unknown(value, differs: bool):
+    if type(value) is Expression and value.kind > FLOAT64 and differs:
+        raise Untraceable(f"asks for the type of {value.graph.origin(value.node)}, which is not the same on all paths")
+
+
+def _isinstance(value, kinds):
+    """``isinstance`` of a value."""
+    _refuse_unknown(value, issubclass(float, kinds) != issubclass(np.float64, kinds))
+    return isinstance(value, kinds)
+
+
+def _type(*arguments):
+    """``type`` of a value."""
+    if len(arguments) != 1:
+        return type(*arguments)
+    value = arguments[0]
+    if type(value) is Array:
+        return np.ndarray
+    _refuse_unknown(value, True)
+    found = value.__class__ if type(value) in (Expression, Number) else type(value)
+    return {float: Float, int: Int, np.float64: Float64}.get(found, found)
 
 
 def _extreme(function, larger: bool):
-    def call(*arguments, **options):
+    def call(*arguments, key=None, **options):
         values = list(arguments[0] if len(arguments) == 1 else arguments)
-        if options or not is_symbolic(values):
-            return function(values, **options)
+        keys = values if key is None else [key(value) for value in values]
+        if not is_symbolic(keys) or not all(map(_is_scalar, [*values, *keys])):
+            return function(values, key=key, **options)
 
         def better(kept, other):  # Python keeps the first of equals
-            return choose((other > kept) if larger else (other < kept), other, kept)
+            chosen = (other[0] > kept[0]) if larger else (other[0] < kept[0])
+            return tuple(choose(chosen, a, b) for a, b in zip(other, kept))
 
-        return reduce(better, values)
+        return reduce(better, zip(keys, values))[1]
 
     return call
 
@@ -194,11 +313,11 @@ def _extreme(function, larger: bool):
 class Forbidden:
     """Raises on every use, and says what a traced function must not do; constants of a module can be read."""
 
-    def __init__(self, reason: str, module: ModuleType | None = None):
-        self.__dict__.update(_reason=reason, _module=module)
+    def __init__(self, reason: str, module: ModuleType | None = None, memory: str = ""):
+        self.__dict__.update(_reason=reason, _module=module, _memory=memory)
 
     def _refuse(self, *arguments, **options):
-        raise Untraceable(self._reason)
+        raise Untraceable(self._reason, memory=self._memory)
 
     __call__ = __iter__ = __next__ = __enter__ = __getitem__ = __setitem__ = __setattr__ = __bool__ = _refuse
 
@@ -223,6 +342,9 @@ BUILTINS: dict[str, Any] = {
     "max": _extreme(max, larger=True),
     "min": _extreme(min, larger=False),
     "float": Float,
+    "int": Int,
+    "type": _type,
+    "isinstance": _isinstance,
     **{name: Forbidden(reason) for name, reason in _BUILTINS_OUTSIDE.items()},
 }
 """Builtin functions that are exchanged."""

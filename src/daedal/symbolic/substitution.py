@@ -5,29 +5,48 @@ containers and arrays are copied, instances get a derived class. What is reached
 methods, modules, partial functions, Numba dispatchers) is exchanged in the same way.
 """
 
+import array
 import builtins
+import contextlib
 import dis
+import enum
 import functools
 import io
 import math
+import numbers
+import re
 import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from functools import partial
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any
 
 import numpy as np
 
-from daedal.symbolic.arrays import Array, wrapped
+from daedal.symbolic.arrays import Array, plain, wrapped
 from daedal.symbolic.dependencies import Dependencies, entries, same_entries
 from daedal.symbolic.expression import Expression
+from daedal.symbolic.kinds import Number
+from daedal.symbolic.memory import Memory
 from daedal.symbolic.piecewise import polynomial_pieces
+from daedal.symbolic.scipy_functions import interpolant_stand_in, scipy_stand_in
 from daedal.symbolic.sparse_constants import SparseConstant
 from daedal.symbolic.stand_ins import (
     BUILTINS,
-    Float,
     Forbidden,
     MathModule,
     NumpyModule,
@@ -44,6 +63,7 @@ _OUTSIDE_WORLD = {
     **dict.fromkeys(("threading", "_thread", "queue", "multiprocessing", "asyncio", "concurrent", "urllib"), "uses {}"),
     **dict.fromkeys(("signal", "_signal", "faulthandler", "gc", "atexit", "inspect", "traceback"), "uses {}"),
     "cmath": "uses complex numbers",
+    **dict.fromkeys(("contextvars", "_contextvars", "weakref", "_ctypes", "configparser", "shelve"), "uses {}"),
 }
 """What a trace must not do, since it runs a function on every path and does not know which one will be taken."""
 _KEPT = {"numpy", "scipy", "numba", "llvmlite", *sys.stdlib_module_names} - {"__main__"}
@@ -59,11 +79,14 @@ class Substitution:
     ----------
     dependencies : Dependencies
         Notes what is reached.
+    memory : Memory, optional
+        Notes what is changed, which is allowed then.
     """
 
-    def __init__(self, dependencies: Dependencies):
-        self.dependencies = dependencies
+    def __init__(self, dependencies: Dependencies, memory: Memory | None = None):
+        self.dependencies, self.memory = dependencies, memory
         self._made: dict[int, Any] = {}  # by the identity of the original
+        self._noted: set[int] = set()
         self._alive: list[Any] = []  # originals, so that identities stay theirs
         self._globals: dict[int, dict[str, Any]] = {}
         self._copies: list[tuple[Any, Any, str]] = []  # containers: the copy, what was in it, and what they are
@@ -86,38 +109,61 @@ class Substitution:
     def _stand_in(self, value: Any, name: str) -> Any:
         if isinstance(value, ModuleType):
             return self._module(value)
-        if value is float:
-            return Float
-        home = (getattr(value, "__module__", None) or "").split(".")[0]
+        if value is float or value is int or value is type:
+            return BUILTINS[value.__name__]
+        if value is contextlib.suppress:
+            return Forbidden("suppresses exceptions")
+        owner = getattr(value, "__self__", None)
+        if type(owner).__module__.startswith("numpy.random"):
+            return Forbidden("uses random numbers", memory=name or "random numbers")
+        home = _home(value) or ("" if isinstance(value, FunctionType) else _home(type(value)))
         if home in _OUTSIDE_WORLD:
-            return Forbidden(_OUTSIDE_WORLD[home].format(home))
+            return Forbidden(_OUTSIDE_WORLD[home].format(home), memory=_drawn(home))
         if isinstance(value, np.ndarray) and hasattr(value, "mask"):  # masked; np.ma takes long to load
             raise Untraceable("uses a masked array")
         if isinstance(value, np.ndarray):
+            if type(value) is not Array and value.dtype == object:
+                return self._object_array(value)
             if not isinstance(value, Array):  # parameters as symbols
                 self.dependencies.array(value)
+            if self.memory is not None and value.dtype.kind in "fi":
+                made = value.astype(object).view(Array)
+                return (
+                    self.memory.begin(value, "", made, partial(plain, made)) if value.size <= _LARGEST_ARRAY else made
+                )
             return _constant_array(value)
         if home == "scipy" and hasattr(value, "tocsr") and not isinstance(value, type) and value.dtype.kind in "fi":
-            if isinstance(getattr(value, "data", None), np.ndarray):
-                self.dependencies.array(value.data)
+            self._note(value)
             return SparseConstant(value)
+        if home == "scipy":
+            found = scipy_stand_in(value) if callable(value) else None
+            if found is None and (found := interpolant_stand_in(value)) is not None:
+                self._note(value)
+            if found is not None:
+                return found
+        if isinstance(value, np.vectorize):
+            return numpy_stand_in(np.vectorize)(self.of(value.pyfunc))
         if isinstance(value, np.ufunc) or (callable(value) and home == "numpy"):
+            if not hasattr(value, "__name__"):  # a polynomial, say
+                self._note(value)
+                return value
             return numpy_stand_in(value)
         if isinstance(value, BuiltinFunctionType):
             return self._builtin(value, value.__name__)
         if type(value).__module__.startswith("numpy.random"):
-            return Forbidden("uses random numbers")
+            return Forbidden("uses random numbers", memory=name or "random numbers")
         if isinstance(value, io.IOBase):
             return Forbidden("reads or writes a file")
         if isinstance(value, Iterator):
-            return Forbidden(f"advances the iterator '{name}', which lives outside of it")
+            return Forbidden(f"advances the iterator '{name}', which lives outside of it", memory=name)
         if isinstance(value, (list, dict, set, deque, bytearray)):
             return self._container(value, name)
         if isinstance(value, tuple):
-            made = [self.of(entry, name) for entry in value]
-            return type(value)._make(made) if hasattr(value, "_make") else tuple(made)
+            inner = [self.of(entry, name) for entry in value]
+            return type(value)._make(inner) if hasattr(value, "_make") else tuple(inner)
         if isinstance(value, functools.partial):
             keywords = {key: self.of(entry) for key, entry in value.keywords.items()}
+            self.dependencies.container(value.keywords)
             return functools.partial(self.of(value.func), *(self.of(entry) for entry in value.args), **keywords)
         if hasattr(type(value), "on_symbols"):
             return value.on_symbols
@@ -128,7 +174,7 @@ class Substitution:
         if isinstance(value, MethodType):
             return MethodType(self.of(value.__func__), self.of(value.__self__))
         if home in _KEPT and not isinstance(value, SimpleNamespace):
-            return value
+            return self._kept(value)
         if isinstance(value, FunctionType):
             return self._function(value)
         if hasattr(type(value), "polynomial_pieces"):
@@ -137,6 +183,62 @@ class Substitution:
             return self._class(value)
         return self._instance(value)
 
+    def _kept(self, value: Any) -> Any:
+        """An object of the standard library, of NumPy or SciPy: as it is if it cannot change."""
+        kind = type(value)
+        if isinstance(value, _CONSTANT) or _home(kind) in ("numba", "llvmlite"):
+            return value
+        owner = getattr(value, "__self__", None)
+        if callable(value) and owner is not None and not isinstance(owner, (type, ModuleType)):
+            replaced = self.of(owner)
+            return replaced if isinstance(replaced, Forbidden) else getattr(replaced, value.__name__)
+        if isinstance(value, MappingProxyType):
+            self.dependencies.container(value)
+            return MappingProxyType({key: self.of(entry) for key, entry in value.items()})
+        if isinstance(value, array.array):
+            self.dependencies.reading(value, array.array.tobytes)
+            return tuple(value)
+        if isinstance(value, frozenset):
+            return value if all(map(_is_constant, value)) else Forbidden("reads a set of objects")
+        if kind.__module__.split(".")[0] in ("numpy", "scipy"):
+            self._note(value)
+            return value
+        if hasattr(value, "__dict__"):
+            return self._instance(value)
+        if kind.__module__ in ("functools", "operator") or callable(value):
+            return value
+        return Forbidden(f"reads a {kind.__name__}, which may change")
+
+    def _note(self, value: Any):
+        """Depend on all that an object of another package holds."""
+        if id(value) in self._noted or isinstance(value, (*_CONSTANT, ModuleType)):
+            return
+        self._noted.add(id(value))
+        self._alive.append(value)
+        if isinstance(value, np.ndarray):
+            if value.dtype == object:
+                self.dependencies.reading(value, _entries_of_array)
+                self._note(value.reshape(-1).tolist())
+            else:
+                self.dependencies.array(value)
+        elif isinstance(value, (FunctionType, MethodType)) and _home(value) not in _KEPT:
+            self.of(value)
+        elif isinstance(value, (list, tuple, dict, set, frozenset, deque)):
+            if not isinstance(value, (tuple, frozenset)):
+                self.dependencies.container(value)
+            for entry in entries(value):
+                self._note(entry)
+        elif hasattr(value, "__dict__") or any(map(_slots, type(value).__mro__)):
+            names = [name for base in type(value).__mro__ for name in _slots(base) if hasattr(value, name)]
+            self.dependencies.attributes(value, names)
+            for held in (getattr(value, "__dict__", {}), [getattr(value, name) for name in names]):
+                if isinstance(held, dict):
+                    self.dependencies.container(held)
+                for entry in entries(held):
+                    self._note(entry)
+        elif not callable(value):
+            raise Untraceable(f"reads a {type(value).__name__}, which may change")
+
     def _module(self, module: ModuleType) -> Any:
         if module is math:
             return self._math
@@ -144,7 +246,7 @@ class Substitution:
         if name == "numpy":
             return self._numpy if module is np else NumpyModule(module)
         if name in _OUTSIDE_WORLD:
-            return Forbidden(_OUTSIDE_WORLD[name].format(name), module)
+            return Forbidden(_OUTSIDE_WORLD[name].format(name), module, memory=_drawn(name))
         return _Module(module, self)
 
     def _builtin(self, value: Any, name: str) -> Any:
@@ -161,7 +263,8 @@ class Substitution:
     # --- functions and objects ----------------------------------------------------------------------------------------
 
     def _function(self, function: FunctionType) -> FunctionType:
-        refuse_stores(function)
+        if self.memory is None:
+            refuse_stores(function)
         self.dependencies.cells(function)
         if not _is_own(function):
             self.dependencies.function(function)
@@ -180,14 +283,21 @@ class Substitution:
         self._copies.append((made.__dict__, dict(made.__dict__), f"attributes of {function.__name__}"))
         for cell, original, name in zip(cells, function.__closure__ or (), function.__code__.co_freevars):
             try:
-                cell.cell_contents = self.of(original.cell_contents, name)
+                cell.cell_contents = self._begin(
+                    original, "", self.of(original.cell_contents, name), partial(getattr, cell, "cell_contents")
+                )
             except ValueError:  # a name that has not been bound yet
                 continue
         with self._parts_of(function):
             for name in _names(function.__code__):
                 if name in function.__globals__:
-                    namespace[name] = self.of(function.__globals__[name], name)
+                    held = self.of(function.__globals__[name], name)
+                    read = partial(namespace.get, name)
+                    namespace[name] = self._begin(function.__globals__, name, held, read)
         return made
+
+    def _begin(self, owner: Any, key: Any, value: Any, read) -> Any:
+        return value if self.memory is None else self.memory.begin(owner, key, value, read)
 
     @contextmanager
     def _parts_of(self, value: Any):
@@ -209,6 +319,8 @@ class Substitution:
 
     def _class(self, kind: type) -> type:
         """A derived class whose methods are exchanged; classes that forbid it stay as they are."""
+        if kind in (Expression, Number) or isinstance(kind, enum.EnumMeta):
+            return kind
         if kind.__init_subclass__ is not object.__init_subclass__ and "__init_subclass__" in _members(kind):
             return kind  # derived classes are counted somewhere
         try:
@@ -218,7 +330,7 @@ class Substitution:
         self._made[id(kind)] = made
         for name, member in _members(kind).items():
             with self._parts_of(kind):
-                exchanged = self._member(member)
+                exchanged = self._member(member, name)
             if exchanged is not member:
                 setattr(made, name, exchanged)
         for base in kind.__mro__[:-1]:
@@ -227,12 +339,15 @@ class Substitution:
         self._copies.append((vars(made), dict(vars(made)), f"attributes of the class {kind.__name__}"))
         return made
 
-    def _member(self, member: Any) -> Any:
+    def _member(self, member: Any, name: str) -> Any:
         if isinstance(member, (staticmethod, classmethod)):
             return type(member)(self.of(member.__func__))
         if isinstance(member, property) and member.fget is not None:
             return property(self.of(member.fget))
-        return self.of(member) if isinstance(member, FunctionType) else member
+        if isinstance(member, FunctionType):
+            return self.of(member)
+        is_held = isinstance(member, (list, dict, set, deque, np.ndarray)) or _home(type(member)) not in _KEPT
+        return self.of(member, name) if is_held and not name.startswith("_") else member
 
     def _instance(self, value: Any) -> Any:
         """A copy of an object of a user's class that refuses to be changed."""
@@ -240,38 +355,59 @@ class Substitution:
         new = SimpleNamespace.__new__ if isinstance(value, SimpleNamespace) else object.__new__
 
         def refuse(self, name, *value):
-            raise Untraceable(f"stores to the attribute '{name}' of an object that lives outside of it")
+            raise Untraceable(f"stores to the attribute '{name}' of an object that lives outside of it", memory=name)
 
-        members = {"__slots__": (), "__setattr__": refuse, "__delattr__": refuse, "__module__": kind.__module__}
+        members: dict[str, Any] = {"__slots__": (), "__module__": kind.__module__}
+        if self.memory is None:
+            members |= {"__setattr__": refuse, "__delattr__": refuse}
         try:
             guard = new(type(kind)(kind.__name__, (kind,), members))
         except TypeError:  # members of an Enum, objects of extension modules
-            return value
+            return value if isinstance(value, enum.Enum) else Forbidden(f"reads a {kind.__name__}, which may change")
         self._made[id(value)] = guard
         names = [name for base in type(value).__mro__ for name in _slots(base) if hasattr(value, name)]
         self.dependencies.attributes(value, names)
         if not _is_frozen(type(value)):
             self.dependencies.container(getattr(value, "__dict__", {}))
+        if self.memory is not None:  # attributes of the class become those of the object when they are changed
+            numbers = [name for name, member in _members(type(value)).items() if isinstance(member, (int, float))]
+            names += [name for name in numbers if hasattr(guard, "__dict__") and name not in vars(value)]
         for name in (*getattr(value, "__dict__", ()), *names):
-            object.__setattr__(guard, name, self.of(getattr(value, name), name))
+            held = self._begin(value, name, self.of(getattr(value, name), name), partial(getattr, guard, name))
+            object.__setattr__(guard, name, held)
         attributes = getattr(guard, "__dict__", {})
         self._copies.append((attributes, dict(attributes), f"attributes of a {kind.__name__}"))
         return guard
 
     def _container(self, value: Any, name: str) -> Any:
+        if isinstance(value, (dict, set)) and not all(map(_is_constant, value)):
+            return Forbidden(
+                f"reads '{name}', which has objects as its {'keys' if isinstance(value, dict) else 'entries'}"
+            )
+        if getattr(value, "__dict__", None):
+            self._note(vars(value))
         self.dependencies.container(value)
         copied = copy(value)
         self._made[id(value)] = copied
         if isinstance(value, (list, deque, dict)):
             for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
-                copied[key] = self.of(entry, name)
+                copied[key] = self._begin(value, key, self.of(entry, name), partial(_entry, copied, key))
+        if self.memory is not None:
+            return self.memory.container(value, copied)
         self._copies.append((copied, copy(copied), f"'{name}'" if name else f"a {type(value).__name__}"))
         return copied
 
+    def _object_array(self, values: np.ndarray) -> np.ndarray:
+        self.dependencies.reading(values, _entries_of_array)
+        made = np.empty(values.shape, dtype=object)
+        made.reshape(-1)[:] = [self.of(entry) for entry in values.reshape(-1)]
+        made.flags.writeable = False
+        return made
+
     def _table(self, table: Any):
         pieces = table.polynomial_pieces()
-        for array in pieces:
-            self.dependencies.array(array)
+        for values in pieces:
+            self.dependencies.array(values)
 
         def call(t):
             return polynomial_pieces(t, *pieces) if type(t) is Expression else wrapped(table(t))
@@ -280,9 +416,11 @@ class Substitution:
 
     def check_unchanged(self):
         """Refuse a function that has changed a container, which it does not own, or attributes of a function."""
+        if self.memory is not None:
+            return self.memory.collect()
         for copied, before, what in self._copies:
             if not same_entries(entries(copied), entries(before)):
-                raise Untraceable(f"changes {what}, which lives outside of it", "")
+                raise Untraceable(f"changes {what}, which lives outside of it", "", memory=what.strip("'"))
 
 
 class _Module(ModuleType):
@@ -299,6 +437,42 @@ class _Module(ModuleType):
 
     def __setattr__(self, name: str, value):
         raise Untraceable(f"stores to {self.__name__}.{name}")
+
+
+_CONSTANT: Any = (
+    *(type(None), bool, int, float, complex, str, bytes, type, range, slice, np.generic, np.dtype, np.ufunc, enum.Enum),
+    *(numbers.Number, re.Pattern, FunctionType, BuiltinFunctionType, type(...), type(NotImplemented)),
+    *(GetSetDescriptorType, MemberDescriptorType),
+)
+"""What cannot change, as far as the standard library and NumPy are concerned."""
+
+
+DRAWN = ("random", "secrets", "uuid", "time", "datetime")
+"""Modules that give another number each time."""
+
+
+def _drawn(module: str) -> str:
+    return module if module in DRAWN else ""
+
+
+def _entry(container: Any, key: Any) -> Any:
+    try:
+        return container[key]
+    except LookupError:
+        return None
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether a key of a dictionary or an entry of a set cannot change."""
+    return all(map(_is_constant, value)) if isinstance(value, (tuple, frozenset)) else isinstance(value, _CONSTANT)
+
+
+def _home(value: Any) -> str:
+    return (getattr(value, "__module__", None) or "").split(".")[0]
+
+
+def _entries_of_array(values: np.ndarray) -> list[Any]:
+    return values.reshape(-1).tolist()
 
 
 def _is_own(value: Any) -> bool:
@@ -372,4 +546,4 @@ def refuse_stores(function: FunctionType):
     found = _stores(function.__code__)
     if found is not None:
         said, name, line = found
-        raise Untraceable(f"{said} variable '{name}'", place(function.__code__.co_filename, line))
+        raise Untraceable(f"{said} variable '{name}'", place(function.__code__.co_filename, line), memory=name)

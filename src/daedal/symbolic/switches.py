@@ -55,7 +55,7 @@ def _switch(graph: Graph, i: int, operation: str) -> Switch:
     operands, site = graph.operands[i], graph.sites[i]
     if operation in _STEPS:
         return Switch(operands[0], (), operation, site, 1.0, _STEPS[operation])
-    if operation == "fmod":
+    if operation in ("fmod", "remainder", "floor_divide"):
         return Switch(graph.divide(*operands), (), operation, site, 1.0)
     if operation == "locate":
         return Switch(operands[0], graph.data[i], operation, site)

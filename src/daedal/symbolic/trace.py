@@ -14,8 +14,11 @@ from daedal.symbolic.arrays import Array, array_of, nodes_of, plain
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.expression import Expression, symbol
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.kinds import FLOAT
+from daedal.symbolic.memory import NAME as MEMORY
+from daedal.symbolic.memory import Memory
 from daedal.symbolic.substitution import Substitution
-from daedal.symbolic.untraceable import Untraceable, is_of_user, place, refusals
+from daedal.symbolic.untraceable import Untraceable, is_of_user, place, refusals, texts
 
 MOST_PATHS = 64
 """A function that takes more paths through its branches is called as it is."""
@@ -70,7 +73,7 @@ class Traced:
 def scalar_argument(graph: Graph, name: str) -> Expression:
     """A scalar argument, such as the time."""
     graph.scalars.add(name)
-    return symbol(graph, name, 0)
+    return Expression(graph, graph.argument(name, 0), FLOAT)
 
 
 def vector_argument(graph: Graph, name: str, n: int, known: Sequence[float] | None = None) -> Array:
@@ -93,7 +96,12 @@ def parameter_argument(graph: Graph, name: str, params: Any) -> Any:
     return vector_argument(graph, name, values.size, values.tolist())
 
 
-def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[int, ...] | None = None) -> Traced:
+def trace(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    shape: tuple[int, ...] | None = None,
+    memory: Memory | None = None,
+) -> Traced:
     """Run a user's function on symbols.
 
     Parameters
@@ -105,6 +113,8 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[i
         of at the time of the trace. At least one must be symbolic.
     shape : tuple of int, optional
         The shape that its result must have.
+    memory : Memory, optional
+        Notes what the function changes outside of itself, which is refused otherwise.
 
     Raises
     ------
@@ -122,7 +132,7 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[i
     """
     graph = _graph_of(arguments)
     dependencies = Dependencies()
-    paths = _explore(graph, function, arguments, dependencies)
+    paths = _explore(graph, function, arguments, dependencies, memory)
     shapes = {values.shape for _, values, _ in paths if values is not None}
     if not shapes:
         raise Untraceable("raises an exception on every path", "")
@@ -147,13 +157,34 @@ def _graph_of(arguments: Sequence[Any]) -> Graph:
     raise ValueError("none of the arguments is symbolic")
 
 
+def remembers(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+    """Whether the result of a function depends on what it changes outside of itself; also where that cannot be told."""
+    graph = _graph_of(arguments)
+    memory = Memory(graph)
+    try:
+        for _ in range(_MOST_ROUNDS):
+            known = len(memory.changed)
+            found = trace(function, arguments, None, memory)
+            if known and known == len(memory.changed):
+                needed = graph.needed([*found.nodes, found.raises])
+                return any(graph.operations[i] == "argument" and graph.data[i][0] == MEMORY for i in needed)
+    except Untraceable:
+        return True
+    return True
+
+
+_MOST_ROUNDS = 4  # of finding out what a function changes
+
+
 # --- paths ------------------------------------------------------------------------------------------------------------
 
 _Decisions = tuple[tuple[int, bool], ...]
 _Path = tuple[_Decisions, Any, int]
 
 
-def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any], dependencies) -> list[_Path]:
+def _explore(
+    graph: Graph, function: Callable[..., Any], arguments: Sequence[Any], dependencies, memory: Memory | None
+) -> list[_Path]:
     """All paths through the function: what was decided, its result (None if it raises), and where it may raise."""
     waiting: list[_Decisions] = [()]
     paths: list[_Path] = []
@@ -176,17 +207,20 @@ def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any
                     taken[condition] = True
             return taken[condition]
 
-        values, raises = _run(graph, function, arguments, decide, dependencies)
+        values, raises = _run(graph, function, arguments, decide, dependencies, memory)
         paths.append((tuple(taken.items()), values, raises))
     return paths
 
 
-def _run(graph: Graph, function, arguments, decide, dependencies: Dependencies) -> tuple[Any, int]:
+def _run(
+    graph: Graph, function, arguments, decide, dependencies: Dependencies, memory: Memory | None
+) -> tuple[Any, int]:
     """One run of the function, with answers to what it asks of values."""
-    substitution = Substitution(Dependencies())  # nothing depends on what the caller hands over
+    substitution = Substitution(Dependencies(), memory)  # nothing depends on what the caller hands over
     graph.hazards, graph.decide, usual = [], decide, graph.decide
     refused: list[Untraceable] = []
-    token = refusals.set(refused)
+    written: list[tuple[str, str]] = []
+    token, other_token = refusals.set(refused), texts.set(written)
     given = [plain(a).copy().view(Array) if isinstance(a, Array) else substitution.of(a) for a in arguments]
     substitution.dependencies = dependencies
     try:
@@ -203,8 +237,11 @@ def _run(graph: Graph, function, arguments, decide, dependencies: Dependencies) 
     finally:
         graph.decide = usual
         refusals.reset(token)
+        texts.reset(other_token)
     if refused:  # raised, and caught by the function
         raise refused[0]
+    if written:
+        raise Untraceable(*written[0])
     for argument, passed in zip(arguments, given):
         if isinstance(argument, Array) and not all(a is b for a, b in zip(argument.flat, passed.flat)):
             raise Untraceable("changes its arguments", "")

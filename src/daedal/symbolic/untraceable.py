@@ -1,7 +1,9 @@
 """What is said of a function that cannot be run on symbols: why, where, and what to do about it."""
 
+import dis
 import sys
 from contextvars import ContextVar
+from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -17,6 +19,9 @@ _OTHERS = (str(Path(__file__).parent), str(Path(np.__file__).parent), "<frozen "
 refusals: ContextVar[list] = ContextVar("refusals")
 """All refusals of the trace that is under way: the function may have caught one and gone on."""
 
+texts: ContextVar[list] = ContextVar("texts")
+"""Values of which the trace under way has made texts: for the message of an exception, or for something that counts."""
+
 
 class Untraceable(DaedalError, TypeError):
     """A function cannot be run on symbols.
@@ -29,10 +34,12 @@ class Untraceable(DaedalError, TypeError):
         File and line of the user's code, empty where there is none.
     remedy : str
         What would make it traceable, empty where nothing is known.
+    memory : str
+        What it changes outside of itself or draws from there, by which the next call gives another result.
     """
 
-    def __init__(self, reason: str, site: str | None = None, remedy: str = ""):
-        self.reason, self.remedy = reason, remedy
+    def __init__(self, reason: str, site: str | None = None, remedy: str = "", memory: str = ""):
+        self.reason, self.remedy, self.memory = reason, remedy, memory
         self.site = user_site() if site is None else site
         place = f", {self.site}" if self.site else ""
         super().__init__(f"{reason}{place}{f'. Remedy: {remedy}' if remedy else ''}")
@@ -50,6 +57,11 @@ def user_site() -> str:
     while frame is not None and not is_of_user(frame.f_code):
         frame = frame.f_back
     return "" if frame is None else place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def asked_by_user() -> bool:
+    """Whether the caller's caller is neither of this room nor of NumPy."""
+    return is_of_user(sys._getframe(2).f_code)
 
 
 def kink_site() -> str:
@@ -73,3 +85,33 @@ def is_of_user(code: CodeType) -> bool:
 def place(file: str, line: int) -> str:
     """How a line of code is named in messages."""
     return f"{Path(file).name} line {line}"
+
+
+def note_text(origin: str):
+    """Remember that a text was made of a value, and where."""
+    texts.get([]).append((f"makes a text of {origin}", user_site()))
+
+
+def refuse_caught():
+    """Refuse a calculation that may raise an exception within a `try` of the user's: a trace meets no exception."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not (frame.f_code.co_filename == _TRACE and frame.f_code.co_name == "_run"):
+        code = frame.f_code
+        if is_of_user(code) and any(frame.f_lasti in part for part in _guarded(code)):
+            reason = "catches exceptions of a calculation with values"
+            raise Untraceable(reason, place(code.co_filename, frame.f_lineno), "use np.where, or a condition")
+        frame = frame.f_back
+
+
+@lru_cache(maxsize=1024)
+def _guarded(code: CodeType) -> tuple[range, ...]:
+    """The offsets of instructions within a `try` that may go on after an exception."""
+    if not code.co_exceptiontable:
+        return ()
+    names = {instruction.offset: instruction.opname for instruction in dis.get_instructions(code)}
+    guarded = []
+    for entry in dis._parse_exception_table(code):  # type: ignore[attr-defined]
+        behind = [names.get(entry.target + 2 * k) for k in range(2)]
+        if behind[0] == "PUSH_EXC_INFO" and behind[1] != "WITH_EXCEPT_START":
+            guarded.append(range(entry.start, entry.end))
+    return tuple(guarded)

@@ -4,7 +4,9 @@ from daedal.symbolic.graph import Graph
 
 _LONGEST = 48  # letters, beyond which the arguments are named instead
 _INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "less": "<", "less_equal": "<=", "power": "**"}
+_INFIX |= {"remainder": "%", "floor_divide": "//"}
 _NAMES = {"absolute": "abs", "minimum": "min", "maximum": "max", "locate": "table", "negative": "-"}
+_TIGHT = ("multiply", "divide", "power", "remainder", "floor_divide")
 _LOOSE = ("add", "subtract", "negative")
 
 
@@ -33,7 +35,7 @@ def _written(graph: Graph, i: int, depth: int) -> str | None:
     if any(part is None for part in parts):
         return None
     if operation in _INFIX:
-        tight, (a, b) = operation in ("multiply", "divide", "power"), parts
+        tight, (a, b) = operation in _TIGHT, parts
         if tight and graph.operations[operands[0]] in _LOOSE:
             a = f"({a})"
         if (tight or operation == "subtract") and graph.operations[operands[1]] in _LOOSE:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from daedal.symbolic import Graph, vector_argument
+from daedal.symbolic.expression import Expression
 
 _DEEPEST = 8
 NAME = "p"
@@ -141,7 +142,7 @@ class ParameterLayout:
     def _rebuilt(self, value: Any, symbols, array_type, depth: int = 0, dtype: Any = object) -> Any:
         kind = type(value)
         if self._is_number(value):
-            return next(symbols)
+            return _as_python(next(symbols)) if kind is float else next(symbols)
         if kind is np.ndarray and self._is_numbers(value):
             vector = np.empty(value.size, dtype=dtype)
             vector[:] = [next(symbols) for _ in range(value.size)]
@@ -151,7 +152,7 @@ class ParameterLayout:
             return value
         names, entries = parts
         if kind in (list, tuple) and _is_vector(entries):
-            return kind(next(symbols) for _ in entries)
+            return kind(_as_python(next(symbols)) if type(entry) is float else next(symbols) for entry in entries)
         made = [self._rebuilt(entry, symbols, array_type, depth + 1, dtype) for entry in entries]
         if kind in (list, tuple):
             return kind(made)
@@ -162,6 +163,11 @@ class ParameterLayout:
         bundle: Any = SimpleNamespace() if kind is SimpleNamespace else object.__new__(kind)
         vars(bundle).update(zip(names, made, strict=True))
         return bundle
+
+
+def _as_python(symbol: Any) -> Any:
+    """The symbol of a number that is no NumPy scalar."""
+    return symbol.item() if type(symbol) is Expression else symbol
 
 
 def _is_vector(entries: tuple) -> bool:

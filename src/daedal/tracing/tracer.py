@@ -21,7 +21,9 @@ from daedal.symbolic.graph import MOST_NODES
 from daedal.symbolic.machine import RAISES, MachineFunction, compile_function, may_raise
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.modes import Modes
+from daedal.symbolic.substitution import DRAWN
 from daedal.symbolic.switches import switches
+from daedal.symbolic.trace import remembers
 from daedal.tracing.function import TracedFunction
 from daedal.tracing.modal import ModalFunction, ModalLayout, Moded
 from daedal.tracing.parameters import NAME, ParameterLayout
@@ -171,6 +173,9 @@ class Tracer:
             raises = may_raise(self.graph, traced.nodes, traced.raises)
             code = self.code(arguments, traced.array, [(raises, RAISES)])
         except Untraceable as reason:
+            drawn = reason.memory in DRAWN or "random" in reason.reason
+            if reason.memory and not drawn and not self._remembers(function, arguments):
+                reason.memory = ""
             self._refuse(name, function, reason)
             return None
         self.result.dependencies.add(traced.dependencies)
@@ -254,6 +259,10 @@ class Tracer:
     def symbols(self, name: str) -> Any:
         """An argument as functions see it: a number or a vector."""
         return self._symbols[name]
+
+    def _remembers(self, function, arguments: Sequence[str]) -> bool:
+        last = self._params[1:] if is_compiled(function) else self._params[:1]
+        return remembers(function, [self.t, *(self._symbols[name] for name in arguments), *last])
 
     def trace(self, function, symbols: Sequence[Any], shape: tuple[int, ...] | None) -> Traced:
         """Run a function on symbols, time before and parameters behind; raises Untraceable if that is impossible."""

@@ -48,6 +48,19 @@ typedef double real;
 #define MAXIMUM(a, b) ((a) >= (b) || (a) != (a) ? (a) : (b))
 #define MINIMUM(a, b) ((a) <= (b) || (a) != (a) ? (a) : (b))
 
+/* Python's a % b, which has the sign of b, and a // b. */
+FUNCTION real modulo(real a, real b) {
+  const real rest = fmod(a, b);
+  return rest == 0 || (rest < 0) == (b < 0) ? rest : rest + b;
+}
+
+FUNCTION real floor_divide(real a, real b) {
+  const real rest = fmod(a, b), quotient = (a - rest) / b;
+  const real near = rest == 0 || (rest < 0) == (b < 0) ? quotient : quotient - 1;
+  const real below = floor(near);
+  return b == 0 ? a / b : near - below > NUMBER(0.5) ? below + 1 : below;
+}
+
 /* How many of n increasing points are not beyond x. NaN is beyond all. */
 FUNCTION real locate(real x, const real* points, int n) {
   int low = 0, high = n;

@@ -1,0 +1,143 @@
+"""Problems whose structure may mislead: what their index is shows at the start, and where a run stops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.index import is_clearly_index_1
+from daedal.drive.any_index import AnyIndexPlan, SingularPlan
+from daedal.drive.first_order_choice import FAILURES, is_automatic
+from daedal.drive.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
+from daedal.drive.reduced_options import option_for_higher_index
+from daedal.drive.reduced_start import given_values
+from daedal.drive.request import Request, Settings
+from daedal.drive.traced import TracedPlan
+from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.initial.newton import nearest_point
+from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
+
+_MOST_REPEATED = 10_000  # steps of a run that failed, up to which it is made again in another form
+
+
+def judged_locally(problem: Any, settings: Settings, plan: TracedPlan, reason: Any = None) -> TracedPlan:
+    """A plan that judges the index at the start, for traced problems of moderate size that may have constraints."""
+    automatic = isinstance(settings.formulation, str) and settings.formulation == "auto"
+    traced = plan.traced is not None and bool(plan.traced.functions)
+    kind = isinstance(problem, (ImplicitDAE, SemiExplicitDAE)) and not isinstance(problem, ODE)
+    if not (automatic and traced and kind and 1 < problem.n <= LARGEST_EXAMINED) or problem.implicit().copies > 1:
+        return plan if reason is None else SingularPlan(plan, reason)
+    return plan if option_for_higher_index(settings) is not None else LocallyJudgedPlan(plan, reason)
+
+
+class LocallyJudgedPlan(TracedPlan):
+    """A plan for a problem as it stands, and for its strangeness-free form where the structure has misled.
+
+    The signature of the equations can tell a smaller index than the solution has, since terms that vanish on the
+    solution count like others. So ranks are judged where the first run starts, at a point that satisfies the equations;
+    problems of index 3 and more, and those whose structure misleads, are reduced. Where a run stops for want of
+    convergence and the method is Daedal's to choose, it is made again in the strangeness-free form.
+
+    Parameters
+    ----------
+    plan : TracedPlan
+        That of the problem as it stands.
+    reason : InvalidProblemError, optional
+        Why random points let the problem look as if it had no unique solution; refused if the start does so as well.
+    """
+
+    def __init__(self, plan: TracedPlan, reason: InvalidProblemError | None = None):
+        vars(self).update(vars(plan))
+        self._reason, self._judged = reason, False
+        self._other: TracedPlan | None = None  # by which problems are solved that are not solved as they stand
+
+    def with_problem(self, problem: Any) -> LocallyJudgedPlan | None:
+        """The plan for the same problem with other parameters, or None if it must be made anew."""
+        other = super().with_problem(problem)
+        assert other is None or isinstance(other, LocallyJudgedPlan)
+        if other is not None and self._other is not None:
+            other._other, other._judged, other.as_stated = None, False, True
+        return other
+
+    def direct(self) -> Any | None:
+        """As for other plans; None where the problem is not solved as it stands."""
+        return None if self._other is not None else super().direct()
+
+    def solve(self, request: Request):
+        """Solve the problem as it stands, or reduced."""
+        if not self._judged:
+            self._judge(request)
+        if self._other is not None:
+            try:
+                return self._other.solve(request)
+            except InvalidProblemError:  # its matrices are singular at the start
+                self._other, self.as_stated = None, True
+        try:
+            return super().solve(request)
+        except IntegrationError as error:
+            steps, settings = error.solution.stats.steps, request.settings
+            is_open = is_automatic(settings) and settings.fixed_step is None
+            if not is_open or error.ending not in FAILURES or steps > _MOST_REPEATED:
+                raise
+            return self._repeated_in_other_form(request, error, f"had stopped at t = {error.solution.t[-1]:.4g}")
+        except InconsistentInitialError as error:
+            return self._repeated_in_other_form(request, error, "offered no way to complete the initial values")
+
+    def _judge(self, request: Request):
+        """Judge the index where the run starts."""
+        self._judged = True
+        try:
+            start = given_values(self.problem, request)
+        except InvalidProblemError:
+            return  # the run refuses them
+        if self._reason is None and self._is_clear(request.span[0], *start):
+            return
+        try:
+            form = self._form(request, *start, LOWEST_REDUCED)
+        except DaedalError as error:
+            from daedal.index_reduction.strangeness_free import Undetermined
+
+            singular = self._reason is not None and isinstance(error, Undetermined)
+            form = SingularPlan(self, self._reason) if singular and self._reason is not None else None
+        self._other, self.as_stated = form, form is None
+
+    def _is_clear(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
+        """Whether the index is clearly 0 or 1 at the point next to the start that satisfies the equations."""
+        assert self.traced is not None
+        implicit = self.traced.problem.implicit()
+        y = np.where(np.isfinite(y), y, 0.0)
+        point = nearest_point(implicit, t, y, np.zeros(y.size) if yp is None else yp)
+        partials = None if point is None else implicit.exact_partials(t, *point)
+        return partials is None or is_clearly_index_1(*partials)  # where nothing is known, the run tells
+
+    def _form(self, request: Request, y: np.ndarray, yp: np.ndarray | None, lowest: int) -> TracedPlan | None:
+        """A plan for the strangeness-free form, if the index is at least `lowest`, or the structure misleads.
+
+        Where it misleads, terms that vanish on the solution take part in the matrix of Newton's iteration, and a method
+        for index 2 may leave the solution.
+        """
+        from daedal.drive.reduced import ReducedPlan
+        from daedal.index_reduction.reduce import analysed
+        from daedal.index_reduction.strangeness_free import StrangenessFree, characteristic_values_near
+
+        equations, signature = analysed(self.problem)
+        unknown = np.full(y.size, np.nan)
+        values = characteristic_values_near(equations, request.span[0], np.array([y, unknown if yp is None else yp]))
+        reduction = StrangenessFree(self.problem, equations, signature, values)
+        if reduction.index < lowest and reduction.index <= max(signature.index, 1):
+            return None
+        return AnyIndexPlan(self, ReducedPlan(reduction, self.settings), asked=False)
+
+    def _repeated_in_other_form(self, request: Request, error: DaedalError, what: str):
+        """The run in the strangeness-free form; the error stands where that does not come to the end either."""
+        try:
+            form = self._form(request, *given_values(self.problem, request), LOWEST_REDUCED - 1)
+            solution = None if form is None else form.solve(request)
+        except DaedalError:
+            solution = None
+        if solution is None:
+            raise error
+        self._other, self.as_stated = form, False
+        solution.message += f" The problem as it stands {what}."
+        return solution

@@ -1,0 +1,24 @@
+"""What is said of functions that remember, or draw random numbers."""
+
+from typing import Any
+
+from daedal.symbolic import Untraceable
+from daedal.symbolic.substitution import DRAWN
+
+
+def stateful_words(name: str, function: Any, reason: Untraceable) -> str:
+    """The function, what it remembers or draws, why that is wrong, and what to use instead."""
+    own = getattr(function, "__name__", type(function).__name__)
+    called = name if own in (name, "<lambda>", "NoneType") else f"{name} ({own})"
+    place = f", {reason.site}" if reason.site else ""
+    if reason.memory in DRAWN or "random" in reason.reason:
+        return (
+            f"{called} {reason.reason} ({reason.memory}{place}): each call gives another result, and a "
+            "step meets its tolerance by chance only. Remedy: draw the numbers before the run, for a daedal.Table"
+        )
+    return (
+        f"{called} remembers '{reason.memory}' from call to call ({reason.reason}{place}). Functions are called "
+        "several times in a step, and in steps that are rejected: that is not the state of the solution. Remedy: modes "
+        "(daedal.HybridProblem) for what switches with hysteresis, a daedal.Table for data, one run for each "
+        "interval of a sampled controller, with its output as a parameter, or one more equation"
+    )
