@@ -227,7 +227,7 @@ class _Point:
 
         assembly, nx = self.assembly, self.assembly.nx
         v, record = self.z[nx:], assembly.record
-        speed = float(np.max(np.abs(v) / record.array("increments")[:nx], initial=0.0))
+        speed = float(np.max(np.abs(v) / record.array("increments")[0], initial=0.0))
         if not record["autonomous"]:
             speed = max(speed, 1.0 / float(record["time_increment"]))
         if speed == 0.0 or assembly.n_c == 0:

@@ -159,10 +159,10 @@ def _load(own, batch, run, steps, l, k):
 @part
 def _load_watch(constraints, monitor, lane, l):
     nx, n_c = constraints.nx, constraints.n_c
-    _scatter(constraints.basis, l, floats(monitor.basis, n_c * nx))
-    _scatter(constraints.norms, l, floats(monitor.norms, n_c))
-    _scatter(constraints.v_before, l, floats(monitor.velocity, nx))
-    _scatter(constraints.speeds, l, floats(monitor.speeds, nx))
+    _scatter(constraints.basis, l, floats(data_of(monitor.basis), n_c * nx))
+    _scatter(constraints.norms, l, monitor.norms)
+    _scatter(constraints.v_before, l, monitor.velocity)
+    _scatter(constraints.speeds, l, monitor.speeds)
     lane.largest_independence, lane.usual_rate, lane.corner = 0.0, 0.0, 0.0
     if not monitor.started:
         lane.member = IDLE
@@ -239,13 +239,12 @@ def _look_back(own, constraints, steps):
     nx, n_c, accepted = constraints.nx, constraints.n_c, steps.accepted
     if not is_near(constraints, steps):
         monitor = own.monitor
-        rows, basis = floats(monitor.rows, n_c * nx), floats(monitor.basis, n_c * nx)
-        row_matrix, basis_matrix = float_rows(monitor.rows, n_c, nx), float_rows(monitor.basis, n_c, nx)
+        rows, basis = floats(data_of(monitor.rows), n_c * nx), floats(data_of(monitor.basis), n_c * nx)
         for l in range(LANES):
             if accepted[l] != 0.0:
                 _gather(rows, constraints.rows, l)
                 _gather(basis, constraints.basis, l)
-                if have_turned_away(monitor, row_matrix, basis_matrix):
+                if have_turned_away(monitor, monitor.rows, monitor.basis):
                     _lane(own, l).member = IDLE
     keep_basis(constraints, steps)
     independence, turn, h = constraints.independence, constraints.turn, steps.h

@@ -7,7 +7,7 @@ from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_PROJECTED, NOT_READ
 from daedal.formulations.monitor import MONITOR, begin_watch_of
 from daedal.kernels.callbacks import nothing
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import INTEGER, Struct, address_of, at, floats, record_at
+from daedal.kernels.records import INTEGER, Struct, address_of, at, record_at
 from daedal.kernels.vectors import copy
 from daedal.mechanics.constrained import CONSTRAINED, load_start
 from daedal.mechanics.manifold import PROJECTOR, project_point
@@ -34,7 +34,7 @@ def begin_mechanism(address, k):
     if is_ready(address_of(c), batch.t0, z, r) != own.expected:
         return NOT_READY
     _write(batch.run, c, y)
-    multipliers = floats(c.look, c.n_c)
+    multipliers = c.guesses
     copy(multipliers, c.multipliers)
     if address_of(own.monitor) != 0:
         begin_watch_of(own.monitor, c, batch.t0, z, r, none, multipliers)

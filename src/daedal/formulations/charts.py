@@ -11,7 +11,7 @@ from daedal.formulations.monitor import determinant_sign
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, data_of, float_rows, floats, integers, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, floats, record_at
 from daedal.kernels.signatures import f64, i64, void
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 from daedal.kernels.vectors import add_product, copy, largest, squares, transpose
@@ -25,18 +25,18 @@ CHART = Struct(
         ("n", INTEGER),
         ("n_low", INTEGER),  # coordinates on the levels below the highest
         ("n_top", INTEGER),
-        ("low_rows", ADDRESS),
-        ("top_rows", ADDRESS),
+        ("low_rows", f64["n_low", "system.nx"]),
+        ("top_rows", f64["n_top", "system.nx"]),
         ("matrix", LU),
-        ("work", ADDRESS),
-        ("z", ADDRESS),  # the last point, where Newton's method starts
-        ("y", ADDRESS),  # its coordinates and time
+        ("work", f64["system.nx"]),
+        ("z", f64["system.m * system.nx"]),  # the last point, where Newton's method starts
+        ("y", f64["n"]),  # its coordinates and time
         ("t", FLOAT),
         ("limit", FLOAT),
         ("condition", FLOAT),  # of [R~; K] where the chart was chosen
         ("low_sign", INTEGER),  # sign of det [R~; K] there, for the positions
         ("sign", INTEGER),
-        ("pivot", ADDRESS),
+        ("pivot", i64[2, "system.nx"]),  # of a minimal extension
     ],
 )
 
@@ -47,16 +47,14 @@ def _complete(chart, c, level):
     rows, by_columns = _rows(chart, c, level), chart.matrix.data
     count = rows.shape[0]
     transpose(by_columns, rows)
-    transpose(by_columns[:, count:], float_rows(c.jacobian, c.nx - count, c.nx))
+    transpose(by_columns[:, count:], c.jacobian[: c.nx - count])
     return factor_lu(chart.matrix)
 
 
 @part
 def _rows(chart, c, level):
     """R~ of a level."""
-    if level == c.m - 1:
-        return float_rows(chart.top_rows, chart.n_top, c.nx)
-    return float_rows(chart.low_rows, chart.n_low, c.nx)
+    return chart.top_rows if level == c.m - 1 else chart.low_rows
 
 
 @part
@@ -79,17 +77,14 @@ def _same_branch(chart, top, sign):
 @part
 def recover(chart, c, t, y):
     """z from the chart coordinates y, into ``c.state``: Newton's method level by level (linear above the first)."""
-    nx, m = c.nx, c.m
-    copy(floats(c.state, m * nx), floats(chart.z, m * nx))
+    nx, m, state, work, begin = c.nx, c.m, c.state, chart.work, 0
+    copy(state, chart.z)
     first = (m - 1) * chart.n_low + chart.n_top
-    copy(floats(c.state + 8 * m * nx, c.n_r), y[first : first + c.n_r])
-    work = floats(chart.work, nx)
-    begin = 0
+    copy(state[m * nx :], y[first : first + c.n_r])
     for level in range(m):
         rows = _rows(chart, c, level)
         count = rows.shape[0]
-        z = floats(c.state + 8 * level * nx, nx)
-        values = floats(c.level + 8 * level * c.n_c, c.n_c)
+        z, values = state[level * nx : (level + 1) * nx], c.level[level]
         before = np.inf
         for iteration in range(30):
             status = evaluate(c, t, LEVELS | JACOBIAN)
@@ -123,13 +118,13 @@ def recover(chart, c, t, y):
 @part
 def keep_point(chart, c, t, y):
     """From now on Newton's method starts from the point in ``c.state``."""
-    _set_point(chart, t, floats(c.state, c.m * c.nx), y[: chart.n])
+    _set_point(chart, t, c.state[: c.m * c.nx], y[: chart.n])
 
 
 @part
 def _set_point(chart, t, z, y):
-    copy(floats(chart.z, z.size), z)
-    copy(floats(chart.y, y.size), y)
+    copy(chart.z, z)
+    copy(chart.y, y)
     chart.t = t
 
 
@@ -145,7 +140,7 @@ def _rate(chart, c, t, y, rate):
     at = 0
     for level in range(m):
         rows = _rows(chart, c, level)
-        slope = floats(data_of(c.acceleration) if level == m - 1 else c.state + 8 * (level + 1) * nx, nx)
+        slope = c.acceleration if level == m - 1 else c.state[(level + 1) * nx : (level + 2) * nx]
         for i in range(rows.shape[0]):
             rate[at] = add_product(0.0, rows[i], slope)
             at += 1
@@ -176,9 +171,9 @@ def chart_residual(t, block):
 def _conditioning(chart, c):
     """|| A^{-1} ||_F for A = [R~; K] with rows of norm 1: large when rows are nearly dependent."""
     nx, n_top = c.nx, chart.n_top
-    by_columns, work = chart.matrix.data, floats(chart.work, nx)
+    by_columns, work = chart.matrix.data, chart.work
     for i in range(nx):
-        row = floats(chart.top_rows + 8 * i * nx if i < n_top else c.jacobian + 8 * (i - n_top) * nx, nx)
+        row = chart.top_rows[i] if i < n_top else c.jacobian[i - n_top]
         norm = squares(row)
         norm = np.sqrt(norm) if norm > 0.0 else 1.0
         for j in range(nx):
@@ -221,11 +216,11 @@ def pivot_hook(record, t, h, y):
     status = evaluate(c, t, JACOBIAN)
     if status != 0:
         return status
-    by_columns, jacobian = chart.matrix.data, float_rows(c.jacobian, n_c, nx)
-    pivot, work = integers(chart.pivot, 2 * nx), floats(chart.work, n_c)
+    by_columns, jacobian = chart.matrix.data, c.jacobian
+    pivot, work = chart.pivot[1], chart.work
     for j in range(nx):
-        if pivot[nx + j] > 0:
-            copy(by_columns[pivot[nx + j] - 1], jacobian[:, j])
+        if pivot[j] > 0:
+            copy(by_columns[pivot[j] - 1], jacobian[:, j])
     if factor_lu(chart.matrix) != 0:
         return HOOK_STOP
     for j in range(nx):
@@ -251,8 +246,8 @@ def recover_points(chart_at, system, times, y, states, statuses, memory):
         pieces = 4
         while statuses[k] != 0 and pieces <= 256:
             t0 = chart.t
-            copy(first, floats(chart.y, chart.n))
-            copy(z0, floats(chart.z, c.m * c.nx))
+            copy(first, chart.y)
+            copy(z0, chart.z)
             for piece in range(1, pieces + 1):
                 s = piece / pieces
                 for i in range(chart.n):
@@ -267,6 +262,6 @@ def recover_points(chart_at, system, times, y, states, statuses, memory):
             pieces *= 4
         if statuses[k] == 0:
             keep_point(chart, c, times[k], y[k])
-        state = floats(c.state, n)
+        state = c.state
         for i in range(n):
             states[k, i] = state[i] if statuses[k] == 0 else np.nan

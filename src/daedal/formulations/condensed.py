@@ -32,12 +32,12 @@ from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import SINGULAR, factor_lu, solve_lu
 from daedal.kernels.linear import PREPARE, SOLVE
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, increment
-from daedal.kernels.records import float_rows, floats, record_at
+from daedal.kernels.records import address_of, floats, record_at
 from daedal.kernels.system import SYSTEM
-from daedal.kernels.vectors import add_product, copy
+from daedal.kernels.vectors import add_product, copy, copy_matrix
 from daedal.mechanics.augmented import solve_augmented
 from daedal.mechanics.constrained import BIAS, FORCE, JACOBIAN, MASS, VELOCITY, evaluate
-from daedal.mechanics.linearisation import LINEARISATION, acceleration_by, derivatives, level_by, linearise
+from daedal.mechanics.linearisation import acceleration_by, derivatives, level_by, linearise
 
 _WEIGHT_SHARE = 2.0**-13  # u^(1/4), as for other difference quotients
 
@@ -51,9 +51,10 @@ def condensed_prepare(equations, linear, t, y, yp, r, cj, h, weights):
     counters.jacobians += 1
     counters.factorisations += 1
     n = form.n
-    status = _base(form, system, t, floats(y, n), floats(yp, n))
-    if status == 0 and (form.linearisation == 0 or _exact(form, system, t, floats(y, n), floats(yp, n)) != 0):
-        status = _differences(counters, form, system, t, floats(y, n), floats(yp, n), h, floats(weights, n))
+    point, slope = floats(y, n), floats(yp, n)
+    status = _base(form, system, t, point, slope)
+    if status == 0 and (address_of(form.linearisation) == 0 or _exact(form, system, t, point, slope) != 0):
+        status = _differences(counters, form, system, t, point, slope, h, floats(weights, n))
     if status != 0:
         return status if status != UNEVALUABLE else JACOBIAN_UNEVALUABLE
     form.cj = cj
@@ -78,16 +79,15 @@ def _base(form, system, t, y, yp):
 def _exact(form, system, t, y, yp):
     """F_q, F_v and E_q, E_v from exact derivatives, as differences give them; a status where these do not exist."""
     nx, n_c, n_top, at = system.nx, system.n_c, form.n_top, multipliers_at(system)
-    lin, accelerated = record_at(form.linearisation, LINEARISATION), form.top == ACCELERATION
+    lin, accelerated = form.linearisation, form.top == ACCELERATION
     slope, lam = yp[nx:], y[at:]
     if accelerated:
         slope, lam = system.acceleration, system.multipliers
     status = linearise(lin, system, t, slope, lam)
     if status != 0:
         return status
-    found, column, alpha = derivatives(lin), floats(form.scratch, nx), floats(form.alpha, 2)
-    force_q, force_v = float_rows(form.force_q, nx, nx), float_rows(form.force_v, nx, nx)
-    rows_q, rows_v = float_rows(form.rows_q, n_c, nx), float_rows(form.rows_v, n_c, nx)
+    found, column, alpha = derivatives(lin), form.scratch[0, :nx], form.alpha
+    force_q, force_v, rows_q, rows_v = form.force_q, form.force_v, form.rows_q, form.rows_v
     for j in range(nx):
         if accelerated:
             acceleration_by(system, found, damping_of(form), j, column)
@@ -109,11 +109,11 @@ def _differences(counters, form, system, t, y, yp, h, weights):
     """F_q, F_v and E_q, E_v; the parts that K and M give are added when the matrix is assembled."""
     nx, n_c, n_top = system.nx, system.n_c, form.n_top
     accelerated = form.top == ACCELERATION
-    base, state = floats(form.scratch, nx + n_c), floats(system.state, 2 * nx)
+    base, state = form.scratch[0], system.state
     dynamic_rows(form, system, y, yp, base)
     for k in range(n_top):
         base[nx + k] = combination(form, system, n_c - n_top + k)
-    force, rows = float_rows(form.force_v, nx, nx), float_rows(form.rows_v, n_c, nx)
+    force, rows = form.force_v, form.rows_v
     for j in range(nx):
         kept = state[nx + j]
         delta = increment(y[nx + j], yp[nx + j], h, weights[nx + j], _WEIGHT_SHARE)
@@ -126,7 +126,7 @@ def _differences(counters, form, system, t, y, yp, h, weights):
         if status != 0:
             return status
         _quotients(form, system, y, yp, delta, j, force, rows, not accelerated)
-    force, rows = float_rows(form.force_q, nx, nx), float_rows(form.rows_q, n_c, nx)
+    force, rows = form.force_q, form.rows_q
     what = form.needed & (MASS | FORCE | JACOBIAN | VELOCITY | BIAS)
     for j in range(nx):
         kept = state[j]
@@ -145,7 +145,7 @@ def _differences(counters, form, system, t, y, yp, h, weights):
 def _quotients(form, system, y, yp, delta, j, force, rows, with_rows):
     """Column j of the difference quotients of the dynamics and, where they depend on it, of the top rows."""
     nx, n_c, n_top = system.nx, system.n_c, form.n_top
-    base, value = floats(form.scratch, nx + n_c), floats(form.scratch + 8 * (nx + n_c), nx)
+    base, value = form.scratch[0], form.scratch[1]
     dynamic_rows(form, system, y, yp, value)
     for i in range(nx):
         force[i, j] = (value[i] - base[i]) / delta
@@ -158,15 +158,14 @@ def _quotients(form, system, y, yp, delta, j, force, rows, with_rows):
 @part
 def _map_positions(form, system):
     """P = (I - D (G D)^{-1} G) / cj, with the factors of G D."""
-    nx, n_c, n_g, cj = system.nx, system.n_c, system.n_g, form.cj
-    positions = float_rows(form.map, nx, nx)
+    nx, n_g, cj, positions = system.nx, system.n_g, form.cj, form.map
     for i in range(nx):
         for j in range(nx):
             positions[i, j] = 1.0 / cj if i == j else 0.0
     if form.low == 0:
         return 0
-    jacobian, direction = float_rows(system.jacobian, n_c, nx), float_rows(form.direction, nx, n_c)
-    by_columns, column = form.low_rows.data, floats(form.scratch, n_g)
+    jacobian, direction = system.jacobian, form.direction
+    by_columns, column = form.low_rows.data, form.scratch[0, :n_g]
     for i in range(n_g):
         for k in range(n_g):
             by_columns[k, i] = add_product(0.0, jacobian[i], direction[:, k])
@@ -184,8 +183,7 @@ def _map_positions(form, system):
 def _differentiate_levels(form, system):
     """Add to E_q and E_v what K gives: alpha_0 K and alpha_1 K, where velocity constraints have alpha_1 = 1."""
     nx, n_c, n_top = system.nx, system.n_c, form.n_top
-    rows_q, rows_v = float_rows(form.rows_q, n_c, nx), float_rows(form.rows_v, n_c, nx)
-    jacobian, alpha = float_rows(system.jacobian, n_c, nx), floats(form.alpha, 2)
+    rows_q, rows_v, jacobian, alpha = form.rows_q, form.rows_v, system.jacobian, form.alpha
     for k in range(n_top):
         row = n_c - n_top + k
         holonomic = row < system.n_g
@@ -199,12 +197,9 @@ def _differentiate_levels(form, system):
 def _assemble(form, system):
     """The matrix of dv and dlam, column by column."""
     nx, n_c, n_top = system.nx, system.n_c, form.n_top
-    dynamic = form.top == DYNAMICS
-    by_columns, positions = form.condensed.data, float_rows(form.map, nx, nx)
-    mass, columns = float_rows(system.mass, nx, nx), float_rows(system.columns, nx, n_c)
-    direction = float_rows(form.direction, nx, n_c)
-    force_q, force_v = float_rows(form.force_q, nx, nx), float_rows(form.force_v, nx, nx)
-    rows_q, rows_v = float_rows(form.rows_q, n_c, nx), float_rows(form.rows_v, n_c, nx)
+    dynamic, by_columns, positions = form.top == DYNAMICS, form.condensed.data, form.map
+    mass, columns, direction = system.mass, system.columns, form.direction
+    force_q, force_v, rows_q, rows_v = form.force_q, form.force_v, form.rows_q, form.rows_v
     for i in range(nx):
         for j in range(nx):
             leading = mass[i, j] if dynamic else (1.0 if i == j else 0.0)
@@ -221,9 +216,8 @@ def _assemble(form, system):
 @part
 def _keep_geometry(form, system):
     """G and D as they stand in the factored matrix: later residuals overwrite those of the system."""
-    size = system.nx * system.n_c
-    copy(floats(form.kept_jacobian, size), floats(system.jacobian, size))
-    copy(floats(form.kept_direction, size), floats(form.direction, size))
+    copy_matrix(form.kept_jacobian, system.jacobian)
+    copy_matrix(form.kept_direction, form.direction)
 
 
 @entry(SOLVE)
@@ -241,11 +235,9 @@ def condensed_solve(equations, linear, t, y, yp, r, cj, cj_matrix, weights, b):
 @part
 def _back_substitute(form, system, b):
     """dv and dlam from the condensed system, then dq = P dv + p and dmu."""
-    nx, n_c, n_g, n_top = system.nx, system.n_c, system.n_g, form.n_top
-    at = multipliers_at(system)
-    positions, rows_q = float_rows(form.map, nx, nx), float_rows(form.rows_q, n_c, nx)
-    force_q = float_rows(form.force_q, nx, nx)
-    rhs, shift = floats(form.scratch, nx + n_top), floats(form.scratch + 8 * (nx + n_c), nx)
+    nx, n_g, n_top, at = system.nx, system.n_g, form.n_top, multipliers_at(system)
+    positions, rows_q, force_q = form.map, form.rows_q, form.force_q
+    rhs, shift = form.scratch[0, : nx + n_top], form.scratch[1]
     _shift_positions(form, system, b, shift)
     for i in range(nx):
         value = b[nx + i]
@@ -259,7 +251,7 @@ def _back_substitute(form, system, b):
         rhs[nx + k] = value
     solve_lu(form.condensed, rhs)
     if form.low > 0:
-        low, kept_jacobian = b[at + n_top : at + n_top + n_g], float_rows(form.kept_jacobian, n_c, nx)
+        low, kept_jacobian = b[at + n_top : at + n_top + n_g], form.kept_jacobian
         for k in range(n_g):
             value = form.cj * low[k]
             for j in range(nx):
@@ -275,13 +267,12 @@ def _back_substitute(form, system, b):
 @part
 def _shift_positions(form, system, b, shift):
     """p = P a + D (G D)^{-1} d."""
-    nx, n_c, n_g = system.nx, system.n_c, system.n_g
-    positions = float_rows(form.map, nx, nx)
+    nx, n_g, positions = system.nx, system.n_g, form.map
     for i in range(nx):
         shift[i] = add_product(0.0, positions[i], b[:nx])
     if form.low == 0:
         return
-    low, kept_direction = floats(form.scratch + 16 * (nx + n_c), n_g), float_rows(form.kept_direction, nx, n_c)
+    low, kept_direction = form.scratch[2, :n_g], form.kept_direction
     at = multipliers_at(system) + form.n_top
     copy(low, b[at : at + n_g])
     solve_lu(form.low_rows, low)

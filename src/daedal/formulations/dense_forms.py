@@ -111,15 +111,14 @@ class DenseReduction(Reduction):
 
     def make_record(self):
         """The FORM record."""
-        from daedal.formulations.residuals import FORM, array_sizes
+        from daedal.formulations.residuals import FORM
         from daedal.kernels.dense import dense_lu
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
 
-        assembly, shape, nx, n_c = self.assembly, self.shape, self.assembly.nx, self.assembly.n_c
-        return Record(
+        assembly, shape, nx = self.assembly, self.shape, self.assembly.nx
+        return Record.allocated(
             FORM,
-            Arena(array_sizes(assembly.m, nx, n_c), integers=("pivot",)),
-            system=assembly.record.data.ctypes.data,
+            system=assembly.record,
             n=self.n,
             top=shape.top,
             variant=shape.variant,
@@ -158,7 +157,7 @@ class DenseReduction(Reduction):
         record["epsilon"] = shape.compliance or direction * shape.small_times[0]
         record["mu"] = direction * shape.small_times[1]
         if self._direction is not None:
-            record.array("direction")[:] = self._direction.ravel()
+            record.array("direction")[:] = self._direction
         if self._pivot is not None:
             record.array("pivot")[:] = self._pivot
 
@@ -173,7 +172,7 @@ class DenseReduction(Reduction):
                 (yp if shape.lowered else y)[n_state : n_state + shape.n_top] = start.lam
             y[self._w_at : self._w_at + start.w.size] = start.w
         if self._pivot is not None:
-            places = self._pivot[self.assembly.nx :]
+            places = self._pivot[1]
             dependent = np.flatnonzero(places)
             y[self.n - self._extra + places[dependent] - 1] = start.a[dependent]
         return y, yp

@@ -12,14 +12,14 @@ def dependent_coordinates(assembly, start: Start) -> np.ndarray:
     from scipy.linalg import qr
 
     nx, n_g, n_c = assembly.nx, assembly.n_g, assembly.n_c
-    pivot = np.zeros(2 * nx, dtype=np.int64)
+    pivot = np.zeros((2, nx), dtype=np.int64)
     values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
     if values is None:
         raise InvalidProblemError(f"the system cannot be evaluated at t = {start.t:g}")
-    for rows, at in ((n_g, 0), (n_c, nx)):
+    for rows, places in zip((n_g, n_c), pivot, strict=True):
         if rows:
             columns = np.sort(qr(values["jacobian"][:rows], mode="r", pivoting=True)[1][:rows])
-            pivot[at + columns] = 1 + np.arange(rows)
+            places[columns] = 1 + np.arange(rows)
     return pivot
 
 
@@ -42,13 +42,8 @@ def _pivot_watch(shape: Shape, assembly):
     """The hook that stops a run when other dependent coordinates have to be chosen."""
     from daedal.formulations.charts import CHART, pivot_hook
     from daedal.kernels.dense import dense_lu
-    from daedal.kernels.records import Arena, Record
+    from daedal.kernels.records import Record
 
-    record = Record(
-        CHART,
-        Arena({"work": assembly.nx, "pivot": 2 * assembly.nx}, integers=("pivot",)),
-        system=assembly.record.data.ctypes.data,
-        matrix=dense_lu(max(assembly.n_c, 1)),
-        limit=shape.restart,
-    )
+    matrix = dense_lu(max(assembly.n_c, 1))
+    record = Record.allocated(CHART, system=assembly.record, matrix=matrix, limit=shape.restart)
     return pivot_hook, record

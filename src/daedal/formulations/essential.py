@@ -214,7 +214,7 @@ class LinearReduction(Reduction):
         size = n * n + n
         coefficients = function(lambda t, w: self._coefficients(t), (1,), (size,), store_vector("coefficients", size))
         condition = function(lambda t, w: [self._basis.condition(t)], (1,), (1,), store_vector("condition", 1))
-        system = self.assembly.record.data.ctypes.data
+        system = self.assembly.record
         return Record(LINEAR_ODE, n=n, system=system, coefficients=coefficients, condition=condition)
 
     @cached_property

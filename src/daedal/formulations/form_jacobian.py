@@ -18,15 +18,8 @@ from daedal.formulations.shape import ACCELERATION, FUEHRER_LEIMKUHLER, MINIMAL_
 from daedal.formulations.variants import slope_of_velocity
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import float_rows, floats, integers, record_at
-from daedal.mechanics.linearisation import (
-    LINEARISATION,
-    acceleration_by,
-    balance_by,
-    derivatives,
-    level_by,
-    linearise,
-)
+from daedal.kernels.records import float_rows, floats, record_at
+from daedal.mechanics.linearisation import acceleration_by, balance_by, derivatives, level_by, linearise
 
 
 @entry(NATIVE)
@@ -46,7 +39,7 @@ def form_jacobian(t, block):
     if status != 0:
         return UNEVALUABLE if status > 0 else status
     matrix[:, :] = 0.0
-    found = derivatives(record_at(form.linearisation, LINEARISATION))
+    found = derivatives(form.linearisation)
     for j in range(system.nx):
         _coordinate(form, system, found, matrix, j, cj)
     _further(form, system, found, matrix, cj)
@@ -56,11 +49,11 @@ def form_jacobian(t, block):
 
 @part
 def _linearise(form, system, t, y, yp):
-    nx, lin = system.nx, record_at(form.linearisation, LINEARISATION)
+    lin, slope = form.linearisation, form.scratch[0]
     if form.top == ACCELERATION:
         return linearise(lin, system, t, system.acceleration, system.multipliers)
-    slope, top = floats(form.scratch, nx), (yp if form.lowered else y)[multipliers_at(system) :]
-    for j in range(nx):
+    top = (yp if form.lowered else y)[multipliers_at(system) :]
+    for j in range(system.nx):
         slope[j] = slope_of_velocity(form, system, y, yp, j)
     return linearise(lin, system, t, slope, top)
 
@@ -72,7 +65,7 @@ def _coordinate(form, system, found, matrix, j, cj):
     matrix[j, j] = cj
     matrix[nx + j, j] = -1.0
     _column(form, system, found, j, 1.0, 0.0, 0.0, matrix[j])
-    place = integers(form.pivot, 2 * nx)[nx + j] if form.variant == MINIMAL_EXTENSION else 0
+    place = form.pivot[1, j] if form.variant == MINIMAL_EXTENSION else 0
     if place > 0:
         _column(form, system, found, j, 0.0, 1.0, 0.0, matrix[nx + j])
         _column(form, system, found, j, 0.0, 0.0, 1.0, matrix[form.n - system.n_c + place - 1])
@@ -93,7 +86,7 @@ def _column(form, system, found, j, fq, fv, fa, target):
             target[nx + i] += balance_by(system, found, i, j, fq, fv, fa)
     for i in range(n_r):
         target[2 * nx + i] += fq * found[j, nx + i] + fv * found[nx + j, nx + i]
-    at, alpha = multipliers_at(system), floats(form.alpha, 2)
+    at, alpha = multipliers_at(system), form.alpha
     for k in range(form.n_top):
         row = n_c - form.n_top + k
         if row < n_g:
@@ -117,7 +110,7 @@ def _column(form, system, found, j, fq, fv, fa, target):
 def _replaced_rows(form, system, found, j, fq, fv, fa, target):
     """The minimal extension has g = 0 in place of q_i' = v_i, and rows of its own for the acceleration level."""
     nx, n_c = system.nx, system.n_c
-    pivot, extra = integers(form.pivot, 2 * nx), form.n - n_c
+    pivot, extra = form.pivot[0], form.n - n_c
     for i in range(nx):
         if pivot[i] > 0:
             target[i] = level_by(system, found, 0, pivot[i] - 1, j, fq, fv, fa)
@@ -162,9 +155,9 @@ def _multipliers(form, system, found, matrix, cj):
     nx, n_c, n_g = system.nx, system.n_c, system.n_g
     at, factor = multipliers_at(system), cj if form.lowered else 1.0
     w_at, first = at + form.n_top + form.low * n_g, 2 * nx + system.n_r + system.n_w
-    columns, direction = float_rows(system.columns, nx, n_c), float_rows(form.direction, nx, n_c)
+    columns, direction = system.columns, form.direction
     rows, turning = system.rows, form.variant == FUEHRER_LEIMKUHLER
-    top = float_rows(form.kept_direction, nx, n_c) if turning else direction
+    top = form.kept_direction if turning else direction
     for k in range(form.n_top):
         target = matrix[at + k]
         if form.top == ACCELERATION:

@@ -18,10 +18,10 @@ import numpy as np
 
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import LU, SMALL, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, floats, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP, call_hook
-from daedal.kernels.vectors import add_product, copy, squares
+from daedal.kernels.vectors import add_product, copy, copy_matrix, squares
 from daedal.mechanics.augmented import factor_augmented
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, load_start, load_state
 
@@ -46,9 +46,9 @@ MONITOR = Struct(
         ("inspection", ADDRESS),
         ("amplification", INTEGER),  # whether a_B is watched
         ("started", INTEGER),
-        ("basis", ADDRESS),  # Q of the last step, by rows
-        ("rows", ADDRESS),
-        ("norms", ADDRESS),  # the largest norms that the rows have had
+        ("basis", f64["system.n_c", "system.nx"]),  # Q of the last step, by rows
+        ("rows", f64["system.n_c", "system.nx"]),
+        ("norms", f64["system.n_c"]),  # the largest norms that the rows have had
         ("independence", FLOAT),
         ("smallest", FLOAT),
         ("t_before", FLOAT),
@@ -56,9 +56,10 @@ MONITOR = Struct(
         ("amplifying_steps", INTEGER),
         ("largest_amplification", FLOAT),
         ("gram", LU),
-        ("work", ADDRESS),
-        ("velocity", ADDRESS),  # of the last step
-        ("speeds", ADDRESS),  # the largest that its components have had
+        ("along", f64["system.nx"]),
+        ("image", f64["system.nx + system.n_c"]),
+        ("velocity", f64["system.nx"]),  # of the last step
+        ("speeds", f64["system.nx"]),  # the largest that its components have had
         ("largest_independence", FLOAT),
         ("usual_rate", FLOAT),  # the fastest change of velocities, relative to these speeds, between independent rows
         ("corner", FLOAT),  # by how much they have changed much faster than that, between rows that nearly depend
@@ -78,7 +79,7 @@ def begin_watch(monitor, system, t, z, r, w, lam):
 @part
 def begin_watch_of(watch, system, t, z, r, w, lam):
     """:func:`begin_watch` with the records."""
-    nx, n_c = system.nx, system.n_c
+    nx, speeds = system.nx, watch.speeds
     load_start(system, z, r, w, lam)
     watch.started, watch.amplifying_steps, watch.largest_amplification = 0, 0, 0.0
     watch.t_before, watch.t = 0.0, 0.0
@@ -87,14 +88,13 @@ def begin_watch_of(watch, system, t, z, r, w, lam):
     status = evaluate(system, t, JACOBIAN)
     watch.largest_independence, watch.usual_rate, watch.corner = 0.0, 0.0, 0.0
     if system.m == 2:
-        copy(floats(watch.velocity, nx), z[nx : 2 * nx])
+        copy(watch.velocity, z[nx : 2 * nx])
         for j in range(nx):
-            floats(watch.speeds, nx)[j] = abs(z[nx + j])
+            speeds[j] = abs(z[nx + j])
     if status == 0:
-        rows = float_rows(watch.rows, n_c, nx)
         _scale_rows(watch, system)
-        watch.independence = _orthonormalise(rows)
-        copy(floats(watch.basis, n_c * nx), floats(watch.rows, n_c * nx))
+        watch.independence = _orthonormalise(watch.rows)
+        copy_matrix(watch.basis, watch.rows)
         watch.t, watch.started = t, 1
     return status
 
@@ -127,8 +127,7 @@ def monitor_hook(record, t, h, y):
 
 @part
 def _watch(watch, system, t):
-    nx, n_c = system.nx, system.n_c
-    rows, basis = float_rows(watch.rows, n_c, nx), float_rows(watch.basis, n_c, nx)
+    rows, basis = watch.rows, watch.basis
     vanishing = _scale_rows(watch, system)
     if watch.started and watch.amplification:
         _watch_amplification(watch, system, basis)
@@ -136,7 +135,7 @@ def _watch(watch, system, t):
     watch.t = t
     watch.independence = _orthonormalise(rows)
     turned_away = watch.started and watch.independence > 0.0 and have_turned_away(watch, rows, basis)
-    copy(floats(watch.basis, n_c * nx), floats(watch.rows, n_c * nx))
+    copy_matrix(basis, rows)
     watch.started = 1
     if turned_away:
         return PASSED_SINGULAR
@@ -151,7 +150,7 @@ def _watch(watch, system, t):
 def _watch_corners(watch, v, h):
     """Whether the motion has turned aside, on a way on which the velocities would go on as before."""
     n = v.size
-    before, speeds = floats(watch.velocity, n), floats(watch.speeds, n)
+    before, speeds = watch.velocity, watch.speeds
     change = 0.0
     for j in range(n):
         speeds[j] = max(speeds[j], abs(v[j]))
@@ -171,8 +170,7 @@ def _watch_corners(watch, v, h):
 def _scale_rows(watch, system):
     """The rows of K, divided by their norms; returns the smallest norm as a part of what is usual for its row."""
     nx, n_c = system.nx, system.n_c
-    jacobian, rows = float_rows(system.jacobian, n_c, nx), float_rows(watch.rows, n_c, nx)
-    norms, vanishing = floats(watch.norms, n_c), 1.0
+    jacobian, rows, norms, vanishing = system.jacobian, watch.rows, watch.norms, 1.0
     for i in range(n_c):
         norm = np.sqrt(squares(jacobian[i]))
         norms[i] = max(norms[i], norm)
@@ -274,12 +272,10 @@ def _make_orthogonal(v, basis):
 @part
 def _watch_amplification(watch, system, basis):
     """a_B^2 from below, by H_B applied to random-like vectors along the last kernel: two steps of the power method."""
-    nx, n_c = system.nx, system.n_c
+    nx = system.nx
     if factor_augmented(system) != 0:
         return
-    along, image = floats(watch.work, nx), floats(watch.work + 8 * nx, nx + n_c)
-    mass = float_rows(system.mass, nx, nx)
-    largest = 0.0
+    along, image, mass, largest = watch.along, watch.image, system.mass, 0.0
     for trial in range(2):
         for j in range(nx):
             along[j] = np.cos(1.0 + 2.3 * j + 1.7 * trial)

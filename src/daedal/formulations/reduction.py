@@ -219,24 +219,22 @@ def attach_monitor(
 def _monitor(reduction: Reduction, changes: bool):
     from daedal.formulations.monitor import MONITOR
     from daedal.kernels.dense import dense_lu
-    from daedal.kernels.records import Arena, Record
+    from daedal.kernels.records import Record
 
     assembly, inner = reduction.assembly, reduction.hook
-    nx, n_c = assembly.nx, assembly.n_c
     inspector = 0
     if not assembly.linear:
         from daedal.mechanics.inspection import inspect, make_inspection
 
         reduction.inspection = make_inspection(assembly, changes=changes)
         inspector = 0 if reduction.inspection is None else inspect.address
-    return Record(
+    return Record.allocated(
         MONITOR,
-        Arena({"basis": n_c * nx, "rows": n_c * nx, "norms": n_c, "work": 2 * nx + n_c, "velocity": nx, "speeds": nx}),
-        system=assembly.record.data.ctypes.data,
+        system=assembly.record,
         inner=0 if inner is None else inner[0].address,
         inner_record=0 if inner is None else inner[1].data.ctypes.data,
         inspector=inspector,
         inspection=reduction.inspection.data.ctypes.data if inspector else 0,
         smallest=_NEARLY_DEPENDENT,
-        gram=dense_lu(n_c),
+        gram=dense_lu(assembly.n_c),
     )

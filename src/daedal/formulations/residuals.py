@@ -38,9 +38,11 @@ from daedal.formulations.variants import (
 from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, is_given, owner
 from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, data_of, float_rows, floats, record_at
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import add_product, copy, transpose
 from daedal.mechanics.constrained import CONSTRAINED, LEVELS, RATE, accelerate, evaluate, fetch, load, load_state
+from daedal.mechanics.linearisation import LINEARISATION
 from daedal.mechanics.straight_line import accelerate_only, straight_slope
 
 FORM = Struct(
@@ -57,46 +59,28 @@ FORM = Struct(
         ("needed", INTEGER),  # what has to be evaluated
         ("epsilon", FLOAT),
         ("mu", FLOAT),
-        ("alpha", ADDRESS),  # alpha_0 .. alpha_{m-1} of the top rows
-        ("damping", ADDRESS),  # those that enter the augmented system, then that of velocity constraints
+        ("alpha", f64["system.m"]),  # alpha_0 .. alpha_{m-1} of the top rows
+        ("damping", f64["system.m + 1"]),  # those that enter the augmented system, then that of velocity constraints
         ("damped", INTEGER),
-        ("direction", ADDRESS),  # D, nx by n_c
+        ("direction", f64["system.nx", "system.n_c"]),  # D
         ("direction_function", CALLBACK),
-        ("pivot", ADDRESS),  # minimal extension: 1 + number of the dependent position, then velocity, or 0
-        ("scratch", ADDRESS),
+        ("pivot", i64[2, "system.nx"]),  # minimal extension: 1 + number of the dependent position, velocity, or 0
+        ("scratch", f64[3, "system.nx + system.n_c"]),
         ("mass_lu", LU),
         # the Newton matrix: exact derivatives if there are some, and the structured one
-        ("linearisation", ADDRESS),
-        ("force_q", ADDRESS),
-        ("force_v", ADDRESS),
-        ("rows_q", ADDRESS),
-        ("rows_v", ADDRESS),
-        ("map", ADDRESS),
-        ("kept_jacobian", ADDRESS),
-        ("kept_direction", ADDRESS),
+        ("linearisation", at(LINEARISATION)),
+        ("force_q", f64["system.nx", "system.nx"]),
+        ("force_v", f64["system.nx", "system.nx"]),
+        ("rows_q", f64["system.n_c", "system.nx"]),
+        ("rows_v", f64["system.n_c", "system.nx"]),
+        ("map", f64["system.nx", "system.nx"]),
+        ("kept_jacobian", f64["system.n_c", "system.nx"]),
+        ("kept_direction", f64["system.nx", "system.n_c"]),
         ("low_rows", LU),
         ("condensed", LU),
         ("cj", FLOAT),
     ],
 )
-
-
-def array_sizes(m: int, nx: int, n_c: int) -> dict[str, int]:
-    """Lengths of the arrays of a FORM record."""
-    return {
-        "alpha": m,
-        "damping": m + 1,
-        "direction": nx * n_c,
-        "pivot": 2 * nx,
-        "scratch": 3 * (nx + n_c),
-        "force_q": nx * nx,
-        "force_v": nx * nx,
-        "rows_q": n_c * nx,
-        "rows_v": n_c * nx,
-        "map": nx * nx,
-        "kept_jacobian": n_c * nx,
-        "kept_direction": nx * n_c,
-    }
 
 
 @entry(NATIVE)
@@ -156,7 +140,7 @@ def multipliers_at(system):
 @inlined
 def damping_of(form):
     """Where Baumgarte's coefficients stand, 0 if there are none."""
-    return form.damping if form.damped else 0
+    return data_of(form.damping) if form.damped else 0
 
 
 @part
@@ -194,17 +178,17 @@ def accelerate_with_levels(form, system, t):
 def set_direction(form, system, t):
     """D of the projection: K^T, M^{-1} B, a given matrix, or a function of (t, q)."""
     nx, n_c = system.nx, system.n_c
-    direction = float_rows(form.direction, nx, n_c)
+    direction = form.direction
     if form.variant == FUEHRER_LEIMKUHLER:
-        status = _inverse_mass_times_columns(form, system, float_rows(form.kept_direction, nx, n_c))
+        status = _inverse_mass_times_columns(form, system, form.kept_direction)
         if status != 0:
             return status
     if form.projection == TRANSPOSE:
-        transpose(direction, float_rows(system.jacobian, n_c, nx))
+        transpose(direction, system.jacobian)
     elif form.projection == THROUGH_MASS:
         return _inverse_mass_times_columns(form, system, direction)
     elif is_given(form.direction_function):
-        status = fetch(form.direction_function, t, floats(system.state, nx), nx, nx * n_c)
+        status = fetch(form.direction_function, t, system.state, nx, nx * n_c)
         transpose(direction, float_rows(form.direction_function.block + 8 * nx, n_c, nx))
         return status
     return 0
@@ -213,11 +197,10 @@ def set_direction(form, system, t):
 @part
 def _inverse_mass_times_columns(form, system, target):
     """target := M^{-1} B."""
-    nx, n_c = system.nx, system.n_c
-    columns, solution = float_rows(system.columns, nx, n_c), floats(form.scratch, nx)
+    columns, solution = system.columns, form.scratch[0, : system.nx]
     if _factor_mass(form, system) != 0:
         return UNEVALUABLE
-    for k in range(n_c):
+    for k in range(system.n_c):
         copy(solution, columns[:, k])
         solve_lu(form.mass_lu, solution)
         copy(target[:, k], solution)
@@ -226,20 +209,17 @@ def _inverse_mass_times_columns(form, system, target):
 
 @part
 def _factor_mass(form, system):
-    nx = system.nx
-    transpose(form.mass_lu.data, float_rows(system.mass, nx, nx))
+    transpose(form.mass_lu.data, system.mass)
     return factor_lu(form.mass_lu)
 
 
 @part
 def _accelerate_penalty(form, system):
     """M a = f - G^T g / eps."""
-    nx = system.nx
-    acceleration, force = system.acceleration, system.force
-    penalty = floats(form.scratch, nx)
+    acceleration, force, penalty = system.acceleration, system.force, form.scratch[0]
     penalty[:] = 0.0
     add_penalty_forces(form, system, penalty)
-    for i in range(nx):
+    for i in range(system.nx):
         acceleration[i] = force[i] - penalty[i]
     status = _factor_mass(form, system)
     solve_lu(form.mass_lu, acceleration)
@@ -249,8 +229,7 @@ def _accelerate_penalty(form, system):
 @part
 def _kinematics(form, system, y, yp, residual):
     """z_j' = z_{j+1} + D mu_j, and r' = f_d."""
-    nx, n_c, n_g, m = system.nx, system.n_c, system.n_g, system.m
-    direction = float_rows(form.direction, nx, n_c)
+    nx, n_g, m, direction = system.nx, system.n_g, system.m, form.direction
     low_at = multipliers_at(system) + form.n_top
     mu = yp if form.lowered else y
     for j in range(m - 1):
@@ -273,8 +252,7 @@ def dynamic_rows(form, system, y, yp, target):
     nx, n_c = system.nx, system.n_c
     top = (yp if form.lowered else y)[multipliers_at(system) :]
     if form.top == DYNAMICS:
-        mass, columns = float_rows(system.mass, nx, nx), float_rows(system.columns, nx, n_c)
-        force = system.force
+        mass, columns, force = system.mass, system.columns, system.force
         for i in range(nx):
             value = -force[i]
             for j in range(nx):
@@ -283,8 +261,7 @@ def dynamic_rows(form, system, y, yp, target):
         return
     acceleration, first, skipped = system.acceleration, (system.m - 1) * nx, n_c - form.n_top
     # the form of Fuehrer and Leimkuhler corrects velocities along M^{-1} G^T, positions along G^T
-    address = form.kept_direction if form.variant == FUEHRER_LEIMKUHLER else form.direction
-    direction = float_rows(address, nx, n_c)
+    direction = form.kept_direction if form.variant == FUEHRER_LEIMKUHLER else form.direction
     for i in range(nx):
         value = yp[first + i] - acceleration[i]
         for k in range(form.n_top):
@@ -295,8 +272,7 @@ def dynamic_rows(form, system, y, yp, target):
 @part
 def combination(form, system, k):
     """sum_l alpha_l g^(l) for row k of K; a velocity constraint has one level below the accelerations."""
-    m, n_c = system.m, system.n_c
-    alpha, level = floats(form.alpha, m), float_rows(system.level, m, n_c)
+    m, alpha, level = system.m, form.alpha, system.level
     if k >= system.n_g:
         return level[m - 1, k]
     value = 0.0
@@ -314,7 +290,7 @@ def _constraint_rows(form, system, residual):
     for k in range(form.n_top):
         residual[at + k] = combination(form, system, skipped + k)
     at += form.n_top
-    level = float_rows(system.level, system.m, n_c)
+    level = system.level
     for j in range(form.low):
         copy(residual[at + j * n_g :], level[j, :n_g])
     if form.top == DYNAMICS:

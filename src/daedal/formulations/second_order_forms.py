@@ -111,13 +111,11 @@ class SecondOrderReduction(Reduction):
     def make_record(self):
         """The SECOND_ORDER_FORM record."""
         from daedal.formulations.second_order_residuals import SECOND_ORDER_FORM
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
 
-        assembly, nx, n_c = self.assembly, self.assembly.nx, self.assembly.n_c
-        return Record(
+        return Record.allocated(
             SECOND_ORDER_FORM,
-            Arena({"alpha": 3, "pivot": nx, "z": 2 * nx, "a": nx, "work": max(n_c * nx, 1)}, integers=("pivot",)),
-            system=assembly.record.data.ctypes.data,
+            system=self.assembly.record,
             n=self._n_x,
             variant=self._variant,
             needed=self._needed(),
@@ -143,14 +141,14 @@ class SecondOrderReduction(Reduction):
         """The combination of levels, in the direction of time, and the dependent coordinates."""
         record.array("alpha")[:] = self._levels()
         if self._pivot is not None:
-            record.array("pivot")[:] = self._pivot[: self.assembly.nx]
+            record.array("pivot")[:] = self._pivot[0]
         record["time_scale"] = _time_scale(self.start)
 
     def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """(q, v, r, lam, w, extra) and derivatives at a start."""
         nx, n_c, added = self.assembly.nx, self.assembly.n_c, np.zeros(self._extra)
         if self._pivot is not None:
-            places = self._pivot[:nx]
+            places = self._pivot[0]
             for i in np.flatnonzero(places):
                 added[places[i] - 1], added[n_c + places[i] - 1] = start.z[nx + i], start.a[i]
         yp = np.zeros(self.n)

@@ -7,21 +7,21 @@ from daedal.formulations.second_order_forms import EXTENDED, STABILISED
 from daedal.formulations.second_order_residuals import SECOND_ORDER_FORM, evaluate_form, extra_at
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import float_rows, floats, integers, record_at
-from daedal.mechanics.linearisation import LINEARISATION, balance_by, derivatives, level_by, linearise
+from daedal.kernels.records import float_rows, floats, record_at
+from daedal.mechanics.linearisation import balance_by, derivatives, level_by, linearise
 
 
 @entry(NATIVE)
 def second_order_jacobian(t, block):
     """The matrix; the block is [x | x' | x'' | c1 | c2 | matrix, column by column]."""
     form = record_at(owner(block), SECOND_ORDER_FORM)
-    system, lin = form.system, record_at(form.linearisation, LINEARISATION)
+    system, lin = form.system, form.linearisation
     n, nx = form.n, system.nx
     x, xp, xpp = floats(block, n), floats(block + 8 * n, n), floats(block + 16 * n, n)
     factors, matrix = floats(block + 24 * n, 2), float_rows(block + 24 * n + 16, n, n)
     status = evaluate_form(form, system, t, x, xp, xpp)
     if status == 0:
-        status = linearise(lin, system, t, floats(form.a, nx), x[nx + system.n_r :])
+        status = linearise(lin, system, t, form.a, x[nx + system.n_r :])
     if status != 0:
         return UNEVALUABLE if status > 0 else status
     found, c1, c2 = derivatives(lin), factors[0], factors[1]
@@ -37,7 +37,7 @@ def second_order_jacobian(t, block):
 @part
 def _coordinate(form, system, found, matrix, j, c1, c2):
     """The column of q_j; velocity and acceleration of a dependent coordinate have columns of their own."""
-    place = integers(form.pivot, system.nx)[j] if form.variant == EXTENDED else 0
+    place = form.pivot[j] if form.variant == EXTENDED else 0
     if place == 0:
         _add(form, system, found, j, 1.0, c1, c2, matrix[j])
         return
@@ -50,7 +50,7 @@ def _coordinate(form, system, found, matrix, j, c1, c2):
 @part
 def _stabilising(form, system, found, matrix, c1):
     """The columns of eta, on which u = q' + G^T eta and a = q'' + (G^T eta)' depend; G' is (G v + g_t)_q."""
-    at, jacobian = extra_at(system), float_rows(system.jacobian, system.n_c, system.nx)
+    at, jacobian = extra_at(system), system.jacobian
     for k in range(system.n_g):
         for j in range(system.nx):
             turning = level_by(system, found, 1, k, j, 1.0, 0.0, 0.0)
@@ -95,7 +95,7 @@ def _add(form, system, found, j, fq, fv, fa, target):
 def _others(system, found, matrix, c1):
     """The columns of r, lam and w."""
     nx, n_r, n_c = system.nx, system.n_r, system.n_c
-    columns, rows = float_rows(system.columns, nx, n_c), system.rows
+    columns, rows = system.columns, system.rows
     for j in range(n_r):
         _copy(system, found[2 * nx + j], matrix[nx + j])
         matrix[nx + j, nx + j] += c1

@@ -19,10 +19,11 @@ with u = q', a = q'' for the constraints as they stand (Wunderlich (4.5)), and
 from daedal.formulations.second_order_forms import EXTENDED, STABILISED
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import entry, inlined, part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, integers, record_at
-from daedal.kernels.signatures import f64
-from daedal.kernels.vectors import add_product, copy, largest
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, floats, record_at
+from daedal.kernels.signatures import f64, i64
+from daedal.kernels.vectors import add_product, copy, copy_matrix, largest
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, evaluate, load
+from daedal.mechanics.linearisation import LINEARISATION
 
 _ALONG = 1e-6  # increment of time in the derivative of G^T eta, where eta is as small as the error itself
 
@@ -34,12 +35,12 @@ SECOND_ORDER_FORM = Struct(
         ("variant", INTEGER),
         ("needed", INTEGER),
         ("alpha", f64[3]),  # of the levels 0, 1, 2 of holonomic constraints
-        ("pivot", ADDRESS),  # 1 + number of the dependent coordinate, or 0
-        ("z", ADDRESS),
-        ("a", ADDRESS),
-        ("work", ADDRESS),
+        ("pivot", i64["system.nx"]),  # 1 + number of the dependent coordinate, or 0
+        ("z", f64["2 * system.nx"]),
+        ("a", f64["system.nx"]),
+        ("work", f64["system.n_c", "system.nx"]),
         ("time_scale", FLOAT),
-        ("linearisation", ADDRESS),  # exact derivatives, if there are some
+        ("linearisation", at(LINEARISATION)),  # exact derivatives, if there are some
     ],
 )
 
@@ -55,15 +56,15 @@ def second_order_residual(t, block):
     status = evaluate_form(form, system, t, x, xp, xpp)
     if status != 0:
         return UNEVALUABLE if status > 0 else status
-    _dynamics(system, x, xp, floats(form.a, system.nx), residual)
-    _constraints(form, system, floats(form.a, system.nx), residual)
+    _dynamics(system, x, xp, form.a, residual)
+    _constraints(form, system, form.a, residual)
     return 0
 
 
 @part
 def evaluate_form(form, system, t, x, xp, xpp):
     """Everything the residual takes from the system, at the z = (q, u) and a of the form."""
-    nx, z, a = system.nx, floats(form.z, 2 * system.nx), floats(form.a, system.nx)
+    nx, z, a = system.nx, form.z, form.a
     copy(z, x[:nx])
     copy(z[nx:], xp[:nx])
     copy(a, xpp[:nx])
@@ -91,19 +92,18 @@ def extra_at(system):
 @part
 def _shift(form, system, t, x, xp, z, a):
     """u = q' + G^T eta and a = q'' + (G^T eta)' with the derivative along the motion."""
-    nx, n_g, n_c = system.nx, system.n_g, system.n_c
-    at = extra_at(system)
+    nx, n_g, at = system.nx, system.n_g, extra_at(system)
     eta, eta_rate = x[at : at + n_g], xp[at : at + n_g]
     if largest(eta) == 0.0 and largest(eta_rate) == 0.0:
         return 0
-    jacobian, ahead = float_rows(system.jacobian, n_c, nx), float_rows(form.work, n_c, nx)
+    jacobian, ahead = system.jacobian, form.work
     step = _ALONG * form.time_scale
     for i in range(nx):
         z[i] = x[i] + step * xp[i]
     status = _evaluate_at(system, t + step, x, z, JACOBIAN)
     if status != 0:
         return status
-    copy(floats(form.work, n_c * nx), floats(system.jacobian, n_c * nx))
+    copy_matrix(ahead, jacobian)
     copy(z, x[:nx])
     status = _evaluate_at(system, t, x, z, JACOBIAN)
     if status != 0:
@@ -120,7 +120,7 @@ def _shift(form, system, t, x, xp, z, a):
 def _replace(form, system, x, z, a):
     """Velocities and accelerations of dependent coordinates are unknowns of their own."""
     nx, n_c = system.nx, system.n_c
-    at, pivot = extra_at(system), integers(form.pivot, nx)
+    at, pivot = extra_at(system), form.pivot
     for i in range(nx):
         if pivot[i] > 0:
             z[nx + i] = x[at + pivot[i] - 1]
@@ -130,7 +130,7 @@ def _replace(form, system, x, z, a):
 @part
 def _dynamics(system, x, xp, a, residual):
     nx, n_r, n_c = system.nx, system.n_r, system.n_c
-    mass, columns = float_rows(system.mass, nx, nx), float_rows(system.columns, nx, n_c)
+    mass, columns = system.mass, system.columns
     force, rate, lam = system.force, system.rate, x[nx + n_r : nx + n_r + n_c]
     for i in range(nx):
         residual[i] = add_product(add_product(-force[i], mass[i], a), columns[i], lam)
@@ -141,14 +141,14 @@ def _dynamics(system, x, xp, a, residual):
 
 @part
 def _acceleration_level(system, a, k):
-    jacobian, bias = float_rows(system.jacobian, system.n_c, system.nx), system.bias
+    jacobian, bias = system.jacobian, system.bias
     return add_product(bias[k], jacobian[k], a)
 
 
 @part
 def _constraints(form, system, a, residual):
     n_g, n_c = system.n_g, system.n_c
-    level, alpha = float_rows(system.level, 2, n_c), form.alpha
+    level, alpha = system.level, form.alpha
     at = system.nx + system.n_r
     for k in range(n_c):
         if k < n_g:

@@ -117,19 +117,17 @@ class ChartReduction(Reduction):
         """The CHART record."""
         from daedal.formulations.charts import CHART
         from daedal.kernels.dense import dense_lu
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
 
         assembly, nx = self.assembly, self.assembly.nx
-        return Record(
+        return Record.allocated(
             CHART,
-            Arena({"low_rows": nx * nx, "top_rows": nx * nx, "work": nx, "z": assembly.m * nx, "y": self.n}),
-            system=assembly.record.data.ctypes.data,
+            system=assembly.record,
             n=self.n,
             n_low=nx - assembly.n_g,
             n_top=nx - assembly.n_c,
             matrix=dense_lu(nx),
             limit=self.shape.restart,
-            pivot=np.zeros(2 * nx, dtype=np.int64),
         )
 
     @cached_property
@@ -153,7 +151,7 @@ class ChartReduction(Reduction):
     def write(self, record) -> None:
         """The rows of the chart, and its first point."""
         for name, rows in zip(("low_rows", "top_rows"), self._rows, strict=True):
-            record.array(name)[: rows.size] = rows.ravel()
+            record.array(name)[:] = rows
         for name in ("condition", "low_sign", "sign"):
             record[name] = 0
         self._keep(record, self.unknowns(self.start)[0])

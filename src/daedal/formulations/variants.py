@@ -2,17 +2,17 @@ r"""What single formulations do beyond the shape that all share, in compiled cod
 
 from daedal.formulations.shape import KNORRENSCHILD, MINIMAL_EXTENSION
 from daedal.kernels.compilation import inlined, part
-from daedal.kernels.records import float_rows, floats, integers, record_at
+from daedal.kernels.records import address_of
 from daedal.kernels.vectors import copy, largest
 from daedal.mechanics.constrained import JACOBIAN, POSITION, VELOCITY, evaluate
-from daedal.mechanics.linearisation import LINEARISATION, derivatives, level_by, linearise
+from daedal.mechanics.linearisation import derivatives, level_by, linearise
 
 
 @inlined
 def slope_of_velocity(form, system, y, yp, j):
     """Component j of z_m', of which the minimal extension takes the dependent ones from unknowns of their own."""
     if form.variant == MINIMAL_EXTENSION:
-        place = integers(form.pivot, 2 * system.nx)[system.nx + j]
+        place = form.pivot[1, j]
         if place > 0:
             return y[form.n - system.n_c + place - 1]
     return yp[(system.m - 1) * system.nx + j]
@@ -25,8 +25,7 @@ def minimal_extension_rows(form, system, y, yp, residual):
     The velocity level stands in the rows of lam, the acceleration level in those of the extra unknowns.
     """
     nx, n_c = system.nx, system.n_c
-    pivot, level = integers(form.pivot, 2 * nx), floats(system.level, n_c)
-    jacobian, bias = float_rows(system.jacobian, n_c, nx), system.bias
+    pivot, level, jacobian, bias = form.pivot[0], system.level[0], system.jacobian, system.bias
     for i in range(nx):
         if pivot[i] > 0:
             residual[i] = level[pivot[i] - 1]
@@ -42,13 +41,12 @@ def minimal_extension_rows(form, system, y, yp, residual):
 def fuehrer_leimkuhler_rows(form, system, t, y, yp, residual):
     """Wijckmans (6.13): q' gains the part [(G v)_q]^T tau of the normal to {g = 0, G v = 0}; tau is on top."""
     nx, n_c = system.nx, system.n_c
-    before, velocity = floats(form.scratch, n_c), float_rows(system.level, 2, n_c)[1]
-    state, increments = floats(system.state, 2 * nx), floats(system.increments, 2 * nx)
+    before, velocity, state, increments = form.scratch[0], system.level[1], system.state, system.increments[0]
     tau = (yp if form.lowered else y)[2 * nx + system.n_r :]
     copy(before, velocity)
     if largest(tau[:n_c]) == 0.0:
         return 0
-    if form.linearisation != 0 and _exact_curvature(form, system, t, tau, residual) == 0:
+    if address_of(form.linearisation) != 0 and _exact_curvature(form, system, t, tau, residual) == 0:
         return 0
     for j in range(nx):
         kept, h = state[j], 1e-3 * increments[j]
@@ -65,7 +63,7 @@ def fuehrer_leimkuhler_rows(form, system, t, y, yp, residual):
 @part
 def _exact_curvature(form, system, t, tau, residual):
     """Subtract [(G v)_q]^T tau; a status where the exact derivatives do not exist."""
-    nx, n_c, lin = system.nx, system.n_c, record_at(form.linearisation, LINEARISATION)
+    nx, n_c, lin = system.nx, system.n_c, form.linearisation
     status = linearise(lin, system, t, system.acceleration, system.multipliers)
     if status == 0:
         found = derivatives(lin)
@@ -82,14 +80,14 @@ def regularised_rows(form, system, t, y, yp, residual):
     Velocity constraints become 0 = c(q, v + eps v').
     """
     nx, n_c, n_g = system.nx, system.n_c, system.n_g
-    state = floats(system.state, 2 * nx)
+    state = system.state
     for i in range(nx):
         q, v, a = y[i], y[nx + i], yp[nx + i]
         if form.variant == KNORRENSCHILD:
             state[i] = q + (form.epsilon + form.mu) * v + form.mu * form.epsilon * a
         else:
             state[i] = q + form.epsilon * yp[i] + form.mu * form.epsilon * a
-    at, level = 2 * nx + system.n_r, float_rows(system.level, 2, n_c)
+    at, level = 2 * nx + system.n_r, system.level
     if n_g > 0:
         status = evaluate(system, t, POSITION)
         if status != 0:
@@ -108,9 +106,8 @@ def regularised_rows(form, system, t, y, yp, residual):
 @part
 def add_penalty_forces(form, system, target):
     """Loetstedt, Wijckmans (6.3): M v' = f - G^T g / eps; a velocity constraint becomes a damper."""
-    nx, n_c = system.nx, system.n_c
-    columns, level = float_rows(system.columns, nx, n_c), float_rows(system.level, 2, n_c)
-    for k in range(n_c):
+    nx, columns, level = system.nx, system.columns, system.level
+    for k in range(system.n_c):
         stretch = level[0, k] if k < system.n_g else level[1, k]
         for i in range(nx):
             target[i] += columns[i, k] * stretch / form.epsilon

@@ -79,7 +79,7 @@ class Constraints:
         from daedal.kernels.records import Record
 
         code, memory = self._code, np.zeros(self._code.size)
-        record = Record(
+        record = Record.allocated(
             EQUATIONS,
             n=self.n,
             m=self.m,
@@ -92,9 +92,6 @@ class Constraints:
             entry_rows=self._rows,
             entry_columns=self._columns,
             matrix=dense_lu(self.n),
-            work=np.zeros(self.n),
-            held=np.zeros(max(self.n - self.m, 1)),
-            before=np.zeros(self.n),
         )
         self.give_numbers(record)
         return record

@@ -2,17 +2,17 @@
 
 from daedal.index_reduction.points import EQUATIONS, project_point
 from daedal.kernels.compilation import entry
-from daedal.kernels.records import ADDRESS, INTEGER, Struct, float_rows, floats, record_at
+from daedal.kernels.records import ADDRESS, Struct, at, floats, record_at
+from daedal.kernels.signatures import f64
 from daedal.kernels.system import HOOK, HOOK_CHANGED, HOOK_DONE, HOOK_STOP, call_hook
 
 PROJECTING = Struct(
     "PROJECTING",
     [
-        ("equations", ADDRESS),
-        ("rows", INTEGER),
-        ("fixed", ADDRESS),  # combinations of the unknowns that stay as they are, by rows
-        ("scale", ADDRESS),
-        ("before", ADDRESS),
+        ("equations", at(EQUATIONS)),
+        ("fixed", f64["equations.n - equations.m", "equations.n"]),  # combinations of unknowns that stay as they are
+        ("scale", f64["equations.n"]),
+        ("before", f64["equations.n"]),
         ("watch", ADDRESS),  # over the selection, 0 for none
         ("watch_record", ADDRESS),
     ],
@@ -27,13 +27,11 @@ def projecting_hook(record, t, h, y):
         signal = call_hook(projecting.watch, projecting.watch_record, t, h, y)
         if signal >= HOOK_STOP:
             return signal
-    equations = record_at(projecting.equations, EQUATIONS)
-    n = equations.n
-    point, before = floats(y, n), floats(projecting.before, n)
+    equations, before = projecting.equations, projecting.before
+    n, point = equations.n, floats(y, equations.n)
     for i in range(n):
         before[i] = point[i]
-    fixed = float_rows(projecting.fixed, projecting.rows, n)
-    if project_point(equations, t, point, fixed, floats(projecting.scale, n)):
+    if project_point(equations, t, point, projecting.fixed, projecting.scale):
         return HOOK_CHANGED
     for i in range(n):
         point[i] = before[i]

@@ -87,13 +87,11 @@ class ProjectingWatch:
         self.scale = np.zeros(n) if self._watch is None else self._watch.scale
         self._fixed = np.zeros((n - reduced.constraints.m, n))
         hook, record = (None, None) if self._watch is None else self._watch.hook
-        self._record = Record(
+        self._record = Record.allocated(
             PROJECTING,
-            equations=self._equations.address,
-            rows=len(self._fixed),
+            equations=self._equations,
             fixed=self._fixed,
             scale=self.scale,
-            before=np.zeros(n),
             watch=0 if hook is None else hook.address,
             watch_record=0 if record is None else record.address,
         )

@@ -30,18 +30,15 @@ class PivotWatch:
         self.scale, self._rows, self._blocks = np.zeros(reduced.problem.n), [], []
         for k, block in enumerate(reduced.tied):
             n = len(block.columns)
-            rows = np.zeros((block.free, n))
-            self._rows.append(rows)
-            record = Record(
+            record = Record.allocated(
                 BLOCK,
                 columns=n,
                 equations=len(block.rows),
                 places=reduced.places(block.columns),
                 values=self._memory[code.slices[str(k)]],
-                rows=rows,
                 matrix=dense_lu(n),
-                work=np.zeros(n),
             )
+            self._rows.append(record.array("rows"))
             self._blocks.append(record)
         self._record = Record(
             WATCH,

@@ -99,7 +99,7 @@ class Assembly:
         record.array("multipliers").fill(0.0)
         record.array("all_jacobian").fill(0.0)
         record.array("all_bias").fill(0.0)
-        record.array("increments").reshape(2, -1)[:] = setting.increments
+        record.array("increments")[:] = setting.increments
         record["time_increment"] = setting.time_increment
         record["t_first"], record["t_last"] = setting.interval
         record["searches"], record["patience"], record["evaluations"] = 0, 0, 0
@@ -111,21 +111,14 @@ class Assembly:
     def _build(self, setting: Setting):
         from daedal.kernels.callbacks import Bridge
         from daedal.kernels.dense import dense_lu
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.mechanics.augmented import accelerator
-        from daedal.mechanics.constrained import CONSTRAINED, MECHANICAL, array_sizes
+        from daedal.mechanics.constrained import CONSTRAINED, MECHANICAL
         from daedal.mechanics.evaluation import evaluator
 
         system, bridge = self.system, Bridge()
-        all_g, all_v = system.n_constraints, system.n_velocity_constraints
-        arena = Arena(array_sizes(2, self.nx, self.n_c, all_g, all_v, self.n_r, self.n_w), integers=("rows",))
-        arena.arrays["rows"][:] = self.rows
-        if not callable(system.mass):
-            mass = system.mass.toarray() if hasattr(system.mass, "toarray") else system.mass
-            arena.arrays["mass"][:] = mass.ravel()
-        record = Record(
+        record = Record.allocated(
             CONSTRAINED,
-            arena,
             kind=MECHANICAL,
             evaluator=evaluator.address,
             accelerator=accelerator.address,
@@ -135,8 +128,9 @@ class Assembly:
             n_c=self.n_c,
             n_r=self.n_r,
             n_w=self.n_w,
-            all_g=all_g,
-            all_v=all_v,
+            all_g=system.n_constraints,
+            all_v=system.n_velocity_constraints,
+            n_state=self.n_state + self.n_w + system.n_lambda,
             n_arguments=sum(argument_sizes(system, "force")),
             constant_mass=not callable(system.mass),
             uses_multipliers=system.force_uses_multipliers,
@@ -145,6 +139,9 @@ class Assembly:
             inner_matrix=dense_lu(max(self.n_c + self.n_w, 1)),
             **{_FIELDS.get(name, name): callback for name, callback in self._callbacks(bridge, setting).items()},
         )
+        record.array("rows")[:] = self.rows
+        if not callable(system.mass):
+            record.array("mass")[:] = system.mass.toarray() if hasattr(system.mass, "toarray") else system.mass
         return record, bridge
 
     def linearisation(self, levels: int):
@@ -316,7 +313,7 @@ class Assembly:
         from daedal.kernels.records import Record
         from daedal.mechanics.manifold import GIVEN_WEIGHT, IDENTITY_WEIGHT, MASS_WEIGHT, PROJECTOR
 
-        matrix = np.zeros(self.nx * self.nx)
+        matrix = np.zeros((self.nx, self.nx))
         kinds = {"M": MASS_WEIGHT, "mass": MASS_WEIGHT, "I": IDENTITY_WEIGHT, "identity": IDENTITY_WEIGHT}
         if isinstance(weight, str):
             if weight not in kinds:
@@ -324,10 +321,10 @@ class Assembly:
             kind = kinds[weight]
         else:
             values = check_weight(weight, self.nx, "be 'M', 'I' or a positive definite matrix")
-            kind, matrix = GIVEN_WEIGHT, np.ascontiguousarray(values).ravel()
+            kind, matrix = GIVEN_WEIGHT, np.ascontiguousarray(values)
         return Record(
             PROJECTOR,
-            system=self.record.data.ctypes.data,
+            system=self.record,
             weight_kind=kind,
             weight=matrix,
             levels=self.m if levels is None else levels,
@@ -366,16 +363,8 @@ class Assembly:
         self.bridge.raise_pending()
         if status != 0:
             return None
-        nx, n_c, array = self.nx, self.n_c, self.record.array
-        return {
-            "mass": array("mass").reshape(nx, nx).copy(),
-            "force": array("force").copy(),
-            "jacobian": array("jacobian").reshape(n_c, nx).copy(),
-            "level": array("level").reshape(self.m, n_c).copy(),
-            "bias": array("bias").copy(),
-            "rate": array("rate").copy(),
-            "algebraic": array("algebraic").copy(),
-        }
+        names = ("mass", "force", "jacobian", "level", "bias", "rate", "algebraic")
+        return {name: self.record.array(name).copy() for name in names}
 
     def gradients(self, t: float, state: np.ndarray) -> np.ndarray | None:
         """The rows of K at a state (z, r), or None where they cannot be evaluated; forces are not asked for."""

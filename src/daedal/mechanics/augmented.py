@@ -3,7 +3,7 @@ r"""The augmented system [[M, B], [K, 0]] (z_m', lam) = (f, -bias): acceleration
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import factor_lu, solve_lu
-from daedal.kernels.records import float_rows, floats, record_at
+from daedal.kernels.records import floats, record_at
 from daedal.kernels.vectors import copy, transpose
 from daedal.mechanics.constrained import ACCELERATION, ALGEBRAIC, CONSTRAINED, EVALUATION, FORCE, LEVELS, evaluate
 
@@ -17,7 +17,7 @@ def _damped_bias(c, damping, i):
     value = c.bias[i]
     if damping == 0:
         return value
-    alpha, level = floats(damping, c.m + 1), float_rows(c.level, c.m, c.n_c)
+    alpha, level = floats(damping, c.m + 1), c.level
     if i < c.n_g:
         for order in range(c.m):
             value += alpha[order] * level[order, i]
@@ -29,11 +29,10 @@ def _damped_bias(c, damping, i):
 @part
 def factor_augmented(c):
     """Factor [[M, B], [K, 0]] as evaluated last."""
-    nx, n_c = c.nx, c.n_c
-    by_columns = c.kkt.data
-    transpose(by_columns, float_rows(c.mass, nx, nx))
-    transpose(by_columns[:, nx:], float_rows(c.jacobian, n_c, nx))
-    transpose(by_columns[nx:], float_rows(c.columns, nx, n_c))
+    nx, by_columns = c.nx, c.kkt.data
+    transpose(by_columns, c.mass)
+    transpose(by_columns[:, nx:], c.jacobian)
+    transpose(by_columns[nx:], c.columns)
     by_columns[nx:, nx:] = 0.0
     return factor_lu(c.kkt)
 
@@ -41,10 +40,9 @@ def factor_augmented(c):
 @part
 def solve_augmented(c, damping=0):
     """z_m' and lam from [[M, B], [K, 0]] (z_m', lam) = (f, -bias - sum alpha_l g^(l)) with the factors at hand."""
-    nx, n_c = c.nx, c.n_c
-    solution = floats(c.solution, nx + n_c)
+    nx, solution = c.nx, c.solution
     copy(solution, c.force)
-    for i in range(n_c):
+    for i in range(c.n_c):
         solution[nx + i] = -_damped_bias(c, damping, i)
     solve_lu(c.kkt, solution)
     copy(c.acceleration, solution[:nx])
@@ -72,7 +70,7 @@ def accelerator(system, t, damping):
 def _coupled_residual(c, t, damping, u, residual):
     """lam_augmented(lam, w) - lam and d(lam, w) for u = (lam, w)."""
     n, n_c = c.m * c.nx + c.n_r, c.n_c
-    state, rows = floats(c.state, n + c.n_w + c.all_g + c.all_v), c.rows
+    state, rows = c.state, c.rows
     copy(state[n:], u[n_c : n_c + c.n_w])
     if c.uses_multipliers:
         for i in range(n_c):
@@ -92,9 +90,8 @@ def _coupled_residual(c, t, damping, u, residual):
 def accelerate_coupled(c, t, damping=0):
     """Newton's method on (lam, w) with the factors of the augmented matrix at hand."""
     n, n_c, size = c.m * c.nx + c.n_r, c.n_c, c.n_c + c.n_w
-    state, rows = floats(c.state, n + c.n_w + c.all_g + c.all_v), c.rows
-    inner = c.inner
-    u, residual, shifted = inner[:size], inner[size : 2 * size], inner[2 * size : 3 * size]
+    state, rows = c.state, c.rows
+    u, residual, shifted = c.inner[0], c.inner[1], c.inner[2]
     matrix = c.inner_matrix.data
     for i in range(n_c):
         u[i] = state[n + c.n_w + rows[i]] if c.uses_multipliers else c.multipliers[i]

@@ -18,7 +18,7 @@ import numpy as np
 from daedal.kernels.callbacks import CALLBACK, fetch_at
 from daedal.kernels.compilation import caller, inlined, part
 from daedal.kernels.dense import LU
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, address_of, data_of, floats
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, address_of, data_of
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import copy
 
@@ -54,56 +54,11 @@ PROBES = 8
 SIZES = ("kind", "m", "nx", "n_g", "n_c", "n_r", "n_w", "all_g", "all_v", "n_arguments", "n_coefficients")
 
 
-def array_sizes(m: int, nx: int, n_c: int, all_g: int, all_v: int, n_r: int, n_w: int) -> dict[str, int]:
-    """Lengths of the arrays of a CONSTRAINED record."""
-    rows, state = all_g + all_v, m * nx + n_r + n_w + all_g + all_v
-    inner = n_c + n_w
-    return {
-        "rows": n_c,
-        "state": state,
-        "shifted": state,
-        "mass": nx * nx,
-        "force": nx,
-        "columns": nx * n_c,
-        "jacobian": n_c * nx,
-        "level": m * n_c,
-        "bias": n_c,
-        "rate": n_r,
-        "algebraic": n_w,
-        "all_position": all_g,
-        "all_velocity": rows,
-        "all_bias": rows,
-        "all_jacobian": rows * nx,
-        "increments": 2 * nx,  # for derivatives along a line; then those of single coordinates
-        "probes": PROBES * rows,
-        "acceleration": nx,
-        "multipliers": n_c,
-        "solution": nx + n_c,
-        "inner": 4 * inner,
-        "binomials": (m + 1) * (m + 1),
-        "given": nx,  # working memory of the look at a start: positions as they are given,
-        "look": max(2 * nx * nx + n_c * (nx + 2 * n_c + 1), 2 * rows) + n_w + n_c,  # and matrices
-    }
-
-
-_VIEWS = {
-    "multipliers": f64["n_c"],
-    "acceleration": f64["nx"],
-    "rate": f64["n_r"],
-    "rows": i64["n_c"],
-    "force": f64["nx"],
-    "algebraic": f64["n_w"],
-    "bias": f64["n_c"],
-    "inner": f64["4 * (n_c + n_w)"],
-    "all_position": f64["all_g"],
-    "binomials": f64["m + 1", "m + 1"],
-    "given": f64["nx"],
-}
-
 CONSTRAINED = Struct(
     "CONSTRAINED",
     [
         *[(name, INTEGER) for name in SIZES],
+        ("n_state", INTEGER),  # m nx + n_r + n_w + all_g + all_v: z, r, w and all multipliers
         ("autonomous", INTEGER),
         ("constant_mass", INTEGER),
         ("uses_multipliers", INTEGER),
@@ -113,7 +68,35 @@ CONSTRAINED = Struct(
         ("searches", INTEGER),  # for increments, in this run
         ("patience", INTEGER),  # evaluations before the next one
         *[(name, CALLBACK) for name in FUNCTIONS],
-        *[(name, _VIEWS.get(name, ADDRESS)) for name in array_sizes(0, 0, 0, 0, 0, 0, 0)],
+        ("rows", i64["n_c"]),
+        ("state", f64["n_state"]),
+        ("shifted", f64["n_state"]),
+        ("mass", f64["nx", "nx"]),
+        ("force", f64["nx"]),
+        ("columns", f64["nx", "n_c"]),
+        ("jacobian", f64["n_c", "nx"]),
+        ("level", f64["m", "n_c"]),
+        ("bias", f64["n_c"]),
+        ("rate", f64["n_r"]),
+        ("algebraic", f64["n_w"]),
+        ("all_position", f64["all_g"]),
+        ("all_velocity", f64["all_g + all_v"]),
+        ("all_bias", f64["all_g + all_v"]),
+        ("all_jacobian", f64["all_g + all_v", "nx"]),
+        ("increments", f64[2, "nx"]),  # for derivatives along a line; those of single coordinates
+        ("probes", f64[PROBES, "all_g + all_v"]),
+        ("acceleration", f64["nx"]),
+        ("multipliers", f64["n_c"]),
+        ("solution", f64["nx + n_c"]),
+        ("inner", f64[3, "n_c + n_w"]),
+        ("binomials", f64["m + 1", "m + 1"]),
+        ("given", f64["nx"]),  # working memory of the look at a start: positions as they are given,
+        ("guesses", f64["n_w + n_c"]),
+        ("factors", f64[2, "nx", "nx"]),  # of M, and of M + sum_i m K_i^T K_i / |K_i|^2
+        ("gradients", f64["n_c", "nx"]),
+        ("products", f64[2, "n_c", "n_c"]),
+        ("unit", f64["n_c"]),
+        ("compared", f64[2, "all_g + all_v"]),
         ("kkt", LU),
         ("projection", LU),
         ("inner_matrix", LU),
@@ -126,7 +109,7 @@ CONSTRAINED = Struct(
 
 def binomials(m: int) -> np.ndarray:
     """The binomial coefficients (i over j), i, j = 0..m."""
-    return np.array([[comb(i, j) for j in range(m + 1)] for i in range(m + 1)], dtype=float).ravel()
+    return np.array([[comb(i, j) for j in range(m + 1)] for i in range(m + 1)], dtype=float)
 
 
 @part
@@ -138,8 +121,7 @@ def fetch(callback, t, state, n_arguments, n_result):
 @part
 def load_state(c, z, r):
     """Write z and r, which may be columns of matrices, to ``c.state``; w and lam stay as they are, as a guess."""
-    n = c.m * c.nx
-    state = floats(c.state, n + c.n_r)
+    n, state = c.m * c.nx, c.state
     for i in range(min(n, z.size)):
         state[i] = z[i]
     for i in range(min(c.n_r, r.size)):
@@ -151,7 +133,7 @@ def load(c, z, r, w, lam):
     """Write the variables to ``c.state``; multipliers of rows that were left out as redundant are zero."""
     load_state(c, z, r)
     n = c.m * c.nx
-    state, rows = floats(c.state, n + c.n_r + c.n_w + c.all_g + c.all_v), c.rows
+    state, rows = c.state, c.rows
     copy(state[n + c.n_r :], w[: c.n_w])
     if c.uses_multipliers:
         for i in range(c.n_c):

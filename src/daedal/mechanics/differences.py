@@ -18,7 +18,7 @@ from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import floats, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import add_product, copy
-from daedal.mechanics.constrained import CONSTRAINED, PROBES, fetch
+from daedal.mechanics.constrained import CONSTRAINED, fetch
 
 _EPS = float(np.finfo(float).eps)
 _RATIO = 10.0  # between increments that are compared
@@ -68,11 +68,10 @@ def search(c, t, anywhere):
     With `anywhere`, coordinates may be moved by 1 and more where nothing shows, and the time to before the start: what
     is raised there has to be harmless.
     """
-    nx, rows = c.nx, c.all_g + c.all_v
-    state = floats(c.state, c.m * nx + c.n_r + c.n_w + rows)
-    increments, shifted = floats(c.increments, 2 * nx), floats(c.shifted, state.size)
+    nx, state, shifted = c.nx, c.state, c.shifted
+    increments, singles = c.increments[0], c.increments[1]
     copy(shifted, state)
-    status = all_constraints(c, t, state, floats(c.probes, rows))
+    status = all_constraints(c, t, state, c.probes[0])
     if status != 0:
         return status
     c.searches += 1
@@ -96,7 +95,7 @@ def search(c, t, anywhere):
         elif length == np.inf:  # linear: any increment is right, as far as it was looked
             along = max(_ALONG * noise**0.125 * max(size, usual), farthest / 3.0)
             single = along
-        increments[j], increments[nx + j] = along, single
+        increments[j], singles[j] = along, single
     if not c.autonomous:
         _search_time(c, t, shifted, anywhere)
     return 0
@@ -122,8 +121,7 @@ def _search_time(c, t, shifted, anywhere):
 def _sizes_of_terms(c, t, shifted):
     """How large the terms are whose sum each constraint is: roughly sum_j |G_ij q_j|, from one-sided differences."""
     nx, rows = c.nx, c.all_g + c.all_v
-    probes = floats(c.probes, PROBES * rows)
-    here, ahead, sizes = probes[:rows], probes[rows : 2 * rows], probes[7 * rows :]
+    here, ahead, sizes = c.probes[0], c.probes[1], c.probes[7]
     sizes[:] = 0.0
     for j in range(nx + 1):
         kept = t if j == nx else shifted[j]
@@ -148,10 +146,9 @@ def _scale(c, t, shifted, j, low, high):
     0 if no constraint depends on it, infinite if they are linear as far as it was looked.
     """
     nx, rows = c.nx, c.all_g + c.all_v
-    probes = floats(c.probes, PROBES * rows)
-    here, ahead, behind = probes[:rows], probes[rows : 2 * rows], probes[2 * rows : 3 * rows]
-    odd_before, even_before = probes[3 * rows : 4 * rows], probes[4 * rows : 5 * rows]
-    noise, steady, sizes = probes[5 * rows : 6 * rows], probes[6 * rows : 7 * rows], probes[7 * rows :]
+    probes = c.probes
+    here, ahead, behind, odd_before = probes[0], probes[1], probes[2], probes[3]
+    even_before, noise, steady, sizes = probes[4], probes[5], probes[6], probes[7]
     noise[:] = 0.0
     steady[:] = 0.0
     kept = t if j == nx else shifted[j]
@@ -224,9 +221,7 @@ def _step_of_rounding(c, t, shifted, j, kept, low, h, high, i):
     Terms that cancel, and whose derivatives vanish as well, show in no other way: 20 + 20 cos q near q = pi. What is
     lost in their rounding errors begins with a step, unlike a ramp, and goes on to both sides, unlike a jump.
     """
-    rows = c.all_g + c.all_v
-    probes = floats(c.probes, PROBES * rows)
-    here, ahead, behind = probes[i], probes[rows : 2 * rows], probes[2 * rows : 3 * rows]
+    here, ahead, behind = c.probes[0, i], c.probes[1], c.probes[2]
     whole = max(abs(ahead[i] - here), abs(behind[i] - here))
     least, far, end, nearer = whole, h, h, 0.0
     for _ in range(_BISECTIONS):
@@ -250,9 +245,7 @@ def _step_of_rounding(c, t, shifted, j, kept, low, h, high, i):
 @part
 def _descend(c, t, shifted, j, kept, high, low, largest):
     """The increment below which a quotient that never settles, as that of x^3 at 0, is nothing beside its largest."""
-    rows = c.all_g + c.all_v
-    probes = floats(c.probes, PROBES * rows)
-    ahead, behind, steady = probes[rows : 2 * rows], probes[2 * rows : 3 * rows], probes[6 * rows : 7 * rows]
+    ahead, behind, steady = c.probes[1], c.probes[2], c.probes[6]
     h, quotient = high, largest
     while h > low and quotient > _AGREE * largest:
         h /= _RATIO
@@ -260,7 +253,7 @@ def _descend(c, t, shifted, j, kept, high, low, largest):
         if not up > down or _both_sides(c, t, shifted, j, up, down, ahead, behind) != 0:
             break
         quotient = 0.0
-        for i in range(rows):
+        for i in range(steady.size):
             if steady[i] == 0.0 or steady[i] == 2.0:
                 quotient = max(quotient, abs(ahead[i] - behind[i]) / (up - down))
     return h
@@ -297,7 +290,7 @@ def did_not_help(c):
 def find_increments(system, t, z):
     """Increments for a run from (t, z), into the record; 0, or a status if there are no values."""
     c = record_at(system, CONSTRAINED)
-    copy(floats(c.state, c.m * c.nx), z)
+    copy(c.state, z)
     return search(c, t, True)
 
 
@@ -311,13 +304,13 @@ def differentiate(c, function, t, state, variable, jacobian):
     Returns a status, and whether the increments have become far too short, so that rounding errors dominate.
     """
     nx, rows, n_arguments = c.nx, jacobian.shape[0], variable + c.nx
-    shifted, increments = floats(c.shifted, state.size), floats(c.increments, 2 * nx)
+    shifted, increments, singles = c.shifted, c.increments[0], c.increments[1]
     copy(shifted, state[:n_arguments])
     values = floats(function.block + 8 * n_arguments, rows)
     too_noisy = False
     for j in range(nx):
         kept = state[variable + j]
-        h = increments[nx + j] if variable == 0 else max(abs(kept), 1.0)
+        h = singles[j] if variable == 0 else max(abs(kept), 1.0)
         up, down = kept + h, kept - h
         if not up > down:  # found where this coordinate was far smaller
             up, down = kept + 4.0 * _EPS * abs(kept), kept - 4.0 * _EPS * abs(kept)
@@ -352,9 +345,9 @@ def differentiate(c, function, t, state, variable, jacobian):
 def differentiate_accurately(c, function, t, state, jacobian):
     """The same with respect to the coordinates to sixth order, three times as expensive."""
     nx, rows = c.nx, jacobian.shape[0]
-    shifted, increments = floats(c.shifted, state.size), floats(c.increments, 2 * nx)
+    shifted, increments = c.shifted, c.increments[0]
     copy(shifted, state[:nx])
-    values, ahead = floats(function.block + 8 * nx, rows), floats(c.probes, rows)
+    values, ahead = floats(function.block + 8 * nx, rows), c.probes[0]
     for j in range(nx):
         kept = state[j]
         h = 0.5 * ((kept + increments[j]) - (kept - increments[j]))
@@ -382,8 +375,8 @@ def along_line(c, function, t, state, n_arguments, rows, first, second, moving):
     Returns a status, and whether quotients of different increments disagree.
     """
     nx = c.nx
-    values, shifted = floats(function.block + 8 * n_arguments, rows), floats(c.shifted, state.size)
-    increments, probes = floats(c.increments, 2 * nx), floats(c.probes, 7 * rows)
+    values, shifted = floats(function.block + 8 * n_arguments, rows), c.shifted
+    increments, probes = c.increments[0], c.probes
     first[:] = 0.0
     second[:] = 0.0
     speed = 0.0 if c.autonomous else 1.0 / c.time_increment
@@ -402,20 +395,20 @@ def along_line(c, function, t, state, n_arguments, rows, first, second, moving):
         status = fetch(function, t if c.autonomous else t + k * s, shifted, n_arguments, rows)
         if status != 0:
             return status, False
-        copy(probes[(k + 3) * rows :], values)
+        copy(probes[k + 3], values)
     disagree, of_velocity = False, n_arguments > nx
     for i in range(rows):
-        here, row = probes[3 * rows + i], i + (c.all_g if of_velocity else 0)
-        d1 = (probes[4 * rows + i] - probes[2 * rows + i]) / (2.0 * s)
-        d2 = (probes[5 * rows + i] - probes[rows + i]) / (4.0 * s)
-        d3 = (probes[6 * rows + i] - probes[i]) / (6.0 * s)
-        b1 = (probes[4 * rows + i] - 2.0 * here + probes[2 * rows + i]) / (s * s)
-        b2 = (probes[5 * rows + i] - 2.0 * here + probes[rows + i]) / (4.0 * s * s)
-        b3 = (probes[6 * rows + i] - 2.0 * here + probes[i]) / (9.0 * s * s)
+        here, row = probes[3, i], i + (c.all_g if of_velocity else 0)
+        d1 = (probes[4, i] - probes[2, i]) / (2.0 * s)
+        d2 = (probes[5, i] - probes[1, i]) / (4.0 * s)
+        d3 = (probes[6, i] - probes[0, i]) / (6.0 * s)
+        b1 = (probes[4, i] - 2.0 * here + probes[2, i]) / (s * s)
+        b2 = (probes[5, i] - 2.0 * here + probes[1, i]) / (4.0 * s * s)
+        b3 = (probes[6, i] - 2.0 * here + probes[0, i]) / (9.0 * s * s)
         first[i] = 1.5 * d1 - 0.6 * d2 + 0.1 * d3
         second[i] = 1.5 * b1 - 0.6 * b2 + 0.1 * b3
         terms, size = _terms(c, state, row, nx if of_velocity else 0)
-        size += abs(probes[6 * rows + i]) + abs(here) + abs(probes[i])
+        size += abs(probes[6, i]) + abs(here) + abs(probes[0, i])
         noise = 50.0 * _EPS * size / s
         if not of_velocity and noise > _NOISY_LINE * terms > 0.0:
             disagree = True
@@ -431,8 +424,7 @@ def along_line(c, function, t, state, n_arguments, rows, first, second, moving):
 @part
 def _terms(c, state, row, variable):
     """The sizes of the terms of K_i v, and of K_i z with z from `variable` on; K as it was evaluated last."""
-    nx = c.nx
-    jacobian = floats(c.all_jacobian + 8 * row * nx, nx)
+    nx, jacobian = c.nx, c.all_jacobian[row]
     terms, size = 0.0, 0.0
     for j in range(nx):
         terms += abs(jacobian[j] * state[nx + j])
@@ -443,15 +435,14 @@ def _terms(c, state, row, variable):
 @part
 def contradicts(c, state, rate):
     """Whether G v of constraints that do not depend on time differs from their derivative along the motion."""
-    nx = c.nx
-    increments = floats(c.increments, 2 * nx)
+    nx, singles = c.nx, c.increments[1]
     for i in range(c.all_g):
         terms, size = _terms(c, state, i, 0)
         terms += abs(rate[i])
         rounding = 0.0
         for j in range(nx):
-            rounding += abs(state[nx + j]) / increments[nx + j]
-        value = add_product(0.0, floats(c.all_jacobian + 8 * i * nx, nx), state[nx : 2 * nx])
+            rounding += abs(state[nx + j]) / singles[j]
+        value = add_product(0.0, c.all_jacobian[i], state[nx : 2 * nx])
         if abs(value - rate[i]) > _DISAGREE_JACOBIAN * terms + 20.0 * _EPS * size * rounding:
             return True
     return False

@@ -7,8 +7,8 @@ Compiled once: all other kernels reach it through its address, which stands in t
 
 from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import float_rows, floats, record_at
-from daedal.kernels.vectors import add_product, copy, transpose
+from daedal.kernels.records import data_of, float_rows, floats, record_at
+from daedal.kernels.vectors import add_product, copy, copy_matrix, transpose
 from daedal.mechanics.constrained import (
     ACCURATE,
     ALGEBRAIC,
@@ -47,13 +47,12 @@ def _evaluate(c, t, what):
     c.evaluations += 1
     if c.kind == LINEAR:
         return _evaluate_linear(c, t, what)
-    nx, n = c.nx, c.m * c.nx
-    state = floats(c.state, n + c.n_r + c.n_w + c.all_g + c.all_v)
+    nx, state = c.nx, c.state
     if what & MASS and not c.constant_mass:
         status = fetch(c.mass_function, t, state, nx, nx * nx)
         if status != 0:
             return status
-        transpose(float_rows(c.mass, nx, nx), float_rows(c.mass_function.block + 8 * nx, nx, nx))
+        transpose(c.mass, float_rows(c.mass_function.block + 8 * nx, nx, nx))
     status = 0
     if what & FORCE:
         status = _fetch_into(c.force_function, t, state, c.n_arguments, c.force)
@@ -80,7 +79,6 @@ def _fetch_into(callback, t, state, n_arguments, target):
 
 @part
 def _evaluate_holonomic(c, t, state, what):
-    rows = c.all_g
     status = 0
     if what & POSITION:
         status = _fetch_into(c.constraint, t, state, c.nx, c.all_position)
@@ -93,7 +91,7 @@ def _evaluate_holonomic(c, t, state, what):
             if doubtful:
                 did_not_help(c)
     if status == 0 and what & BIAS and is_given(c.acceleration_bias):
-        status = _fetch_bias(c.acceleration_bias, t, state, 2 * c.nx, floats(c.all_bias, rows))
+        status = _fetch_bias(c.acceleration_bias, t, state, 2 * c.nx, c.all_bias[: c.all_g])
     return status
 
 
@@ -106,7 +104,7 @@ def _derivatives(c, t, state, what):
     nx, rows, doubtful = c.nx, c.all_g, False
     status = 0
     if what & JACOBIAN:
-        jacobian = float_rows(c.all_jacobian, rows, nx)
+        jacobian = c.all_jacobian[:rows]
         if is_given(c.constraint_jacobian):
             status = _fetch_jacobian(c.constraint_jacobian, t, state, jacobian)
         elif what & ACCURATE:
@@ -115,13 +113,12 @@ def _derivatives(c, t, state, what):
             status, doubtful = differentiate(c, c.constraint, t, state, 0, jacobian)
         if status != 0:
             return status, False
-    bias, unused = floats(c.all_bias, rows), floats(c.probes + 8 * (PROBES - 1) * (rows + c.all_v), rows)
     direct = is_given(c.constraint_t) or what & ACCURATE or (c.autonomous and is_given(c.constraint_jacobian))
-    rate = unused if direct else floats(c.all_velocity, rows)
     if what & VELOCITY and direct:
         status = _velocity_level(c, t, state)
     if status == 0 and ((what & VELOCITY and not direct) or (what & BIAS and not is_given(c.acceleration_bias))):
-        status, disagree = along_line(c, c.constraint, t, state, nx, rows, rate, bias, 1)
+        rate = c.probes[PROBES - 1, :rows] if direct else c.all_velocity[:rows]
+        status, disagree = along_line(c, c.constraint, t, state, nx, rows, rate, c.all_bias[:rows], 1)
         doubtful = doubtful or disagree
         if status == 0 and what & JACOBIAN and c.autonomous and not is_given(c.constraint_jacobian):
             doubtful = doubtful or contradicts(c, state, rate)
@@ -132,8 +129,8 @@ def _derivatives(c, t, state, what):
 def _velocity_level(c, t, state):
     """g' = G v + g_t, term by term: where g_t is given, or for accurate looks."""
     nx, rows = c.nx, c.all_g
-    velocity, jacobian = floats(c.all_velocity, rows), float_rows(c.all_jacobian, rows, nx)
-    status, partial_t = 0, floats(c.probes + 8 * (PROBES - 1) * (rows + c.all_v), rows)
+    velocity, jacobian = c.all_velocity[:rows], c.all_jacobian
+    status, partial_t = 0, c.probes[PROBES - 1, :rows]
     partial_t[:] = 0.0
     if is_given(c.constraint_t):
         status = _fetch_into(c.constraint_t, t, state, nx, partial_t)
@@ -164,18 +161,18 @@ def _fetch_jacobian(given, t, state, jacobian):
 
 @part
 def _evaluate_nonholonomic(c, t, state, what):
-    nx, rows, first = c.nx, c.all_v, c.all_g
+    nx, first = c.nx, c.all_g
     status = 0
     if what & VELOCITY:
-        status = _fetch_into(c.velocity_constraint, t, state, 2 * nx, floats(c.all_velocity + 8 * first, rows))
+        status = _fetch_into(c.velocity_constraint, t, state, 2 * nx, c.all_velocity[first:])
     if status == 0 and what & JACOBIAN:
-        jacobian = float_rows(c.all_jacobian + 8 * first * nx, rows, nx)
+        jacobian = c.all_jacobian[first:]
         if is_given(c.velocity_jacobian):
             status = _fetch_jacobian(c.velocity_jacobian, t, state, jacobian)
         else:
             status, _ = differentiate(c, c.velocity_constraint, t, state, nx, jacobian)
     if status == 0 and what & BIAS:
-        target = floats(c.all_bias + 8 * first, rows)
+        target = c.all_bias[first:]
         if is_given(c.velocity_bias):
             return _fetch_bias(c.velocity_bias, t, state, 2 * nx, target)
         status, doubtful = _line_derivative(c, t, state, target)
@@ -191,21 +188,18 @@ def _evaluate_nonholonomic(c, t, state, what):
 @part
 def _line_derivative(c, t, state, target):
     """d/ds c(t + s, q + s v, v) at s = 0; a status, and whether it is doubtful."""
-    rows = c.all_v
-    unused = floats(c.probes + 8 * (PROBES - 1) * (rows + c.all_g), rows)
-    return along_line(c, c.velocity_constraint, t, state, 2 * c.nx, rows, target, unused, 1)
+    unused = c.probes[PROBES - 1, : c.all_v]
+    return along_line(c, c.velocity_constraint, t, state, 2 * c.nx, c.all_v, target, unused, 1)
 
 
 @part
 def _select(c, what):
     """Copy the rows that are in use."""
-    nx, n_c = c.nx, c.n_c
-    rows, total = c.rows, c.all_g + c.all_v
-    level, bias = float_rows(c.level, c.m, n_c), c.bias
-    position, velocity = c.all_position, floats(c.all_velocity, total)
-    all_bias, all_jacobian = floats(c.all_bias, total), float_rows(c.all_jacobian, total, nx)
-    jacobian, columns = float_rows(c.jacobian, n_c, nx), float_rows(c.columns, nx, n_c)
-    for i in range(n_c):
+    nx, rows, level, bias = c.nx, c.rows, c.level, c.bias
+    position, velocity = c.all_position, c.all_velocity
+    all_bias, all_jacobian = c.all_bias, c.all_jacobian
+    jacobian, columns = c.jacobian, c.columns
+    for i in range(c.n_c):
         row = rows[i]
         if i < c.n_g and what & POSITION:
             level[0, i] = position[row]
@@ -226,24 +220,23 @@ def _evaluate_linear(c, t, what):
     g^(l) = sum_{j=1}^{l+1} (l over j-1) C^(l-j+1) z_j + r^(l), Ascher and Petzold (3.5b).
     """
     m, nx, ny = c.m, c.nx, c.n_c
-    state, size = floats(c.state, m * nx + ny), c.n_coefficients
-    status = fetch(c.coefficients, t, state, 1, size)
+    status = fetch(c.coefficients, t, c.state, 1, c.n_coefficients)
     if status != 0:
         return status
     block, first_b, first_q = c.coefficients.block + 8, m * nx * nx, m * nx * nx + nx * ny
     first_c, first_r = first_q + nx, first_q + nx + (m + 1) * ny * nx
     force, drive = c.force, floats(block + 8 * first_q, nx)
-    columns, b_rows = float_rows(c.columns, nx, ny), float_rows(block + 8 * first_b, nx, ny)
+    columns, b_rows = c.columns, float_rows(block + 8 * first_b, nx, ny)
     c_rows = float_rows(block + 8 * first_c, (m + 1) * ny, nx)
-    r_rows, z = float_rows(block + 8 * first_r, m + 1, ny), float_rows(c.state, m, nx)
+    r_rows, z = float_rows(block + 8 * first_r, m + 1, ny), float_rows(data_of(c.state), m, nx)
     for i in range(nx):
         force[i] = drive[i]
         for j in range(m):
             force[i] = add_product(force[i], floats(block + 8 * (j * nx + i) * nx, nx), z[j])
         for k in range(ny):
             columns[i, k] = -b_rows[i, k]
-    copy(floats(c.jacobian, ny * nx), floats(block + 8 * first_c, ny * nx))
-    level, bias, binomial = float_rows(c.level, m, ny), c.bias, c.binomials
+    copy_matrix(c.jacobian, c_rows[:ny])
+    level, bias, binomial = c.level, c.bias, c.binomials
     for order in range(m + 1):
         if m == 2 and not what & (POSITION if order == 0 else VELOCITY if order == 1 else BIAS):
             continue  # who does not ask for a level must find it unchanged

@@ -22,9 +22,9 @@ class HessenbergAssembly(Assembly):
     def __init__(self, problem: HessenbergDAE):
         from daedal.kernels.callbacks import Bridge
         from daedal.kernels.dense import dense_lu
-        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.records import Record
         from daedal.mechanics.augmented import accelerator
-        from daedal.mechanics.constrained import CONSTRAINED, LINEAR, array_sizes, binomials
+        from daedal.mechanics.constrained import CONSTRAINED, LINEAR, binomials
         from daedal.mechanics.evaluation import evaluator
 
         m, nx, ny = problem.order, problem.n_x, problem.n_y
@@ -33,15 +33,9 @@ class HessenbergAssembly(Assembly):
         self.rows = np.arange(ny)
         self.bridge, self.prepared = Bridge(), {}
         size = m * nx * nx + nx * ny + nx + (m + 1) * (ny * nx + ny)
-        arena = Arena(array_sizes(m, nx, ny, ny, 0, 0, 0), integers=("rows",))
-        arena.arrays["rows"][:] = self.rows
-        arena.arrays["mass"][:] = np.eye(nx).ravel()
-        arena.arrays["increments"][:] = 1e-3
-        arena.arrays["binomials"][:] = binomials(m)
         store = store_vector("coefficients", size)
-        self.record = Record(
+        self.record = Record.allocated(
             CONSTRAINED,
-            arena,
             kind=LINEAR,
             evaluator=evaluator.address,
             accelerator=accelerator.address,
@@ -50,9 +44,14 @@ class HessenbergAssembly(Assembly):
             n_g=ny,
             n_c=ny,
             all_g=ny,
+            n_state=m * nx + ny,
             n_coefficients=size,
             constant_mass=True,
             time_increment=1e-3,
+            increments=np.full((2, nx), 1e-3),
+            rows=self.rows,
+            mass=np.eye(nx),
+            binomials=binomials(m),
             kkt=dense_lu(nx + ny),
             projection=dense_lu(nx + ny),
             inner_matrix=dense_lu(1),

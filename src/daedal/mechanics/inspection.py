@@ -15,9 +15,10 @@ import numpy as np
 
 from daedal.kernels.callbacks import RAISED, UNEVALUABLE, is_given
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, record_at
+from daedal.kernels.signatures import f64
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
-from daedal.kernels.vectors import add_product, copy
+from daedal.kernels.vectors import add_product, copy, copy_matrix
 from daedal.mechanics.constrained import BIAS, CONSTRAINED, JACOBIAN, POSITION, VELOCITY, evaluate
 from daedal.mechanics.differences import all_constraints, along_line, may_search, search
 
@@ -46,12 +47,12 @@ INSPECTION = Struct(
         ("worst", INTEGER),  # the constraint that changed otherwise
         ("found", FLOAT),  # by how much,
         ("expected", FLOAT),  # and the prediction
-        ("q", ADDRESS),
-        ("position", ADDRESS),
-        ("jacobian", ADDRESS),
-        ("partial_t", ADDRESS),
-        ("second", ADDRESS),
-        ("values", ADDRESS),
+        ("q", f64["system.nx"]),
+        ("position", f64["system.all_g"]),
+        ("jacobian", f64["system.all_g", "system.nx"]),
+        ("partial_t", f64["system.all_g"]),
+        ("second", f64["system.all_g"]),
+        ("values", f64[2, "system.all_g + system.all_v"]),
     ],
 )
 
@@ -69,18 +70,17 @@ def inspect(record, t, h, y):
             return found
     if p.changes == NO_CHANGES or (p.changes == CHANGES_WITH_TIME and c.autonomous):
         return HOOK_DONE
-    nx, rows, exact = c.nx, c.all_g, is_given(c.constraint_t) and is_given(c.acceleration_bias)
+    exact = is_given(c.constraint_t) and is_given(c.acceleration_bias)
     wanted = VELOCITY | BIAS if exact else VELOCITY if p.complex_step else 0
     status = evaluate(c, t, POSITION | JACOBIAN | wanted)
     doubtful = False
     if status == 0:
-        rate, second = floats(p.values, rows), floats(p.values + 8 * rows, rows)
+        rate, second = p.values[0], p.values[1]
         if exact:
-            copy(rate, floats(c.all_velocity, rows))
-            copy(second, floats(c.all_bias, rows))
+            copy(rate, c.all_velocity)
+            copy(second, c.all_bias)
         else:
-            state = floats(c.state, c.m * nx + c.n_r + c.n_w + rows + c.all_v)
-            status, doubtful = along_line(c, c.constraint, t, state, nx, rows, rate, second, 1)
+            status, doubtful = along_line(c, c.constraint, t, c.state, c.nx, c.all_g, rate, second, 1)
     if status != 0:
         return status if h != 0.0 else HOOK_DONE
     if p.complex_step and not doubtful and _is_not_analytic(p, c):
@@ -113,18 +113,16 @@ def _partial_t(p, c, i):
     nx = c.nx
     if c.autonomous:
         return 0.0
-    row = floats(c.all_jacobian + 8 * i * nx, nx)
-    return floats(p.values, c.all_g)[i] - add_product(0.0, row, floats(c.state + 8 * nx, nx))
+    return p.values[0, i] - add_product(0.0, c.all_jacobian[i], c.state[nx : 2 * nx])
 
 
 @part
 def _keep(p, c, t):
-    nx, rows = c.nx, c.all_g
-    copy(floats(p.q, nx), floats(c.state, nx))
-    copy(floats(p.position, rows), c.all_position)
-    copy(floats(p.jacobian, rows * nx), floats(c.all_jacobian, rows * nx))
-    copy(floats(p.second, rows), floats(p.values + 8 * rows, rows))
-    partial_t = floats(p.partial_t, rows)
+    rows, partial_t = c.all_g, p.partial_t
+    copy(p.q, c.state[: c.nx])
+    copy(p.position, c.all_position)
+    copy_matrix(p.jacobian, c.all_jacobian[:rows])
+    copy(p.second, p.values[1, :rows])
     for i in range(rows):
         partial_t[i] = _partial_t(p, c, i)
     p.t, p.started = t, 1
@@ -134,11 +132,9 @@ def _keep(p, c, t):
 def _is_explained(p, c, t):
     """Whether g has changed as predicted, within gross limits; otherwise the worst constraint is kept."""
     nx, rows, h = c.nx, c.all_g, t - p.t
-    q, q_before = floats(c.state, nx), floats(p.q, nx)
-    jacobian, before = float_rows(c.all_jacobian, rows, nx), float_rows(p.jacobian, rows, nx)
-    position, position_before = c.all_position, floats(p.position, rows)
-    second, second_before = floats(p.values + 8 * rows, rows), floats(p.second, rows)
-    partial_t = floats(p.partial_t, rows)
+    q, q_before, jacobian, before = c.state, p.q, c.all_jacobian, p.jacobian
+    position, position_before, partial_t = c.all_position, p.position, p.partial_t
+    second, second_before = p.values[1], p.second
     worst = 1.0
     for i in range(rows):
         here = _partial_t(p, c, i)
@@ -160,13 +156,12 @@ def _is_explained(p, c, t):
 @part
 def _is_not_analytic(p, c):
     """Whether differences along the motion contradict what the complex step gave."""
-    nx, rows = c.nx, c.all_g
-    velocity, rate, v = floats(c.all_velocity, rows), floats(p.values, rows), floats(c.state + 8 * nx, nx)
-    for i in range(rows):
-        row = floats(c.all_jacobian + 8 * i * nx, nx)
+    nx, velocity, rate, v = c.nx, c.all_velocity, p.values[0], c.state[c.nx :]
+    jacobian = c.all_jacobian
+    for i in range(c.all_g):
         terms = abs(rate[i]) + abs(velocity[i])
         for j in range(nx):
-            terms += abs(row[j] * v[j])
+            terms += abs(jacobian[i, j] * v[j])
         if abs(rate[i] - velocity[i]) > _NOT_THE_SAME * terms:
             return True
     return False
@@ -175,9 +170,7 @@ def _is_not_analytic(p, c):
 @part
 def _depends_on_time(p, c, t, h):
     """DEPENDS_ON_TIME if the constraints differ at times inside of the step, else 0 or the status of an exception."""
-    rows = c.all_g + c.all_v
-    state = floats(c.state, c.m * c.nx + c.n_r + c.n_w + rows)
-    values, reference = floats(p.values, 2 * rows)[:rows], floats(p.values, 2 * rows)[rows:]
+    state, values, reference = c.state, p.values[0], p.values[1]
     status = all_constraints(c, c.t_first, state, reference)
     if status != 0:
         return status if status == RAISED else 0
@@ -187,7 +180,7 @@ def _depends_on_time(p, c, t, h):
         status = all_constraints(c, t - k * h / count, state, values)
         if status != 0:
             return status if status == RAISED else 0
-        for i in range(rows):
+        for i in range(values.size):
             if values[i] != reference[i]:
                 return DEPENDS_ON_TIME
     return 0
@@ -198,12 +191,10 @@ def make_inspection(assembly, *, changes: bool):
 
     Without `changes`, as with constant steps, which may be as coarse as the user likes, changes are not predicted.
     """
-    from daedal.kernels.records import Arena, Record
+    from daedal.kernels.records import Record
     from daedal.mechanics.probes import asks_for_time
 
-    system, nx = assembly.system, assembly.nx
-    rows, total = system.n_constraints, system.n_lambda
-    compares = NO_CHANGES
+    system, rows, compares = assembly.system, assembly.system.n_constraints, NO_CHANGES
     # Exact derivatives of a function with jumps, made of its trace, do not know of them.
     may_jump = not getattr(system.constraint, "is_smooth", True)
     if changes and rows and (system.constraint_jacobian is None or may_jump):
@@ -212,11 +203,9 @@ def make_inspection(assembly, *, changes: bool):
         compares = CHANGES_WITH_TIME
     if not compares and not asks_for_time(system):
         return None
-    sizes = {"q": nx, "position": rows, "jacobian": rows * nx, "partial_t": rows, "second": rows, "values": 2 * total}
-    return Record(
+    return Record.allocated(
         INSPECTION,
-        Arena(sizes),
-        system=assembly.record.data.ctypes.data,
+        system=assembly.record,
         changes=compares,
         complex_step=assembly.setting.complex_step,
         timeless=asks_for_time(system),

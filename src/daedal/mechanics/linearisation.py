@@ -26,7 +26,7 @@ def linearise(lin, c, t, a, lam):
     """Evaluate the derivatives at the variables in ``c.state``; 0 or a status."""
     n, total = 2 * c.nx + c.n_r + c.n_w, c.all_g + c.all_v
     arguments, rows = floats(lin.function.block, lin.n_arguments), c.rows
-    copy(arguments, floats(c.state, n))
+    copy(arguments, c.state[:n])
     for i in range(total):
         arguments[n + i] = 0.0
     for i in range(c.n_c):
@@ -45,13 +45,13 @@ def derivatives(lin):
 def balance_by(c, found, i, j, fq, fv, fa):
     """The derivative of row i of M a + K^T lam - f with respect to coordinate j."""
     value = fq * found[j, i] + fv * found[c.nx + j, i]
-    return value + fa * float_rows(c.mass, c.nx, c.nx)[i, j] if fa != 0.0 else value
+    return value + fa * c.mass[i, j] if fa != 0.0 else value
 
 
 @inlined
 def level_by(c, found, level, k, j, fq, fv, fa):
     """The derivative of a level of constraint k with respect to coordinate j; K as evaluated last."""
-    gradient = float_rows(c.jacobian, c.n_c, c.nx)[k, j]
+    gradient = c.jacobian[k, j]
     if level == 0:
         return fq * gradient
     row = c.nx + c.n_r + c.n_w + c.rows[k]
@@ -68,13 +68,12 @@ def acceleration_by(c, found, damping, column, target):
     The augmented system M a + K^T lam = f, K a + bias + sum_l alpha_l g^(l) = 0 is differentiated with a and lam as
     they are in the system; Baumgarte's coefficients stand at the address `damping`. Forces must not depend on lam or w.
     """
-    nx, n_c, n_g = c.nx, c.n_c, c.n_g
-    solution = floats(c.solution, nx + n_c)
+    nx, n_g, solution = c.nx, c.n_g, c.solution
     of_q, of_v, j = column < nx, nx <= column < 2 * nx, column % nx
     fq, fv = 1.0 if of_q else 0.0, 1.0 if of_v else 0.0
     for i in range(nx):
         solution[i] = found[column, i]
-    for k in range(n_c):
+    for k in range(c.n_c):
         value = 0.0
         if of_q or of_v:
             value = level_by(c, found, 2, k, j, fq, fv, 0.0)

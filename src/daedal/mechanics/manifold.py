@@ -12,7 +12,7 @@ import numpy as np
 from daedal.kernels.callbacks import UNEVALUABLE, is_given
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import SINGULAR, N, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, floats, record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, floats, record_at
 from daedal.kernels.signatures import f64, i64, void
 from daedal.kernels.system import HOOK, HOOK_CHANGED, HOOK_DONE
 from daedal.kernels.vectors import copy, largest, squares, transpose
@@ -40,7 +40,7 @@ PROJECTOR = Struct(
     [
         ("system", at(CONSTRAINED)),
         ("weight_kind", INTEGER),
-        ("weight", ADDRESS),
+        ("weight", f64["system.nx", "system.nx"]),
         ("levels", INTEGER),
         ("rtol", FLOAT),  # a drift within this part of the size of q, plus atol, is left alone
         ("atol", FLOAT),
@@ -55,13 +55,13 @@ def _factor_projection(p, c, n_rows):
     nx = c.nx
     n = nx + n_rows
     c.projection.n = n
-    by_columns, jacobian = c.projection.data, float_rows(c.jacobian, n_rows, nx)
+    by_columns, jacobian = c.projection.data, c.jacobian[:n_rows]
     by_columns[:] = 0.0
     if p.weight_kind == IDENTITY_WEIGHT:
         for i in range(nx):
             by_columns[i, i] = 1.0
     else:
-        transpose(by_columns, float_rows(c.mass if p.weight_kind == MASS_WEIGHT else p.weight, nx, nx))
+        transpose(by_columns, c.mass if p.weight_kind == MASS_WEIGHT else p.weight)
     transpose(by_columns[:, nx:], jacobian)
     for k in range(n_rows):
         copy(by_columns[nx + k], jacobian[k])
@@ -95,8 +95,7 @@ def project(p, c, t):
 def _correct(c, level, rows):
     """z_{level+1} moves by the solution for the residuals of its level; returns its size and that of the move."""
     nx = c.nx
-    z, values = floats(c.state + 8 * level * nx, nx), floats(c.level + 8 * level * c.n_c, c.n_c)
-    solution = floats(c.solution, nx + c.n_c)
+    z, values, solution = c.state[level * nx : (level + 1) * nx], c.level[level], c.solution
     solution[:nx] = 0.0
     for i in range(rows):
         solution[nx + i] = -values[i]
@@ -148,9 +147,7 @@ def _project_top(p, c, t):
         if _factor_projection(p, c, n_c) != 0:
             return SINGULAR
         fresh = True
-    jacobian, values = float_rows(c.jacobian, n_c, nx), float_rows(c.level, c.m, n_c)[top]
-    solution = floats(c.solution, nx + n_c)
-    before = np.inf
+    jacobian, values, solution, before = c.jacobian, c.level[top], c.solution, np.inf
     for _ in range(_MAX_ITERATIONS):
         size, change = _correct(c, top, n_c)
         if not change < np.inf:
@@ -175,9 +172,8 @@ def _project_top(p, c, t):
 @part
 def _drift_is_small(p, c):
     """Whether all |g_i| / |G_i|, distances from the constraints, are below the limit; G as evaluated last."""
-    nx, n_c = c.nx, c.n_c
-    q, level, jacobian = floats(c.state, nx), floats(c.level, n_c), float_rows(c.jacobian, n_c, nx)
-    limit = p.atol + p.rtol * largest(q)
+    level, jacobian = c.level[0], c.jacobian
+    limit = p.atol + p.rtol * largest(c.state[: c.nx])
     for i in range(c.n_g):
         if not abs(level[i]) <= limit * np.sqrt(squares(jacobian[i])):
             return False
@@ -203,8 +199,7 @@ def projection_hook(record, t, h, y):
         return UNEVALUABLE
     if status < 0:
         return status
-    state = floats(c.state, n)
-    changed = HOOK_DONE
+    state, changed = c.state, HOOK_DONE
     for i in range(n):
         if z[i] != state[i]:
             z[i] = state[i]
@@ -227,7 +222,7 @@ def project_point(p, c, t, y):
     load_state(c, y[:n], y[n : n + c.n_r])
     status = project(p, c, t)
     if status == 0:
-        copy(y, floats(c.state, n))
+        copy(y, c.state[:n])
     return status
 
 
@@ -235,10 +230,10 @@ def project_point(p, c, t, y):
 def accelerate_points(system, times, states, guesses, accelerations, multipliers, rates, algebraic, statuses):
     """Accelerations, multipliers, r' and w at the rows of `states` (z, r); `guesses` holds (w, lam)."""
     c = record_at(system, CONSTRAINED)
-    n, n_w = c.m * c.nx, c.n_w
+    n, n_w, w_at = c.m * c.nx, c.n_w, c.m * c.nx + c.n_r
     for k in range(times.size):
         y = states[k]
-        load(c, y[:n], y[n : n + c.n_r], guesses[k, :n_w], guesses[k, n_w:])
+        load(c, y[:n], y[n:w_at], guesses[k, :n_w], guesses[k, n_w:])
         statuses[k] = accelerate_only(c, times[k])
         if statuses[k] == 0 and c.n_r > 0:
             statuses[k] = evaluate(c, times[k], RATE)
@@ -247,21 +242,21 @@ def accelerate_points(system, times, states, guesses, accelerations, multipliers
         copy(accelerations[k], c.acceleration)
         copy(multipliers[k], c.multipliers)
         copy(rates[k], c.rate)
-        copy(algebraic[k], floats(c.state + 8 * (n + c.n_r), n_w))
+        copy(algebraic[k], c.state[w_at : w_at + n_w])
 
 
 @entry(void(i64, f64[:], f64[:, :], f64[:, :]))
 def residual_points(system, times, states, sizes):
     """The largest residuals below and on the highest level of the constraints, at the rows of `states` (z, r)."""
     c = record_at(system, CONSTRAINED)
-    n, n_c = c.m * c.nx, c.n_c
+    n = c.m * c.nx
     for k in range(times.size):
         y = states[k]
         load_state(c, y[:n], y[n : n + c.n_r])
         if evaluate(c, times[k], LEVELS | JACOBIAN) != 0:
             sizes[k, 0], sizes[k, 1] = np.nan, np.nan
             continue
-        level, top = float_rows(c.level, c.m, n_c), c.m - 1
+        level, top = c.level, c.m - 1
         for order in range(top):
             sizes[k, 0] = max(sizes[k, 0], largest(level[order, : c.n_g]))
         sizes[k, 1] = largest(level[top])

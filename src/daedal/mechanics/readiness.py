@@ -12,7 +12,7 @@ shortest one, K^+ g.
 import numpy as np
 
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import float_rows, floats, record_at
+from daedal.kernels.records import floats, record_at
 from daedal.kernels.signatures import boolean, f64, i64
 from daedal.kernels.vectors import add_product, copy, copy_matrix, largest, squares
 from daedal.mechanics.constrained import CONSTRAINED, RATE, evaluate, fetch, load
@@ -31,16 +31,16 @@ _LONGEST_MOVE = 10.0
 def is_ready(system, t, z, r):
     """Look at the start (z, r); accelerations, multipliers and r' are left in the arrays of the system."""
     c = record_at(system, CONSTRAINED)
-    guesses = floats(c.look, c.n_w + c.n_c)
+    guesses = c.guesses
     guesses[:] = 0.0
     load(c, z, r, guesses[: c.n_w], guesses[c.n_w :])
     if evaluate(c, t, _EVERYTHING) != 0:
         return NOT_READY
-    nx, n_c = c.nx, c.n_c
+    n_c = c.n_c
     if n_c > 0 and not (_is_consistent(c, z) and _is_independent(c)):
         return NOT_READY
-    mass = float_rows(c.look, nx, nx)
-    copy_matrix(mass, float_rows(c.mass, nx, nx))
+    mass = c.factors[0]
+    copy_matrix(mass, c.mass)
     if not _is_symmetric(mass):
         return NOT_READY
     answer = READY
@@ -62,7 +62,7 @@ def is_ready(system, t, z, r):
 @part
 def _is_consistent(c, z):
     nx, n_c = c.nx, c.n_c
-    jacobian, level = float_rows(c.jacobian, n_c, nx), float_rows(c.level, c.m, n_c)
+    jacobian, level = c.jacobian, c.level
     for order in range(c.m):
         size = largest(z[order * nx : (order + 1) * nx])
         for i in range(n_c):
@@ -78,8 +78,8 @@ def _is_consistent(c, z):
 def _is_independent(c):
     """Whether every row of K, scaled to norm 1, has a part of its own: modified Gram-Schmidt."""
     count, n = c.n_c, c.nx
-    rows = float_rows(c.look, count, n)
-    copy_matrix(rows, float_rows(c.jacobian, count, n))
+    rows = c.gradients
+    copy_matrix(rows, c.jacobian)
     for i in range(count):
         norm = np.sqrt(squares(rows[i]))
         for j in range(n):
@@ -131,11 +131,11 @@ def _is_definite_on_kernel(c):
     """Whether M is clearly positive definite on the kernel of K, since M + sum_i m K_i^T K_i / |K_i|^2 is, with the
     largest entry m of the diagonal of M."""
     nx, n_c = c.nx, c.n_c
-    mass, jacobian = float_rows(c.mass, nx, nx), float_rows(c.jacobian, n_c, nx)
+    mass, jacobian = c.mass, c.jacobian
     heaviest = 0.0
     for j in range(nx):
         heaviest = max(heaviest, mass[j, j])
-    total = float_rows(c.look + 8 * nx * nx, nx, nx)
+    total = c.factors[1]
     copy_matrix(total, mass)
     for i in range(n_c):
         weight = heaviest / squares(jacobian[i])
@@ -163,14 +163,10 @@ def _solve_cholesky(factor, x):
 def _mass_norm_is_short(c, mass):
     """Whether ||F||^2 <= 100 ||K^+||^2 in the Frobenius norm; `mass` holds the factor of M."""
     nx, n_c = c.nx, c.n_c
-    jacobian = float_rows(c.jacobian, n_c, nx)
-    room = c.look + 16 * nx * nx  # behind the factor of M
-    b = float_rows(room, n_c, nx)
+    jacobian, b, schur, gram = c.jacobian, c.gradients, c.products[0], c.products[1]
     for i in range(n_c):
         copy(b[i], jacobian[i])
         _solve_cholesky(mass, b[i])
-    room += 8 * n_c * nx
-    schur, gram = float_rows(room, n_c, n_c), float_rows(room + 8 * n_c * n_c, n_c, n_c)
     for i in range(n_c):
         for k in range(n_c):
             schur[i, k] = add_product(0.0, jacobian[i], b[k])
@@ -178,7 +174,7 @@ def _mass_norm_is_short(c, mass):
     if not (_cholesky(schur, 0.0) and _cholesky(gram, 0.0)):
         return False
     shortest, move = 0.0, 0.0
-    unit = floats(room + 16 * n_c * n_c, n_c)
+    unit = c.unit
     for i in range(n_c):
         unit[:] = 0.0
         unit[i] = 1.0
@@ -200,8 +196,7 @@ def same_in_time(system, t0, times, states):
     """
     c = record_at(system, CONSTRAINED)
     count, known = states.shape[0], False
-    rows = c.all_g + c.all_v
-    reference, values = floats(c.look, rows), floats(c.look + 8 * rows, rows)
+    reference, values = c.compared[0], c.compared[1]
     for k in range(times.size):
         state = states[min(k, count - 1)]
         if k < count:

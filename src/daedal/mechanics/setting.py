@@ -120,7 +120,7 @@ def setting_at(
     _forget_errors(assembly)
     if status == 0:
         setting = setting.changed(
-            increments=record.array("increments").reshape(2, -1).copy(), time_increment=float(record["time_increment"])
+            increments=record.array("increments").copy(), time_increment=float(record["time_increment"])
         )
     by_complex_step = analytic and _complex_step_holds(reduced, assembly, float(t), z)
     return setting.changed(complex_step=by_complex_step)
@@ -190,7 +190,7 @@ def _complex_step_holds(system: MechanicalSystem, assembly, t: float, z: np.ndar
     if values is None:
         return False
     used = assembly.rows[assembly.rows < system.n_constraints]
-    moves = assembly.record.array("increments")[: q.size]
+    moves = assembly.record.array("increments")[0]
     exact, differences = jacobian[used] * moves, values["jacobian"][: used.size] * moves
     allowed = _SAME * np.max(np.abs(exact) + np.abs(differences), axis=1, initial=0.0)
     wrong = np.abs(exact - differences) > allowed[:, None]

@@ -39,7 +39,7 @@ def _run(callback, t, state, n_arguments, n_result):
 def accelerate_only(c, t):
     """Accelerations and multipliers at the variables in ``c.state``; matrices are left in the record or not."""
     nx, n_c, n = c.nx, c.n_c, c.n_arguments
-    if is_given(c.accelerations) and _run(c.accelerations, t, floats(c.state, n), n, nx + n_c) == 0:
+    if is_given(c.accelerations) and _run(c.accelerations, t, c.state, n, nx + n_c) == 0:
         _keep(c, c.accelerations.block + 8 * n)
         return 0
     return accelerate(c, t)
@@ -76,7 +76,7 @@ def solve_stage(c, t, t_bar, bar, factor):
     further = floats(c.stage.block + 8 * n, 2 * nx + 2)
     copy(further, bar[: 2 * nx])
     further[2 * nx], further[2 * nx + 1] = t_bar, factor
-    copy(floats(c.stage.block, n), floats(c.state, n))
+    copy(floats(c.stage.block, n), c.state[:n])
     status = call(c.stage, t)
     result = c.stage.block + 8 * (n + 2 * nx + 2)
     if status == 0 and not _is_finite(floats(result, nx + n_c)):
@@ -93,7 +93,7 @@ def project_straight(c, t):
     Newton's method for g(t, q) = 0 with a new matrix in every step, then the shortest way to K v + k_t = 0.
     """
     nx, n_c = c.nx, c.n_c
-    q, v = floats(c.state, nx), floats(c.state + 8 * nx, nx)
+    q, v = c.state[:nx], c.state[nx : 2 * nx]
     if c.n_g > 0:
         for iteration in range(MOST_CORRECTIONS):
             status = _run(c.position_correction, t, q, nx, nx)
@@ -107,14 +107,14 @@ def project_straight(c, t):
                 break
             if iteration == MOST_CORRECTIONS - 1:
                 return _FAILED
-    status = _run(c.velocity_correction, t, floats(c.state, 2 * nx), 2 * nx, nx + n_c * nx)
+    status = _run(c.velocity_correction, t, c.state, 2 * nx, nx + n_c * nx)
     if status != 0:
         return status
     result = c.velocity_correction.block + 16 * nx
     change, gradients = floats(result, nx), float_rows(result + 8 * nx, n_c, nx)
     for i in range(nx):
         v[i] += change[i]
-    jacobian, columns = float_rows(c.jacobian, n_c, nx), float_rows(c.columns, nx, n_c)
+    jacobian, columns = c.jacobian, c.columns
     for i in range(n_c):
         for j in range(nx):
             jacobian[i, j] = gradients[i, j]

@@ -11,7 +11,6 @@ from __future__ import annotations
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import part
 from daedal.kernels.dense import factor_lu
-from daedal.kernels.records import float_rows, floats
 from daedal.mechanics.augmented import accelerate_coupled, solve_augmented
 from daedal.mechanics.constrained import FORCE, JACOBIAN, MASS, RATE, VELOCITY, evaluate, load_state
 from daedal.mechanics.straight_line import accelerate_only, solve_stage
@@ -74,8 +73,7 @@ def stage_slope(system, c, t, stage, t_bar, bar, step, known, straight, slope):
 def _write_dynamics(c):
     """M and G^T at the stage in the matrix of the stage, which is stored column by column."""
     nx, n_c = c.nx, c.n_c
-    matrix, mass = c.kkt.data, float_rows(c.mass, nx, nx)
-    forces = float_rows(c.columns, nx, n_c)
+    matrix, mass, forces = c.kkt.data, c.mass, c.columns
     for j in range(nx):
         for l in range(nx):
             matrix[j, l] = mass[l, j]
@@ -94,11 +92,11 @@ def _impose_constraint(c, t_bar, stage, bar, step):
     status = evaluate(c, t_bar, JACOBIAN | VELOCITY)
     if status != 0:
         return status
-    matrix, jacobian = c.kkt.data, float_rows(c.jacobian, n_c, nx)
+    matrix, jacobian = c.kkt.data, c.jacobian
     for j in range(nx):
         for l in range(n_c):
             matrix[j, nx + l] = jacobian[l, j]
-    velocity_level, bias = float_rows(c.level, c.m, n_c)[1], c.bias
+    velocity_level, bias = c.level[1], c.bias
     for l in range(n_c):
         bias[l] = velocity_level[l] / step
     return 0
@@ -118,7 +116,7 @@ def _keep_slope(c, t, slope):
         return 0
     if c.uses_multipliers:
         first = 2 * nx + n_r + c.n_w
-        state, multipliers = floats(c.state, first + c.all_g + c.all_v), c.multipliers
+        state, multipliers = c.state, c.multipliers
         rows = c.rows
         for l in range(n_c):
             state[first + rows[l]] = multipliers[l]

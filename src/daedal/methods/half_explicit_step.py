@@ -21,7 +21,7 @@ from __future__ import annotations
 from daedal.kernels.callbacks import RAISED, is_given
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import solve_lu
-from daedal.kernels.records import INTEGER, Struct, at, float_rows, floats, record_at
+from daedal.kernels.records import INTEGER, Struct, at, record_at
 from daedal.kernels.signatures import f64
 from daedal.kernels.system import HOOK_CHANGED
 from daedal.mechanics.constrained import CONSTRAINED
@@ -160,7 +160,7 @@ def _error(method, c, run, h):
 def _project_error(c, error):
     """Take the part of the error in the velocities away that violates their constraints."""
     nx, n_c = c.nx, c.n_c
-    solution, jacobian = floats(c.solution, nx + n_c), float_rows(c.jacobian, n_c, nx)
+    solution, jacobian = c.solution, c.jacobian
     for i in range(nx):
         solution[i] = 0.0
     for l in range(n_c):

@@ -207,7 +207,7 @@ def _depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool:
     force = at(t, q, v, FORCE)
     terms = [force - at(t, q, 0.0 * v, FORCE)]
     if callable(mechanism.system.mass):
-        steps, step = mechanism.record.array("increments")[nx:], _MOMENT * max(1.0, abs(t))
+        steps, step = mechanism.record.array("increments")[1], _MOMENT * max(1.0, abs(t))
         shifts = [(shift, np.sum(shift)) for shift in np.diag(steps)]
         by_q = np.array([(at(t, q + s, v, MASS) - at(t, q - s, v, MASS)) / (2.0 * size) for s, size in shifts])
         by_t = (at(t + step, q, v, MASS) - at(t - step, q, v, MASS)) / (2.0 * step)

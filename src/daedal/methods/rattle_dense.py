@@ -10,7 +10,7 @@ import numpy as np
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import INTEGER, Struct, float_rows, floats
+from daedal.kernels.records import INTEGER, Struct
 from daedal.kernels.signatures import f64
 from daedal.kernels.vectors import add_product, copy, copy_matrix, transpose
 from daedal.mechanics.constrained import FORCE, JACOBIAN, MASS, POSITION, VELOCITY, evaluate, load_state
@@ -43,11 +43,10 @@ def _load(dense, c, q, v):
 @part
 def keep_start(dense, c, t, q, v):
     """M and G^T at the start of the step."""
-    nx, n_c = c.nx, c.n_c
     _load(dense, c, q, v)
     status = evaluate(c, t, MASS | JACOBIAN)
-    copy_matrix(dense.mass, float_rows(c.mass, nx, nx))
-    copy_matrix(dense.columns, float_rows(c.columns, nx, n_c))
+    copy_matrix(dense.mass, c.mass)
+    copy_matrix(dense.columns, c.columns)
     return status
 
 
@@ -55,13 +54,13 @@ def keep_start(dense, c, t, q, v):
 def _momentum_force(dense, c, t, q, v):
     """F = f + (dM/dt along v) v, the derivative by differences of sixth order; M and the state are left changed."""
     nx = c.nx
-    force, product, mass = dense.force, dense.product, float_rows(c.mass, nx, nx)
+    force, product, mass = dense.force, dense.product, c.mass
     _load(dense, c, q, v)
     status = evaluate(c, t, FORCE)
     copy(force, c.force)
     if status != 0 or c.constant_mass:
         return status
-    increments, state, speed = floats(c.increments, nx), floats(c.state, nx), 0.0
+    increments, state, speed = c.increments[0], c.state, 0.0
     for j in range(nx):
         speed = max(speed, abs(v[j]) / increments[j])
     if speed == 0.0:
@@ -85,10 +84,9 @@ def _momentum_force(dense, c, t, q, v):
 @part
 def _factor(c, mass, columns):
     """Factor [[mass, columns], [K, 0]] with K as evaluated last."""
-    nx, n_c = c.nx, c.n_c
-    by_columns = c.kkt.data
+    nx, by_columns = c.nx, c.kkt.data
     transpose(by_columns, mass)
-    transpose(by_columns[:, nx:], float_rows(c.jacobian, n_c, nx))
+    transpose(by_columns[:, nx:], c.jacobian)
     transpose(by_columns[nx:], columns)
     by_columns[nx:, nx:] = 0.0
     return factor_lu(c.kkt)
@@ -98,7 +96,7 @@ def _factor(c, mass, columns):
 def first_half(dense, c, t_0, t_1, h, factor, q, v, x, u, w, d):
     """w and d of one iteration for x and u, from (q, v)."""
     nx, n_c = c.nx, c.n_c
-    mass, product, solution, force = dense.mass, dense.product, floats(c.solution, nx + n_c), dense.force
+    mass, product, solution, force = dense.mass, dense.product, c.solution, dense.force
     status = _momentum_force(dense, c, t_0, q, u)
     if status != 0:
         return status
@@ -109,13 +107,13 @@ def first_half(dense, c, t_0, t_1, h, factor, q, v, x, u, w, d):
     if not c.constant_mass:
         for i in range(nx):
             product[i] = add_product(0.0, mass[i], u)
-        transpose(dense.lu.data, float_rows(c.mass, nx, nx))
+        transpose(dense.lu.data, c.mass)
         if factor_lu(dense.lu) != 0:
             return UNEVALUABLE
         solve_lu(dense.lu, product)
         for i in range(nx):
             d[i] = product[i] - u[i]
-    jacobian, level = float_rows(c.jacobian, n_c, nx), floats(c.level, n_c)
+    jacobian, level = c.jacobian, c.level[0]
     for i in range(nx):
         solution[i] = factor * force[i]
         product[i] = q[i] + h * v[i] + 0.5 * h * d[i] - x[i]
@@ -132,7 +130,7 @@ def first_half(dense, c, t_0, t_1, h, factor, q, v, x, u, w, d):
 def second_half(dense, c, t, factor, q, v, w):
     """w from (q, v), so that the velocity constraints hold for v + w."""
     nx, n_c = c.nx, c.n_c
-    solution, force = floats(c.solution, nx + n_c), dense.force
+    solution, force = c.solution, dense.force
     status = _momentum_force(dense, c, t, q, v)
     if status != 0:
         return status
@@ -140,12 +138,12 @@ def second_half(dense, c, t, factor, q, v, w):
     status = evaluate(c, t, MASS | JACOBIAN | VELOCITY)
     if status != 0:
         return status
-    rate = float_rows(c.level, c.m, n_c)[1]
+    rate = c.level[1]
     for i in range(nx):
         solution[i] = factor * force[i]
     for l in range(n_c):
         solution[nx + l] = -rate[l]
-    if _factor(c, float_rows(c.mass, nx, nx), float_rows(c.columns, nx, n_c)) != 0:
+    if _factor(c, c.mass, c.columns) != 0:
         return UNEVALUABLE
     solve_lu(c.kkt, solution)
     copy(w, solution[:nx])

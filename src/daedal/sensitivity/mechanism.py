@@ -63,7 +63,7 @@ class VariationalReduction(Reduction):
         if "positions" not in callbacks:
             callbacks["positions"] = assembly.bridge.absent()
         n_q, total = self._motion.system.n_q, self._motion.total
-        return correct_all, Record(CORRECTIONS, n=total, leading=n_q, change=np.zeros(total), **callbacks)
+        return correct_all, Record.allocated(CORRECTIONS, n=total, leading=n_q, **callbacks)
 
     def _callback(self, assembly, function):
         total = self._motion.total

@@ -2,7 +2,8 @@
 
 from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, fetch, is_given, nothing
 from daedal.kernels.compilation import entry, part
-from daedal.kernels.records import ADDRESS, INTEGER, Struct, floats, record_at
+from daedal.kernels.records import INTEGER, Struct, floats, record_at
+from daedal.kernels.signatures import f64
 from daedal.kernels.system import HOOK, HOOK_CHANGED
 from daedal.kernels.vectors import largest
 
@@ -17,7 +18,7 @@ CORRECTIONS = Struct(
         ("positions", CALLBACK),
         ("velocities", CALLBACK),
         ("sensitivities", CALLBACK),
-        ("change", ADDRESS),
+        ("change", f64["n"]),
     ],
 )
 """Functions that give changes of all unknowns: of q, of v and the sensitivities of q, of those of v."""
@@ -37,7 +38,7 @@ def _correct_all(corrections, t, y):
             status = _add(corrections.positions, corrections, t, y)
             if status != 0:
                 return status
-            moved = largest(floats(corrections.change, corrections.leading))
+            moved = largest(corrections.change[: corrections.leading])
             if moved <= _NEGLIGIBLE * largest(y[: corrections.leading]):
                 break
             if iteration == _MOST_CORRECTIONS - 1:
@@ -51,7 +52,7 @@ def _correct_all(corrections, t, y):
 
 @part
 def _add(function, corrections, t, y):
-    change = floats(corrections.change, corrections.n)
+    change = corrections.change
     status = fetch(function, t, y, nothing(), nothing(), change)
     if status == 0:
         for i in range(corrections.n):
