@@ -43,9 +43,8 @@ def interpreted(code):
 def test_a_view_that_is_longer_than_its_memory_is_an_error_of_interpreted_kernels():
     """Compiled code would read and write beyond the array."""
     code = (
-        "from daedal.kernels.records import ADDRESS, Arena, INTEGER, Record, Struct, floats\n"
-        "kind = Struct('KIND', [('n', INTEGER), ('x', ADDRESS), ('y', ADDRESS)])\n"
-        "record = Record(kind, Arena({'x': 3, 'y': 5}), n=3)\n"
+        "from daedal.kernels.records import Record, Struct, floats\nfrom daedal.kernels.signatures import f64\n"
+        "record = Record.allocated(Struct('KIND', [('x', f64[3]), ('y', f64[5])]))\n"
         "print(floats(record['x'], 3).size, floats(record['y'] + 16, 3).size)\n"
         "for address, n in ((record['x'], 4), (record['y'] + 16, 4)):\n"
         "    try:\n        floats(address, n)\n    except IndexError as error:\n        print(error)\n"

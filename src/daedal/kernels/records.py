@@ -5,7 +5,6 @@ between compiled functions as a single pointer, without reference counting, and 
 Passing the arrays themselves, alone or in tuples, makes calls ten times slower and compilation five times.
 """
 
-from collections.abc import Mapping
 from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -50,7 +49,6 @@ __all__ = [
     "ADDRESS",
     "FLOAT",
     "INTEGER",
-    "Arena",
     "Record",
     "Struct",
     "address_of",
@@ -71,26 +69,6 @@ __all__ = [
 
 
 INTEGER, FLOAT = i64, f64
-
-
-class Arena:
-    """Named arrays cut from one block of memory, zero at first; integer arrays by ``integers=("name", ...)``."""
-
-    def __init__(self, shapes: Mapping[str, int | tuple[int, ...]], integers: tuple[str, ...] = ()):
-        sizes = [shape if isinstance(shape, int) else prod(shape) for shape in shapes.values()]
-        self.block = block = np.zeros(sum(sizes))
-        self.arrays: dict[str, np.ndarray] = {}
-        self.addresses: dict[str, int] = {}
-        address, begin = block.ctypes.data, 0
-        for (name, shape), size in zip(shapes.items(), sizes, strict=True):
-            view = block[begin : begin + size]
-            if name in integers:
-                view = view.view(np.int64)
-            self.arrays[name] = view if isinstance(shape, int) else view.reshape(shape)
-            if MODE == "python":
-                watch(self.arrays[name])
-            self.addresses[name] = address + 8 * begin
-            begin += size
 
 
 class Record:
@@ -118,14 +96,13 @@ class Record:
 
     block = np.zeros(0)
     """The memory of the arrays that :meth:`allocated` made, as one vector."""
+    made: tuple[str, ...] = ()
+    """The names of these arrays."""
 
-    def __init__(self, struct: Struct, arena: Arena | None = None, **values):
+    def __init__(self, struct: Struct, **values):
         self._alive: dict[str, Any] = {}
         self._struct = struct
         numbers = dict(_zeros(struct))
-        if arena is not None:
-            numbers.update(arena.addresses)
-            self._alive.update(arena.arrays)
         for name, value in values.items():
             if isinstance(value, Record):
                 self._alive[name] = value
@@ -154,6 +131,7 @@ class Record:
                 watch(record._alive[name])
             fields[name] = address + 8 * begin
             begin += size
+        record.made = tuple(shapes)
         return record
 
     def shape(self, name: str) -> tuple[int, ...]:

@@ -159,7 +159,7 @@ class _CollocationRun(OneStepRun):
             kept_ratio=_KEPT_RATIO,
             most_failures=_MOST_FAILURES,
             record=record,
-            arena=record,
+            restored=True,
             workspace=workspace,
         )
 

@@ -200,7 +200,7 @@ class _DASSLRun(Run):
             step=dassl_step,
             begin=dassl_begin,
             record=record,
-            arena=record,
+            restored=True,
             workspace=workspace,
         )
         self._start: np.ndarray | None = None

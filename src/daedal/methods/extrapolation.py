@@ -153,7 +153,7 @@ class _ExtrapolationRun(OneStepRun):
             controller=OWN,
             most_failures=_MOST_FAILURES,
             record=record,
-            arena=record,
+            restored=True,
             workspace=workspace,
         )
 

@@ -93,7 +93,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
             kept_ratio=_KEPT_RATIO,
             most_failures=_MOST_FAILURES,
             record=record,
-            arena=record,
+            restored=True,
             workspace=workspace,
         )
 

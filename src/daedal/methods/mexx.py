@@ -117,7 +117,7 @@ class _MEXXRun(MechanicalRun):
             start_order=8,
             controller=OWN,
             record=record,
-            arena=record,
+            restored=True,
         )
 
     def load(self, task: Task) -> None:

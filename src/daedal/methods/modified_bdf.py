@@ -163,7 +163,7 @@ class _ModifiedBDFRun(Run):
             equations,
             step=modified_bdf_step,
             record=record,
-            arena=record,
+            restored=True,
             workspace=workspace,
             start_order=0 if thesis else 2,
             positions=positions_of(equations.mechanism, equations.n),

@@ -268,7 +268,7 @@ class _MultistepRun(Run):
             step=multistep_step,
             begin=multistep_begin,
             record=record,
-            arena=record,
+            restored=True,
             workspace=workspace,
         )
         self._start: np.ndarray | None = None

@@ -154,7 +154,7 @@ class _RadauRun(ClassifiedRun):
             controller=OWN,
             most_failures=_MOST_FAILURES,
             record=record,
-            arena=record,
+            restored=True,
             workspace=workspace,
         )
 

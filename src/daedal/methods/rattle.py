@@ -159,7 +159,9 @@ class _SymplecticRun(OneStepRun):
             dense=Record.allocated(DENSE, nx=nx, n_c=mechanism.n_c, lu=dense_lu(nx)),
             **{name.removeprefix("rattle_"): callback for name, callback in code.items()},
         )
-        super().__init__(method, equations, attempt=rattle_attempt, order=method.max_order, record=record, arena=record)
+        super().__init__(
+            method, equations, attempt=rattle_attempt, order=method.max_order, record=record, restored=True
+        )
 
     def load(self, task: Task) -> None:
         """Accelerations at the start, from which the first iteration begins; what kind of forces there are."""

@@ -43,8 +43,8 @@ class Run:
         Called once at the start of every run, when weights and first step are known.
     record : Record, optional
         What the method works on, besides the RUN record.
-    arena : Arena or Record, optional
-        Its arrays have to be as they are now at the start of every run; others are written before they are read.
+    restored : bool
+        Whether its arrays have to be as they are now at the start of every run, and not written before they are read.
     workspace : Workspace, optional
         For implicit methods. Without one, a record for the rate or for nothing but hook and counters is made.
     **fields
@@ -63,7 +63,7 @@ class Run:
         step,
         begin=None,
         record=None,
-        arena=None,
+        restored: bool = False,
         workspace: Workspace | None = None,
         **fields,
     ):
@@ -102,8 +102,9 @@ class Run:
         self._vectors, self._included = self.record.block, self.record.array("included")
         self._included[:] = 1.0
         self._memory: list[tuple[np.ndarray, Any]] = []
-        if arena is not None:
-            self._memory.append((arena.block, arena.block.copy() if np.any(arena.block) else 0.0))
+        for memory in map(record.array, record.made) if restored else ():
+            constant = memory.size and bool(np.all(memory == memory.flat[0]))
+            self._memory.append((memory, memory.flat[0] if constant else memory.copy()))
         if record is not None:
             self._memory.append((record.data.view(np.int64), record.data.view(np.int64).copy()))
         self._signal = CHANGING.index("hook_signal")
