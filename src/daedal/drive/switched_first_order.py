@@ -15,10 +15,10 @@ from daedal.drive.run import Segment
 from daedal.drive.sliding import SlidingEquations
 from daedal.drive.switching import JUMP, KINK, Follower, Unfollowable
 from daedal.events.event import EventRecord
-from daedal.initial.consistent import complete
+from daedal.initial.consistent import complete, index_above_one
 from daedal.initial.exact_array import exact_array_initial
 from daedal.initial.newton import InitialResult, nearest_point, newton_initial
-from daedal.initial.structure import algebraic_variables
+from daedal.initial.structure import LARGEST_DENSE, algebraic_variables
 from daedal.kernels.endings import Ending
 from daedal.methods.step_size import first_step_size
 from daedal.progress import Progress
@@ -36,6 +36,7 @@ class SwitchedCourse(FirstOrderCourse):
         super().__init__(plan, request)
         self.follower = follower
         self._algebraic: np.ndarray | None = None
+        self._index_2: bool | None = None  # once it is known
         self._along: SlidingEquations | None = None
         self._sliding = SlidingEquations.family(plan, follower)
         self._searched: Any = 0
@@ -168,7 +169,7 @@ class SwitchedCourse(FirstOrderCourse):
         if self.excluded is not None:
             return  # index 2: the interpolant meets the constraints to the tolerance, and the first step finds the rest
         result = newton_initial(workspace, self._t, self.y0, self.yp0, self.algebraic(), h, weights)
-        if not result.converged:
+        if not result.converged or self._has_index_2(result, h, weights):
             result = self._from_beyond(h, weights)
         if not result.converged:
             result = complete(workspace, self._t, self.y0, self.yp0, h, weights)
@@ -176,6 +177,14 @@ class SwitchedCourse(FirstOrderCourse):
         if not result.converged:
             raise Unfollowable(f"no consistent values were found after the switch at t = {self._t:g}")
         self.y0, self.yp0 = result.y, result.yp
+
+    def _has_index_2(self, result: InitialResult, h: float, weights: np.ndarray) -> bool:
+        """Whether y' has to satisfy a hidden constraint, as it shows at the first restart."""
+        if self._index_2 is None:
+            implicit = self.plan.implicit
+            small = implicit.n <= LARGEST_DENSE
+            self._index_2 = small and index_above_one(implicit, self._t, result, self.algebraic(), weights, abs(h))
+        return self._index_2
 
     def _from_beyond(self, h: float, weights: np.ndarray) -> InitialResult:
         """From the derivative array a little after t, where the branches are those as written.

@@ -240,7 +240,7 @@ def complete(workspace, t, y, yp, h, weights, *, trace: bool = False) -> Initial
     result = newton_initial(workspace, t, y, yp, algebraic, h, weights)
     if problem.n > LARGEST_DENSE:
         return result
-    if result.converged and not _index_above_one(problem, t, result, algebraic, weights, abs(h)):
+    if result.converged and not index_above_one(problem, t, result, algebraic, weights, abs(h)):
         return result
     return _from_array(problem, t, y, yp, ~algebraic, None, weights, trace, h=1e3 * h)
 
@@ -302,7 +302,7 @@ def _complete_from_other_guesses(problem, workspace, t, x, xp, h, weights) -> In
     return result
 
 
-def _index_above_one(problem, t, result, algebraic, weights, time) -> bool:
+def index_above_one(problem, t, result, algebraic, weights, time) -> bool:
     """Whether dF/dv and dF/du' together look singular: then y' has to satisfy a hidden constraint."""
     e, b = partials_of(problem, t, result.y, result.yp, weights=weights, time_scale=1e3 * time)
     combined = np.where(algebraic[None, :], b, e)
