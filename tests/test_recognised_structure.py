@@ -1,5 +1,7 @@
 """Mechanisms found in residuals: whatever the order and the scale of the equations, and nothing that is not one."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -386,3 +388,19 @@ def test_forces_with_switches_are_those_of_a_mechanism():
         return values
 
     assert recognised(residual, 5) is not None
+
+
+@pytest.mark.parametrize(
+    ("force", "seen"),
+    [
+        (lambda t: 1.0 / (0.5 - t) + math.log(t), True),
+        (lambda t: math.exp(-1.0 / (t * t)), False),
+        (lambda t: 1.0 / (1.0 + 1.0 / t), False),
+    ],
+)
+def test_what_python_refuses_to_divide_hides_no_mechanism_unless_a_finite_result_could_follow(force, seen):
+    def residual(t, y, yp):
+        x, z, u, w, tension = y
+        return [yp[0] - u, yp[1] - w, yp[2] + tension * x, yp[3] + tension * z + force(t), x * x + z * z - 1.0]
+
+    assert (recognised(residual, 5) is not None) == seen

@@ -9,6 +9,7 @@ from daedal.analysis.probe import LARGEST_DENSE, Probe
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, equations, largest, listing, number, ordinal, variable
 
 _NEGLIGIBLE = 1e-3  # part of the worst violation
+NEEDED = "What would have to change"
 
 
 def describe_inconsistency(
@@ -73,7 +74,7 @@ def _describe(probe, t, y, yp, residual, correction, weights, taken):
         changes = [f"{variable(problem, j)} by {number(abs(correction[j]))}" for j in largest(correction / weights)]
     if changes:
         example = ", for example" if stuck else ""
-        lines.append(f"What would have to change (to first order{example}): {listing(changes)}.")
+        lines.append(f"{NEEDED} (to first order{example}): {listing(changes)}.")
     return "\n".join([*lines, *_hidden(E, B), _remedy(stuck, taken)]), violated
 
 

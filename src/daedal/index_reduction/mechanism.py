@@ -195,16 +195,46 @@ def _counted(count: int, what: str) -> str:
 def is_silent(equations: Equations) -> bool:
     """Whether the functions raise no exceptions of their own: machine code of their parts would not.
 
-    What functions of Python's math raise where a value is not finite does not count, since steps end there anyway.
+    What Python's floats and its math raise does not count where NumPy's infinity or NaN would make the result infinite
+    or NaN too, since steps end there anyway: 1 / x does not, exp(-1 / x) does.
     """
-    return all(_is_hazard(equations.graph, trace.raises) for trace in equations.traces)
+    return all(_is_seen(equations.graph, trace.nodes, trace.raises) for trace in equations.traces)
 
 
-def _is_hazard(graph: Graph, condition: int) -> bool:
+def _is_seen(graph: Graph, nodes: Sequence[int], condition: int) -> bool:
+    """Whether results are infinite or NaN wherever a condition holds under which Python raises."""
+    values = _hazards(graph, condition)
+    if not values:
+        return values is not None
+    waiting, spread = list(nodes), set(nodes)
+    while waiting:
+        i = waiting.pop()
+        operands = graph.operands[i]
+        count = len(operands) if graph.operations[i] != "divide" else 1
+        if graph.operations[i] in _SPREADS:
+            found = set(operands[:count]) - spread
+            spread |= found
+            waiting += found
+    return values <= spread
+
+
+_SPREADS = {"add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "cbrt", "sin", "cos", "tan"}
+"""Operations without a finite result where an operand, the numerator of a quotient, is infinite or NaN."""
+
+
+def _hazards(graph: Graph, condition: int) -> set[int] | None:
+    """The values of which one is infinite or NaN where the condition holds; None if it is of another kind."""
+    if condition == graph.false:
+        return set()
     operation, operands = graph.operations[condition], graph.operands[condition]
-    if operation in ("logical_and", "logical_or", "logical_not"):
-        return all(_is_hazard(graph, i) for i in operands)
-    return condition == graph.false or (operation == "less_equal" and graph.is_finite(operands[0]) == condition)
+    if operation == "logical_or":
+        first, second = (_hazards(graph, i) for i in operands)
+        return None if first is None or second is None else first | second
+    if operation == "logical_not" and graph.operations[operands[0]] == "less_equal":
+        size = graph.operands[operands[0]][0]
+        if graph.operations[size] == "absolute" and graph.is_finite(graph.operands[size][0]) == operands[0]:
+            return set(graph.operands[size])
+    return None
 
 
 def _recognised(motion: Motion, balance: Balance) -> RecognisedMechanism:

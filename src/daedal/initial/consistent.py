@@ -5,6 +5,7 @@ from itertools import islice
 import numpy as np
 
 from daedal.analysis.diagnosis import describe_inconsistency
+from daedal.analysis.inconsistency import NEEDED
 from daedal.analysis.index import judge
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.derivative_array import derivative_array_initial
@@ -360,8 +361,10 @@ def _best_slope(problem, t, y, yp) -> np.ndarray:
 def _refuse(problem, t, y, yp, weights, what, unknown_z=False, taken=frozenset({"correct_initial"}), refusal=None):
     """No values were found, and to look for them is what `taken` says was done."""
     residual = problem.evaluate(t, y, yp)
-    if refusal is not None:
-        raise InconsistentInitialError(f"{what}: {refusal}", refusal.equations, residual) from refusal
     message, equations = describe_inconsistency(problem, t, y, yp, residual, np.zeros(problem.n), weights, taken)
     tried = f" {TRIED}. {REMEDY}." if unknown_z else ""
+    if refusal is not None:  # it knows more, but not by how much
+        changes = [line for line in message.splitlines() if line.startswith(NEEDED)]
+        words = "\n".join([f"{what}: {refusal}{tried}", *changes])
+        raise InconsistentInitialError(words, refusal.equations, residual) from refusal
     raise InconsistentInitialError(f"{what} at t = {t:g}.{tried}\n{message}", equations, residual)
