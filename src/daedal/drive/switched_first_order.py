@@ -191,16 +191,15 @@ class SwitchedCourse(FirstOrderCourse):
 
         Variables of index 2 follow the derivative of a constraint, which may jump at a kink.
         """
-        found = InitialResult(self.y0, self.yp0, False, np.inf)
+        failed = found = InitialResult(self.y0, self.yp0, False, np.inf)
         if self.plan.implicit.copies > 1:
-            return found  # sensitivities jump by other rules
+            return failed  # sensitivities jump by other rules
         problem, none, slope = self.request.problem.implicit(), np.zeros(self.y0.size, dtype=bool), self.yp0
         for _ in range(2):  # once more with the slope after the switch
             ahead = exact_array_initial(problem, self._t + h, self.y0 + h * slope, slope, fixed=none, weights=weights)
             if ahead is None or not ahead.converged:
-                return found
-            slope = np.where(self.algebraic(), 0.0, ahead.yp)
-        found = ahead
+                return failed
+            found, slope = ahead, np.where(self.algebraic(), 0.0, ahead.yp)
         point = nearest_point(self.plan.implicit, self._t, found.y - h * found.yp, found.yp)
         return found if point is None else replace(found, y=point[0], yp=point[1])
 
