@@ -170,7 +170,8 @@ class SwitchedCourse(FirstOrderCourse):
             return  # index 2: the interpolant meets the constraints to the tolerance, and the first step finds the rest
         result = newton_initial(workspace, self._t, self.y0, self.yp0, self.algebraic(), h, weights)
         if not result.converged or self._has_index_2(result, h, weights):
-            result = self._from_beyond(h, weights)
+            beyond = self._from_beyond(h, weights)
+            result = beyond if beyond.converged else result
         if not result.converged:
             result = complete(workspace, self._t, self.y0, self.yp0, h, weights)
         self._searched = self._searched + workspace.counts()
@@ -181,9 +182,9 @@ class SwitchedCourse(FirstOrderCourse):
     def _has_index_2(self, result: InitialResult, h: float, weights: np.ndarray) -> bool:
         """Whether y' has to satisfy a hidden constraint, as it shows at the first restart."""
         if self._index_2 is None:
-            implicit = self.plan.implicit
-            small = implicit.n <= LARGEST_DENSE
-            self._index_2 = small and index_above_one(implicit, self._t, result, self.algebraic(), weights, abs(h))
+            plan, t = self.plan, self._t
+            may_be = plan.implicit.n <= LARGEST_DENSE and not plan.is_plain(t, result.y, result.yp)
+            self._index_2 = may_be and index_above_one(plan.implicit, t, result, self.algebraic(), weights, abs(h))
         return self._index_2
 
     def _from_beyond(self, h: float, weights: np.ndarray) -> InitialResult:
@@ -201,7 +202,9 @@ class SwitchedCourse(FirstOrderCourse):
                 return failed
             found, slope = ahead, np.where(self.algebraic(), 0.0, ahead.yp)
         point = nearest_point(self.plan.implicit, self._t, found.y - h * found.yp, found.yp)
-        return found if point is None else replace(found, y=point[0], yp=point[1])
+        if point is None or np.any(~self.algebraic() & (np.abs(point[0] - self.y0) > weights)):
+            return failed  # the differential variables stay
+        return replace(found, y=point[0], yp=point[1])
 
     def algebraic(self) -> np.ndarray:
         """The algebraic variables, as they are at the first restart."""
