@@ -119,7 +119,8 @@ def package(tmp_path_factory):
 
 def failing(package, tables, interpreted=False):
     """The cells that fail with this copy."""
-    environment = os.environ | {"PYTHONPATH": str(package.parent)}
+    # bytecode is told by the second and the size of its source: two mutations of one file may have both in common
+    environment = os.environ | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     if interpreted:
         environment["DAEDAL_KERNELS"] = "python"
     command = [sys.executable, "-c", WORKER, *tables]
