@@ -555,3 +555,19 @@ def test_other_parameters_are_judged_anew():
     for value in (0.0, 1.0, 0.0):
         sol = solver.solve((0.0, 2.0), ([0.0, 0.9 if value == 0.0 else 1.0], None), params=[value])
         np.testing.assert_allclose(sol.y, derivatives_of_sine(sol.t, 2), atol=1e-5)
+
+
+def test_the_judgement_of_a_start_does_not_depend_on_earlier_runs():
+    starts = [([0.0, -1.0], None), ([0.0, 1.0], [0.0, 0.0]), ([0.0, -1.0], None)]
+
+    def problem():
+        return daedal.ImplicitDAE(lambda t, y, yp: [y[0] + t * y[1] - np.sin(t), yp[0] + t * yp[1] + 2.0 * y[1]], 2)
+
+    def outcome(model, start):
+        try:
+            return daedal.solve(model, (0.0, 1.0), start).y.tobytes()
+        except daedal.DaedalError as error:
+            return str(error)
+
+    shared = problem()
+    assert [outcome(shared, start) for start in starts] == [outcome(problem(), start) for start in starts]

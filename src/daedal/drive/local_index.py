@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class LocallyJudgedPlan(TracedPlan):
     """A plan for a problem as it stands, and for its strangeness-free form where the structure has misled.
 
     The signature of the equations can tell a smaller index than the solution has, since terms that vanish on the
-    solution count like others. So ranks are judged where the first run starts, at a point that satisfies the equations;
+    solution count like others. So ranks are judged where a run starts, at a point that satisfies the equations;
     problems of index 3 and more, and those whose structure misleads, are reduced. Where a run stops for want of
     convergence and the method is Daedal's to choose, it is made again in the strangeness-free form.
 
@@ -49,30 +50,29 @@ class LocallyJudgedPlan(TracedPlan):
 
     def __init__(self, plan: TracedPlan, reason: InvalidProblemError | None = None):
         vars(self).update(vars(plan))
-        self._reason, self._judged = reason, False
-        self._other: TracedPlan | None = None  # by which problems are solved that are not solved as they stand
+        self._reason = None if reason is None else reason.with_traceback(None)  # which would keep all its frames
+        self.as_stated = reason is None
+        self._known: tuple[Any, TracedPlan | None] = None, None  # the last start, and the plan that it asks for
+        self._forms: dict[tuple[int, int], TracedPlan] = {}  # by their characteristic values
 
     def with_problem(self, problem: Any) -> LocallyJudgedPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
         other = super().with_problem(problem)
         assert other is None or isinstance(other, LocallyJudgedPlan)
-        if other is not None and self._other is not None:
-            other._other, other._judged, other.as_stated = None, False, True
+        if other is not None:
+            other._known, other._forms = (None, None), {}
         return other
 
     def direct(self) -> Any | None:
-        """As for other plans; None where the problem is not solved as it stands."""
-        return None if self._other is not None else super().direct()
+        """As for other plans; None where the problem is not always solved as it stands."""
+        return None if self._forms or self._reason is not None else super().direct()
 
     def solve(self, request: Request):
         """Solve the problem as it stands, or reduced."""
-        if not self._judged:
-            self._judge(request)
-        if self._other is not None:
-            try:
-                return self._other.solve(request)
-            except InvalidProblemError:  # its matrices are singular at the start
-                self._other, self.as_stated = None, True
+        other = self._judged(request)
+        if other is not None:
+            with suppress(InvalidProblemError):  # its matrices are singular at the start
+                return other.solve(request)
         try:
             return super().solve(request)
         except IntegrationError as error:
@@ -84,23 +84,28 @@ class LocallyJudgedPlan(TracedPlan):
         except InconsistentInitialError as error:
             return self._repeated_in_other_form(request, error, "offered no way to complete the initial values")
 
-    def _judge(self, request: Request):
-        """Judge the index where the run starts."""
-        self._judged = True
+    def _judged(self, request: Request) -> TracedPlan | None:
+        """The plan that the start asks for in place of this one; the last answer is kept."""
         try:
-            start = given_values(self.problem, request)
+            y, yp = given_values(self.problem, request)
         except InvalidProblemError:
-            return  # the run refuses them
-        if self._reason is None and self._is_clear(request.span[0], *start):
-            return
+            return None  # the run refuses them
+        at = request.span[0], y.tobytes(), None if yp is None else yp.tobytes()
+        known = self._known  # read once: other threads may write it
+        if known[0] != at:
+            known = self._known = at, self._judge(request, y, yp)
+        return known[1]
+
+    def _judge(self, request: Request, y: np.ndarray, yp: np.ndarray | None) -> TracedPlan | None:
+        if self._reason is None and self._is_clear(request.span[0], y, yp):
+            return None
         try:
-            form = self._form(request, *start, LOWEST_REDUCED)
+            return self._form(request, y, yp, LOWEST_REDUCED)
         except DaedalError as error:
             from daedal.index_reduction.strangeness_free import Undetermined
 
             singular = self._reason is not None and isinstance(error, Undetermined)
-            form = SingularPlan(self, self._reason) if singular and self._reason is not None else None
-        self._other, self.as_stated = form, form is None
+            return SingularPlan(self, self._reason) if singular and self._reason is not None else None
 
     def _is_clear(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
         """Whether the index is clearly 0 or 1 at the point next to the start that satisfies the equations."""
@@ -124,10 +129,12 @@ class LocallyJudgedPlan(TracedPlan):
         equations, signature = analysed(self.problem)
         unknown = np.full(y.size, np.nan)
         values = characteristic_values_near(equations, request.span[0], np.array([y, unknown if yp is None else yp]))
-        reduction = StrangenessFree(self.problem, equations, signature, values)
-        if reduction.index < lowest and reduction.index <= max(signature.index, 1):
-            return None
-        return AnyIndexPlan(self, ReducedPlan(reduction, self.settings), asked=False)
+        if values not in self._forms:
+            reduction = StrangenessFree(self.problem, equations, signature, values)
+            if reduction.index < lowest and reduction.index <= max(signature.index, 1):
+                return None
+            self._forms[values] = AnyIndexPlan(self, ReducedPlan(reduction, self.settings), asked=False)
+        return self._forms[values]
 
     def _repeated_in_other_form(self, request: Request, error: DaedalError, what: str):
         """The run in the strangeness-free form; the error stands where that does not come to the end either."""
@@ -138,6 +145,5 @@ class LocallyJudgedPlan(TracedPlan):
             solution = None
         if solution is None:
             raise error
-        self._other, self.as_stated = form, False
         solution.message += f" The problem as it stands {what}."
         return solution

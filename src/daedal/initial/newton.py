@@ -65,6 +65,8 @@ def nearest_point(problem, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.
         r = None if partials is None else problem.sample(t, y, yp)
         if partials is None or r is None or not np.isfinite(r).all():
             return None
+        if not r.any():
+            break
         change = np.linalg.lstsq(np.hstack(partials[::-1]), -r, rcond=_RANK)[0]
         y, yp = y + change[: y.size], yp + change[y.size :]
     return y, yp
