@@ -13,7 +13,7 @@ from functools import lru_cache
 import llvmlite.binding as llvm
 import numpy as np
 
-from daedal.symbolic.instructions import POINTER, TYPED_POINTERS, Declared, number_text
+from daedal.symbolic.instructions import Declared, number_text
 from daedal.symbolic.machine import _target_machine
 from daedal.symbolic.operations import FUNCTIONS
 
@@ -59,14 +59,14 @@ class _Reader:
             assert found, f"a statement of another kind: {line}"
             target, value = found[1], self.value(found[2])
             if "[" in target:
-                self.lines.append(f"  store double {value[1]}, {POINTER} {self._place(target)}")
+                self.lines.append(f"  store double {value[1]}, ptr {self._place(target)}")
             else:
                 self.names[target] = value
 
     def _place(self, text: str) -> str:
         name, index = text[:-1].split("[")
         assert name in self.arrays, f"an unknown array: {text}"
-        return self.new("pointer", f"getelementptr double, {POINTER} %{name}, i64 {index}")[1]
+        return self.new("pointer", f"getelementptr double, ptr %{name}, i64 {index}")[1]
 
     def value(self, text: str, kind: str = "double") -> tuple[str, str]:
         """An expression: a choice, whose parts may be choices, or what Python would read as the same."""
@@ -92,7 +92,7 @@ class _Reader:
             special = {"NOT_A_NUMBER": float("nan"), "INFINITE": float("inf")}
             return ("double", number_text(special[node.id])) if node.id in special else self.names[node.id]
         if isinstance(node, ast.Subscript):
-            return self.new("double", f"load double, {POINTER} {self._place(ast.unparse(node))}")
+            return self.new("double", f"load double, ptr {self._place(ast.unparse(node))}")
         if isinstance(node, ast.UnaryOp):
             assert isinstance(node.op, ast.USub)
             if isinstance(node.operand, ast.Constant):
@@ -117,10 +117,7 @@ class _Reader:
             table = ast.unparse(arguments[1])
             count = int(ast.unparse(arguments[2]))
             assert count == self.tables[table]
-            array = f"[{count} x double]"
-            pointer = f"getelementptr ({array}, {array}* @{table}, i64 0, i64 0)"
-            pointer = pointer if TYPED_POINTERS else f"@{table}"
-            return self.new("double", f"call double @{name}(double {operand}, {POINTER} {pointer}, i64 {count})")
+            return self.new("double", f"call double @{name}(double {operand}, ptr @{table}, i64 {count})")
         code = _LIBRARY[name]
         full = f"{code}.f64" if code.startswith("llvm.") else code
         values = [operand, *(self._read(x)[1] for x in arguments[1:])]
@@ -148,7 +145,7 @@ def assembly(text: str) -> str:
             parts.append(f"@{table[1]} = private constant [{len(values)} x double] [{entries}]")
         elif found := _HEAD.fullmatch(line):
             arrays = [array.split()[-1] for array in found[2].split(", ")]
-            head = f"define i32 @{found[1]}(double %t, {', '.join(f'{POINTER} %{array}' for array in arrays)}) {{"
+            head = f"define i32 @{found[1]}(double %t, {', '.join(f'ptr %{array}' for array in arrays)}) {{"
             reader = _Reader(arrays, tables)
         elif line == "}":
             parts.append("\n".join([head, *reader.lines, "}"]))

@@ -26,6 +26,7 @@ def folder(tmp_path, monkeypatch):
 def forget():
     code_generation._recent.clear()
     code_generation._in_memory.clear()
+    code_generation._objects.clear()
 
 
 def function(t, q):
@@ -48,6 +49,38 @@ def test_code_is_generated_once_and_found_again_in_memory_and_on_disk(folder, mo
         assert_same(function, points(2))
     assert len(made) == 1
     assert len(list(folder.glob("*.o"))) == 1
+
+
+def with_numbers(a, b):
+    """A function with constants in arithmetic, in a power, in a condition and in a table."""
+
+    def function(t, q):
+        kink = np.interp(q[0], [-a, 0.1 * a, b], [b, 1.0, a])
+        return [a * q[0] + b, np.exp(q[1] / a) if q[0] < 0.3 * b else abs(q[1]) ** b, kink, b, np.sin(a * t) - 3.7]
+
+    return function
+
+
+def test_functions_that_differ_in_numbers_share_object_code(folder, monkeypatch):
+    made = counted(monkeypatch)
+    for a, b in ((1.3, 2.7), (4.0, 5.5), (12.5, 1e6), (0.1, 7.25)):
+        assert_same(with_numbers(a, b), points(2))
+    assert len(made) == 1
+    assert len(list(folder.glob("*.o"))) == 1
+
+
+def test_functions_of_several_pieces_share_object_code(folder, monkeypatch):
+    made = counted(monkeypatch)
+    monkeypatch.setattr(emission, "LONGEST", 10)
+    monkeypatch.setattr(emission, "PIECE", 5)
+    for a in (1.3, 4.4):
+        assert_same(lambda t, q, a=a: [np.sum(np.sin(q[0] * a * np.arange(3.0, 20.0))), a], points(1))
+    assert len(made) == 1
+
+
+def test_special_numbers_belong_to_the_shape():
+    for a in (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, np.inf, -np.inf, np.nan):
+        assert_same(lambda t, q, a=a: [a * q[0], q[0] + a, np.copysign(q[1], a), a], points(2))
 
 
 @pytest.mark.parametrize("damage", ["empty", "half", "flipped", "other", "folder"])
@@ -95,7 +128,7 @@ def test_a_file_appears_whole_or_not_at_all(folder, monkeypatch):
 def test_files_that_were_not_used_for_longest_go(folder, monkeypatch):
     monkeypatch.setattr(object_store, "_EVERY", 1)
     for k in range(6):
-        assert_same(lambda t, q, k=k: [q[0] * (k + 2.0)], points(1))
+        assert_same(lambda t, q, k=k: [np.sin(q[0]) ** (k + 1)], points(1))
         newest = max(folder.glob("*.o"), key=lambda file: file.stat().st_mtime_ns)
         os.utime(newest, (k, k))
     files = sorted(folder.glob("*.o"), key=lambda file: file.stat().st_mtime)
@@ -113,9 +146,9 @@ from daedal.symbolic import Graph, vector_argument, trace
 from daedal.symbolic.machine import compile_function
 for k in range(12):
     graph = Graph()
-    result = trace(lambda q: [np.sin(q[0]) * (k + 1.0)], [vector_argument(graph, "q", 1)])
+    result = trace(lambda q: [np.sin(q[0]) ** (k + 1)], [vector_argument(graph, "q", 1)])
     code = compile_function(graph, {"q": 1}, {"x": result.array})
-    assert code(0.0, q=[1.0])[1]["x"][0] == np.sin(1.0) * (k + 1.0)
+    assert abs(code(0.0, q=[1.0])[1]["x"][0] / np.sin(1.0) ** (k + 1) - 1.0) < 1e-14
 """
 
 

@@ -17,7 +17,7 @@ from daedal.methods.base import Method
 from daedal.problems import ODE, MassMatrixDAE
 from daedal.problems.checks import check_callable, check_real
 from daedal.solution import DenseOutput, Solution, Statistics
-from daedal.solving import about_y0, solve
+from daedal.solving import about_y0, solve, stated_once
 from daedal.tabular import Tabular
 
 METHODS = {"RK45": "dopri5", "RK23": "dopri5", "DOP853": "dop853", "Radau": "radau", "BDF": "dassl", "LSODA": "auto"}
@@ -187,18 +187,8 @@ def solve_ivp(
         )
     params = None if args is None else tuple(args)
     check_callable(fun, "fun")
-    structure: dict[str, Any] = {"sparsity": jac_sparsity}
-    if lband is not None or uband is not None:
-        structure["bandwidth"] = lband or 0, uband or 0
-    structure |= {"params": params, "jacobian": _slopes(jac, params)}
-    f = _right_hand_side(fun, params, vectorized)
-    if start.size == 1 and not hasattr(fun, "py_func"):
-        f = _as_vector(f, params)
-    problem: ODE | MassMatrixDAE
-    if mass is None:
-        problem = ODE(f, start.size, **structure)
-    else:
-        problem = MassMatrixDAE(f, start.size, _mass(mass, params), **structure)
+    band = None if lband is None and uband is None else (lband or 0, uband or 0)
+    problem = stated_once(_problem, fun, start.size, params, vectorized, mass, jac, jac_sparsity, band)
     span = check_real(t_span, "t_span", "be a pair (t0, tf) of numbers")
     if span.shape == (2,) and span[0] == span[1]:
         return _at_one_time(problem, float(span[0]), start, t_eval, events, dense_output)
@@ -225,6 +215,16 @@ def solve_ivp(
             raise
         solution = error.solution
     return _result(solution, None if given is None else len(given), dense_output)
+
+
+def _problem(fun, n: int, params, vectorized, mass, jac, sparsity, band) -> ODE | MassMatrixDAE:
+    structure = {"sparsity": sparsity, "params": params, "jacobian": _slopes(jac, params)}
+    if band is not None:
+        structure["bandwidth"] = band
+    f = _right_hand_side(fun, params, vectorized)
+    if n == 1 and not hasattr(fun, "py_func"):
+        f = _as_vector(f, params)
+    return ODE(f, n, **structure) if mass is None else MassMatrixDAE(f, n, _mass(mass, params), **structure)
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------

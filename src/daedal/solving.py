@@ -1,6 +1,12 @@
 """The public functions that solve: the arguments are checked, and the driver does the rest."""
 
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import contextmanager
+from threading import Lock
+from typing import Any
 
 from daedal.drive.request import checked_request, checked_settings
 from daedal.drive.solver import complete_or_raise, described, solve_request
@@ -152,11 +158,12 @@ def solve(
     kept = (dense_output, correct_initial, compile, switches)
     wanted = (sensitivities, initial_sensitivities, sensitivity_errors, sensitivity_method)
     settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, *wanted, **method_options)
+    stated = None
     if params is not None:
-        problem = with_other_params(problem, params)
+        stated, problem = problem, with_other_params(problem, params)
     request = checked_request(problem, settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
     if breakpoints is None:
-        return solve_request(request)
+        return solve_request(request, stated)
     from daedal.hybrid.run import solve_between
 
     return complete_or_raise(described(lambda request: solve_between(request, breakpoints), request))
@@ -191,9 +198,49 @@ def solve_dae(
     if y0 is None:
         raise InvalidProblemError("y0 is missing")
     y0 = check_real(y0, "y0", "hold real numbers")
-    problem = ImplicitDAE(F, y0.size, params=params, jacobian=jacobian, names=names, algebraic=algebraic)
+    problem = stated_once(_implicit, F, y0.size, params, jacobian, names, algebraic)
     with about_y0(y0.size):
         return solve(problem, t_span, (y0, yp0), **options)
+
+
+def _implicit(F, n, params, jacobian, names, algebraic) -> ImplicitDAE:
+    return ImplicitDAE(F, n, params=params, jacobian=jacobian, names=names, algebraic=algebraic)
+
+
+_MOST_STATED = 32
+_VALUES = (int, float, str, bool, type(None))
+_stated: OrderedDict[tuple, tuple[Any, Any]] = OrderedDict()
+_guard = Lock()
+
+
+def stated_once(make: Callable[..., Any], *given: Any) -> Any:
+    """The problem ``make(*given)``: the one of an earlier call where the functions and all else were the same.
+
+    Its traces and machine code are then at hand. What can change between two calls, an array or a list, is stated anew.
+    """
+    key = (make, *map(_identity, given))
+    if None in key:
+        return make(*given)
+    with _guard:
+        found = _stated.pop(key, None)
+    problem = make(*given) if found is None else found[1]
+    with _guard:
+        _stated[key] = given, problem  # what is given lives on, so that no other function gets its id
+        while len(_stated) > _MOST_STATED:
+            _stated.popitem(last=False)
+    return problem
+
+
+def _identity(value: Any) -> tuple | None:
+    """What tells a value from others that do not change; None for what can change."""
+    if callable(value):
+        return "function", id(value)
+    if type(value) in _VALUES:
+        return type(value), value
+    if type(value) is tuple:
+        entries = tuple(map(_identity, value))
+        return None if None in entries else entries
+    return None
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from threading import Lock
@@ -218,10 +219,13 @@ _plans: OrderedDict[tuple, tuple[Any, Any]] = OrderedDict()
 _guard = Lock()
 
 
-def solve_request(request: Request):
-    """The solution of a request, by a plan that may have been made for an earlier one; Ctrl-C is raised."""
+def solve_request(request: Request, stated: Any = None):
+    """The solution of a request, by a plan that may have been made for an earlier one; Ctrl-C is raised.
+
+    `stated` is the same problem with the parameters with which it was stated, whose plan serves all others.
+    """
     before = first_use.seconds()
-    solution = described(lambda request: plan_for(request.problem, request.settings).solve(request), request)
+    solution = described(lambda request: _plan_of(request, stated).solve(request), request)
     once = first_use.seconds() - before
     if once > 0.0 and isinstance(solution, Tabulated):
         solution.stats = replace(solution.stats, first_use=once)
@@ -258,6 +262,16 @@ def _describe(solution, request: Request):
         solution.event_names = solution.event_names or tuple(request.event_names)
         solution.params = params if is_plain(params) else None
     return solution
+
+
+def _plan_of(request: Request, stated: Any):
+    if stated is not None:
+        with suppress(Exception):  # of the functions, say, at parameters that only keep a place
+            shared = getattr(plan_for(stated, request.settings), "with_problem", None)
+            other = None if shared is None else shared(request.problem)
+            if other is not None:
+                return other
+    return plan_for(request.problem, request.settings)
 
 
 def plan_for(problem, settings: Settings):

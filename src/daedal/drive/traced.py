@@ -47,7 +47,6 @@ class _Seen:
 
     compared: bool = False  # whether code and functions were compared at a start
     runs: int = 0
-    told: bool = False  # that functions remember
 
 
 class TracedPlan:
@@ -131,11 +130,9 @@ class TracedPlan:
     def solve(self, request: Request):
         """Solve with machine code; where it turns out to differ from the functions, with these."""
         traced = self.traced
-        if not self._seen.told:
-            self._seen.told = True
-            for name, reason in {} if traced is None else traced.refused.items():
-                if reason.memory:
-                    warn(stateful_words(name, getattr(self.problem, name, None), reason), StatefulFunctionWarning)
+        for name, reason in {} if traced is None else traced.refused.items():
+            if reason.memory:
+                warn(stateful_words(name, getattr(self.problem, name, None), reason), StatefulFunctionWarning)
         if traced is None or not traced.functions or self._is_sparse(request):
             words = self._untraced if traced is None or traced.functions else self._words(())
             return self._told(self._plan(None).solve(request), words)

@@ -18,8 +18,7 @@ from daedal.multibody.forces.force import Force
 from daedal.multibody.layout import Layout
 from daedal.multibody.packed import packed, sizes_of
 from daedal.symbolic import Untraceable
-from daedal.symbolic.instructions import ENTRY, POINTER
-from daedal.symbolic.machine import _LOCK, _Code, _generated
+from daedal.symbolic.machine import BoundFunction
 
 MOST_TRACED = {True: 24, False: 12}
 """Velocities of joints up to which the functions of a machine are traced, in the plane and in space.
@@ -99,16 +98,14 @@ class CompiledLoops(CodedFunction):
     ):
         self.__name__ = name
         self.machine, self._arguments, self._shape, self._stated = machine, arguments, shape, stated
-        self._bound: dict[int, Any] = {}  # C functions of (t, block), by the address of the record
+        self._bound: dict[int, BoundFunction] = {}  # by the address of the record
 
     @property
     def address(self) -> int:  # type: ignore[override]
         """Of the machine code for this machine, with its forces as they are now."""
         machine = self.machine.now().record.address
         if machine not in self._bound:
-            kernel = getattr(loops_compiled, self.__name__).address
-            with _LOCK:
-                self._bound[machine] = _Code(_generated(_bound(kernel, machine)))
+            self._bound[machine] = BoundFunction(getattr(loops_compiled, self.__name__), machine)
         return self._bound[machine].address
 
     @property
@@ -144,18 +141,6 @@ class CompiledLoops(CodedFunction):
 
     def __repr__(self) -> str:
         return f"<{self.__name__}: compiled loops over {self.machine.layout.tree.father.size} bodies>"
-
-
-def _bound(kernel: int, machine: int) -> str:
-    """The module with a function ``ENTRY(t, block)`` that calls ``kernel(t, block, machine)``."""
-    pointer = "ptr" if POINTER == "ptr" else "i32 (double, i64, i64)*"
-    return f"""
-define i32 @{ENTRY}(double %t, i64 %block) {{
-  %kernel = inttoptr i64 {kernel} to {pointer}
-  %status = call i32 %kernel(double %t, i64 %block, i64 {machine})
-  ret i32 %status
-}}
-"""
 
 
 class RecursiveCode:

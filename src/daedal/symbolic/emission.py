@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from daedal.symbolic.graph import Graph
-from daedal.symbolic.instructions import ENTRY, POINTER, TYPED_POINTERS, Body, Declared, number_text
+from daedal.symbolic.instructions import ENTRY, Body, Constants, Declared, number_text
 from daedal.symbolic.operations import ARITHMETIC, TABLES
 from daedal.symbolic.sines import LANES, PAIR, USED, definition
 
@@ -28,6 +28,8 @@ WIDTH = 8
 LONGEST, PIECE = 1000, 500
 """Instructions up to which a program is one function, and in each function of a longer one."""
 _STORED = 2  # instructions that a stored result counts for: their order is what code generation spends its time on
+_SPECIAL = (0.0, 0.5, 1.0, 2.0, -0.5, -1.0, -2.0)
+"""Constants that belong to the shape of a program; programs that differ in others share their object code."""
 _TOGETHER = 100  # results that are the same constant, in one function
 
 
@@ -43,11 +45,14 @@ class Program:
         How many floats it needs behind the rest of the block.
     operations : int
         How many operations it takes.
+    constants : bytes
+        The numbers that the text leaves open.
     """
 
     text: str
     workspace: int
     operations: int
+    constants: bytes
 
 
 def emit(
@@ -138,7 +143,7 @@ class _Writer:
             self.angles = []
         self.piece_of = {i: k for k, piece in enumerate(self.pieces) for i, _ in piece if graph.operands[i]}
         self.declared = Declared()
-        self.tables: dict[tuple[float, ...], str] = {}
+        self.constants = Constants()
 
     def program(self) -> Program:
         slots, workspace = self._slots()
@@ -147,8 +152,8 @@ class _Writer:
         parts = [*pieces[: self.n_pieces if self.n_pieces > 1 else 0], entry]
         if self.angles:
             self.declared.define("sines", definition(), USED)
-        text = "\n".join([*self._table_lines(), *self.declared.lines(), *parts])
-        return Program(text, workspace, len(self.order))
+        text = "\n".join([*self.constants.lines(), *self.declared.lines(), *parts])
+        return Program(text, workspace, len(self.order), self.constants.values())
 
     def _cut(self, needed: Sequence[int]) -> list[list[tuple[int, list[int]]]]:
         """What each function computes and where it stores it, in an order that is operands first."""
@@ -204,7 +209,7 @@ class _Writer:
 
     @property
     def _arguments(self) -> str:
-        return f"{'double %t' if self.lanes == 1 else f'{POINTER} %times'}, {POINTER} %block"
+        return f"{'double %t' if self.lanes == 1 else 'ptr %times'}, ptr %block"
 
     def _entry(self) -> str:
         calls = [f"  call void @piece_{k}({self._arguments})" for k in range(self.n_pieces - 1)]
@@ -228,22 +233,6 @@ class _Writer:
         kind = f"{'' if name == ENTRY else 'private '}{'i32' if is_last else 'void'}"
         return "\n".join([f"define {kind} @{name}({self._arguments}) {{", *body.lines, "}"])
 
-    def table(self, values: tuple[float, ...]) -> str:
-        """A pointer to a table of constants."""
-        if values not in self.tables:
-            self.tables[values] = f"@table_{len(self.tables)}"
-        if not TYPED_POINTERS:
-            return self.tables[values]
-        array = f"[{len(values)} x double]"
-        return f"getelementptr inbounds ({array}, {array}* {self.tables[values]}, i64 0, i64 0)"
-
-    def _table_lines(self) -> list[str]:
-        lines = []
-        for values, name in self.tables.items():
-            entries = ", ".join(f"double {number_text(x)}" for x in values)
-            lines.append(f"{name} = private constant [{len(values)} x double] [{entries}]")
-        return lines
-
 
 class _PieceBody(Body):
     """The instructions of one piece."""
@@ -265,7 +254,7 @@ class _PieceBody(Body):
     def _loaded(self, i: int) -> str:
         operation = self.graph.operations[i]
         if operation == "constant":
-            return self.constant(number_text(self.graph.data[i]))
+            return self._constant(self.graph.data[i])
         if operation in ("true", "false"):
             return self.constant(operation, "i1")
         if i == self.writer.time:
@@ -275,12 +264,20 @@ class _PieceBody(Body):
         zero = self.constant(number_text(0.0))
         return self.compare("une", loaded, zero) if self.graph.is_condition(i) else loaded
 
+    def _constant(self, value: float) -> str:
+        """A constant: in the text where it is special, otherwise a number of the module."""
+        if value in _SPECIAL or value != value:
+            return self.constant(number_text(value))
+        loaded = self.new(f"load double, ptr {self.writer.constants.pointer((value,))}, align 8, !invariant.load !0")
+        if self.lanes == 1:
+            return loaded
+        first = self.new(f"insertelement {self.number} undef, double {loaded}, i32 0")
+        same = f"<{self.lanes} x i32> zeroinitializer"
+        return self.new(f"shufflevector {self.number} {first}, {self.number} undef, {same}")
+
     def _pointer(self, base: str, place: int) -> str:
         """A pointer to a number, with its type."""
-        pointer = self.new(f"getelementptr double, {POINTER} {base}, i64 {place * self.lanes}")
-        if self.lanes > 1 and TYPED_POINTERS:
-            return f"{self.number}* {self.new(f'bitcast double* {pointer} to {self.number}*')}"
-        return f"{POINTER} {pointer}"
+        return f"ptr {self.new(f'getelementptr double, ptr {base}, i64 {place * self.lanes}')}"
 
     def _load(self, base: str, place: int) -> str:
         return self.new(f"load {self.number}, {self._pointer(base, place)}, align 8")
@@ -292,7 +289,7 @@ class _PieceBody(Body):
         operation, table = self.graph.operations[i], None
         operands = [self.value(k) for k in self.graph.operands[i]]
         if operation in TABLES:
-            table = self.writer.table(self.graph.data[i]), str(len(self.graph.data[i]))
+            table = self.writer.constants.pointer(self.graph.data[i]), str(len(self.graph.data[i]))
         if operation in ("sin", "cos") and self.graph.operands[i][0] in self.fours:
             self.values[i] = self._sine(self.graph.operands[i][0], operation == "cos")
         else:

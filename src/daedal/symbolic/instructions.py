@@ -8,19 +8,19 @@ would be.
 from __future__ import annotations
 
 import struct
-
-import llvmlite.binding as llvm
+from collections.abc import Sequence
 
 from daedal.symbolic.operations import ARITHMETIC, CONDITIONS, FUNCTIONS, TABLES
 
 ENTRY = "daedal_entry"
 """The function of a module that callers look for."""
-TYPED_POINTERS = llvm.llvm_version_info[0] < 17
-POINTER, INTEGERS = ("double*", "i32*") if TYPED_POINTERS else ("ptr", "ptr")
-"""Pointers to floats and to 32-bit integers."""
+CONSTANTS = "daedal_constants"
+"""The numbers of a module that are not part of its text."""
+MARK = bytes.fromhex("da eda1 c057 a4f8 7f 2b91 6d0e 83c4 f97f")
+"""What stands before these numbers in object code: two NaNs that no other code has."""
 
-_LOCATE = f"""
-define private double @locate(double %x, {POINTER} %points, i64 %n) {{
+_LOCATE = """
+define private double @locate(double %x, ptr %points, i64 %n) {
 entry:
   br label %loop
 loop:
@@ -31,8 +31,8 @@ loop:
 body:
   %sum = add i64 %low, %high
   %middle = lshr i64 %sum, 1
-  %place = getelementptr double, {POINTER} %points, i64 %middle
-  %point = load double, {POINTER} %place
+  %place = getelementptr double, ptr %points, i64 %middle
+  %point = load double, ptr %place
   %below = fcmp olt double %x, %point
   %beyond = add i64 %middle, 1
   %next_low = select i1 %below, i64 %low, i64 %beyond
@@ -41,10 +41,10 @@ body:
 done:
   %count = uitofp i64 %low to double
   ret double %count
-}}
+}
 """
-_PICK = f"""
-define private double @pick(double %index, {POINTER} %values, i64 %n) {{
+_PICK = """
+define private double @pick(double %index, ptr %values, i64 %n) {
 entry:
   %size = sitofp i64 %n to double
   %minus = fneg double %size
@@ -57,12 +57,12 @@ read:
   %from_end = icmp slt i64 %whole, 0
   %shifted = add i64 %whole, %n
   %i = select i1 %from_end, i64 %shifted, i64 %whole
-  %place = getelementptr double, {POINTER} %values, i64 %i
-  %value = load double, {POINTER} %place
+  %place = getelementptr double, ptr %values, i64 %i
+  %value = load double, ptr %place
   ret double %value
 outside:
   ret double 0x7FF8000000000000
-}}
+}
 """
 _MODULO = """
 define private double @modulo(double %a, double %b) {
@@ -102,6 +102,35 @@ define private double @floor_divide(double %a, double %b) {
 """
 _WRITTEN = {"modulo": (_MODULO, {"fmod": 2}), "floor_divide": (_FLOOR_DIVIDE, {"fmod": 2, "llvm.floor": 1})}
 """Functions that Python has and C does not, each with those that it calls and how many arguments these have."""
+
+
+class Constants:
+    """Numbers of a module that stand in its object code as data and not in its instructions."""
+
+    def __init__(self) -> None:
+        self._numbers: list[float] = []
+        self._places: dict[bytes, int] = {}
+
+    def pointer(self, values: Sequence[float]) -> str:
+        """A pointer to numbers, one after the other; the same numbers stand there once."""
+        key = struct.pack(f"<{len(values)}d", *values)
+        place = self._places.setdefault(key, len(self._numbers))
+        if place == len(self._numbers):
+            self._numbers += values
+        return f"getelementptr inbounds (double, ptr @{CONSTANTS}, i64 {place + len(MARK) // 8})"
+
+    def values(self) -> bytes:
+        """The numbers as they stand in memory."""
+        return struct.pack(f"<{len(self._numbers)}d", *self._numbers)
+
+    def lines(self) -> list[str]:
+        """The definition, which leaves the numbers open: zeros that follow the mark."""
+        if not self._numbers:
+            return []
+        mark = ", ".join(f"double {number_text(x)}" for x in struct.unpack("<2d", MARK))
+        kinds = f"[{len(MARK) // 8} x double]", f"[{len(self._numbers)} x double]"
+        kind = f"{{{', '.join(kinds)}}}"
+        return [f"@{CONSTANTS} = global {kind} {{{kinds[0]} [{mark}], {kinds[1]} zeroinitializer}}", "!0 = !{}"]
 
 
 class Declared:
@@ -172,7 +201,7 @@ class Body:
             assert table is not None
             self.declared.search(operation)
             pointer, length = table
-            return self._by_lane(operation, operands, f", {POINTER} {pointer}, i64 {length}")
+            return self._by_lane(operation, operands, f", ptr {pointer}, i64 {length}")
         if operation == "sign":
             return self._sign(operands[0])
         if operation in ("maximum", "minimum"):

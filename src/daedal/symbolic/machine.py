@@ -4,18 +4,20 @@ The block of a function is laid out as kernels know it (`kernels/callbacks.py`):
 
     [ arguments, one after the other | results, matrices column by column | parameters | workspace ]
 
-and the function is called with the time and the address of the block. Code is generated once for a program: it is found
-again in the process, or on disk.
+and the function is called with the time and the address of the block. Code is generated once for all programs that
+differ in numbers alone: it is found again in the process, or on disk, and loaded with the numbers of each program.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
+import struct
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -26,8 +28,8 @@ import numpy as np
 from daedal import first_use, object_store
 from daedal.symbolic.emission import Program, emit
 from daedal.symbolic.graph import Graph
-from daedal.symbolic.instructions import ENTRY
-from daedal.symbolic.rolled import RolledProgram, caller, loops, roll
+from daedal.symbolic.instructions import ENTRY, MARK, Constants
+from daedal.symbolic.rolled import RolledProgram, loops, roll
 from daedal.symbolic.untraceable import Untraceable
 
 RAISES, BAD_PIVOT = 1, 2
@@ -35,7 +37,7 @@ RAISES, BAD_PIVOT = 1, 2
 MOST_STRAIGHT = 20_000
 """Operations up to which each is an instruction; beyond, loops over tables compute them
 (:mod:`daedal.symbolic.rolled`), which take hardly any time to be generated. Chosen."""
-_VERSION = "1"
+_VERSION = "2"
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p)
 _LOCK = threading.Lock()
 
@@ -59,7 +61,7 @@ class MachineFunction:
 
     def __init__(
         self,
-        code: _Code | _Rolled,
+        code: _Code | BoundFunction,
         program: Program | RolledProgram,
         shapes: dict[str, tuple[int, ...]],
         slices: dict[str, slice],
@@ -141,9 +143,10 @@ def compile_function(
         if lanes:
             raise Untraceable(f"takes more than {MOST_STRAIGHT} operations", "")
         tables = roll(*stated)
-        return MachineFunction(_Rolled(tables), tables, shapes, slices, end)
+        rolled = BoundFunction(_loaded(loops()), tables.integers, tables.floats)
+        return MachineFunction(rolled, tables, shapes, slices, end)
     program = emit(*stated, quick=quick, lanes=lanes)
-    return MachineFunction(_loaded(program.text), program, shapes, slices, end)
+    return MachineFunction(_loaded(program.text, program.constants), program, shapes, slices, end)
 
 
 def may_raise(graph: Graph, nodes: Sequence[int], raises: int) -> int:
@@ -164,40 +167,84 @@ class _Code:
     """Code in memory, for as long as this lives."""
 
     def __init__(self, code: bytes):
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        self._engine.finalize_object()
-        self.address = self._engine.get_function_address(ENTRY)
+        library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(ENTRY)
+        self._library = library.link(_linker(), f"daedal {next(_LOADED)}")
+        self.address = self._library[ENTRY]
 
 
-class _Rolled:
-    """The loops, called with the tables of one program, which live as long as this does."""
+class BoundFunction:
+    """``f(t, block)`` for a compiled ``f(t, block, *further)`` and the arrays that it gets, which live as long.
 
-    def __init__(self, program: RolledProgram):
-        self._program, self._loops = program, _loaded(loops())
-        addresses = (array.ctypes.data for array in (program.integers, program.floats))
-        with _LOCK:
-            self._code = _Code(_generated(caller(self._loops.address, *addresses)))
+    Attributes
+    ----------
+    address : int
+        Of the C function ``int32 f(double t, double* block)``.
+    """
+
+    def __init__(self, function: Any, *further: np.ndarray | int):
+        self._kept = function, further
+        addresses = [x if isinstance(x, int) else x.ctypes.data for x in further]
+        addresses.insert(0, function.address)
+        self._code = _loaded(_caller(len(further)), struct.pack(f"<{len(addresses)}q", *addresses))
         self.address = self._code.address
 
 
-_in_memory: WeakValueDictionary[str, _Code] = WeakValueDictionary()
+def _caller(n: int) -> str:
+    """The module with a function ``ENTRY(t, block)`` that calls another one with n further addresses."""
+    constants = Constants()
+    loads = [f"  %a{k} = load ptr, ptr {constants.pointer((float(k),))}" for k in range(n + 1)]
+    further = "".join(f", ptr %a{k + 1}" for k in range(n))
+    lines = [
+        *constants.lines(),
+        f"define i32 @{ENTRY}(double %t, ptr %block) {{",
+        *loads,
+        f"  %status = call i32 %a0(double %t, ptr %block{further})",
+        "  ret i32 %status",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+_LOADED = count()
+_in_memory: WeakValueDictionary[bytes, _Code] = WeakValueDictionary()
 _recent: deque[_Code] = deque(maxlen=64)  # kept although nobody holds them, since traces are repeated
+_objects: OrderedDict[str, bytes] = OrderedDict()  # object code of programs whose numbers are open
+_MOST_OBJECTS, _SMALL = 256, 100_000  # and bytes up to which one is kept; others are on disk
 
 
-def _loaded(text: str) -> _Code:
-    """The code of a program: from memory, from disk, or generated."""
-    key = hashlib.sha256("\n".join([_VERSION, *_processor(), text]).encode()).hexdigest()
-    with _LOCK:  # LLVM's engines are not made for threads
+def _loaded(text: str, constants: bytes = b"") -> _Code:
+    """The code of a program with its numbers, loaded once."""
+    shape = hashlib.sha256("\n".join([_VERSION, *_processor(), text]).encode())
+    key = hashlib.sha256(shape.digest() + constants).digest()
+    with _LOCK:
         code = _in_memory.get(key)
         if code is None:
             with first_use.counted():
-                stored = object_store.load(f"traced-{key}")
-                if stored is None:
-                    stored = _generated(text)
-                    object_store.save(f"traced-{key}", stored)
-                code = _in_memory[key] = _Code(stored)
-            _recent.append(code)
+                code = _in_memory[key] = _Code(_completed(_object(shape.hexdigest(), text), constants))
+        _recent.append(code)
+    return code
+
+
+def _completed(code: bytes, constants: bytes) -> bytes:
+    """Object code with the numbers that it leaves open."""
+    if not constants:
+        return code
+    before, mark, after = code.partition(MARK)
+    return b"".join((before, mark, constants, after[len(constants) :]))
+
+
+def _object(shape: str, text: str) -> bytes:
+    """Object code of a program: from memory, from disk, or generated."""
+    code = _objects.pop(shape, None)
+    if code is None:
+        code = object_store.load(f"traced-{shape}")
+    if code is None:
+        code = _generated(text)
+        object_store.save(f"traced-{shape}", code)
+    if len(code) <= _SMALL:
+        _objects[shape] = code
+    if len(_objects) > _MOST_OBJECTS:
+        _objects.popitem(last=False)
     return code
 
 
@@ -205,6 +252,12 @@ def _generated(text: str) -> bytes:
     module = llvm.parse_assembly(text)
     module.verify()
     return _target_machine().emit_object(module)
+
+
+@cache
+def _linker() -> Any:
+    """What loads object code; every function is a library of its own, which leaves memory with it."""
+    return llvm.create_lljit_compiler(_target_machine())
 
 
 @cache

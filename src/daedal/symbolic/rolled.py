@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daedal.symbolic.graph import Graph
-from daedal.symbolic.instructions import ENTRY, INTEGERS, POINTER, Body, Declared, number_text
+from daedal.symbolic.instructions import ENTRY, Body, Declared, number_text
 from daedal.symbolic.operations import ARITHMETIC, CONDITIONS, FUNCTIONS, OPERATIONS, TABLES
 
 CONSTANTS, RESULTS = "constants", "results"
@@ -138,7 +138,7 @@ class _Writer:
 
 # --- the loops, as LLVM's assembly language ---------------------------------------------------------------------------
 
-_LOOP_ARGUMENTS = f"{POINTER} %block, {INTEGERS} %entries, i64 %first, i64 %n, {POINTER} %table, i64 %length"
+_LOOP_ARGUMENTS = "ptr %block, ptr %entries, i64 %first, i64 %n, ptr %table, i64 %length"
 
 
 def loops() -> str:
@@ -146,21 +146,6 @@ def loops() -> str:
     declared = Declared()
     parts = [_loop(kind, declared) for kind in _KINDS]
     return "\n".join([*declared.lines(), *parts, _entry()])
-
-
-def caller(address: int, integers: int, floats: int) -> str:
-    """The module with a function ``ENTRY(t, block)`` that runs the program at these addresses."""
-    kind = f"i32 (double, {POINTER}, {INTEGERS}, {POINTER})"
-    pointer = f"{kind}*" if POINTER != "ptr" else "ptr"
-    return f"""
-define i32 @{ENTRY}(double %t, {POINTER} %block) {{
-  %loops = inttoptr i64 {address} to {pointer}
-  %integers = inttoptr i64 {integers} to {INTEGERS}
-  %floats = inttoptr i64 {floats} to {POINTER}
-  %status = call i32 %loops(double %t, {POINTER} %block, {INTEGERS} %integers, {POINTER} %floats)
-  ret i32 %status
-}}
-"""
 
 
 def _loop(kind: str, declared: Declared) -> str:
@@ -197,16 +182,16 @@ class _LoopBody(Body):
     def entry(self, width: int, r: int) -> str:
         """Entry r of node k, of `width` each."""
         place = self.add(self.new(f"mul i64 %k, {width}"), str(r))
-        pointer = self.new(f"getelementptr i32, {INTEGERS} %entries, i64 {place}")
-        return self.new(f"sext i32 {self.new(f'load i32, {INTEGERS} {pointer}')} to i64")
+        pointer = self.new(f"getelementptr i32, ptr %entries, i64 {place}")
+        return self.new(f"sext i32 {self.new(f'load i32, ptr {pointer}')} to i64")
 
     def float_at(self, base: str, place: str) -> str:
-        pointer = self.new(f"getelementptr double, {POINTER} {base}, i64 {place}")
-        return self.new(f"load double, {POINTER} {pointer}")
+        pointer = self.new(f"getelementptr double, ptr {base}, i64 {place}")
+        return self.new(f"load double, ptr {pointer}")
 
     def put(self, place: str, value: str):
-        pointer = self.new(f"getelementptr double, {POINTER} %block, i64 {place}")
-        self.lines.append(f"  store double {value}, {POINTER} {pointer}")
+        pointer = self.new(f"getelementptr double, ptr %block, i64 {place}")
+        self.lines.append(f"  store double {value}, ptr {pointer}")
 
     def result(self, operation: str) -> str:
         """The value of one node from its operands."""
@@ -227,27 +212,27 @@ def _entry() -> str:
     for k, kind in enumerate(_KINDS):
         cases.append(f"i32 {k}, label %run_{kind}")
         calls.append(
-            f"run_{kind}:\n  call void @loop_{kind}({POINTER} %block, {INTEGERS} %entries, i64 %h2, i64 %h1, "
-            f"{POINTER} %table, i64 %h4)\n  br label %ran"
+            f"run_{kind}:\n  call void @loop_{kind}(ptr %block, ptr %entries, i64 %h2, i64 %h1, "
+            f"ptr %table, i64 %h4)\n  br label %ran"
         )
     headers = []
     for k in range(_HEADER):
         headers += [
             f"  %a{k} = add i64 %at, {k}",
-            f"  %p{k} = getelementptr i32, {INTEGERS} %code, i64 %a{k}",
-            f"  %i{k} = load i32, {INTEGERS} %p{k}",
+            f"  %p{k} = getelementptr i32, ptr %code, i64 %a{k}",
+            f"  %i{k} = load i32, ptr %p{k}",
             f"  %h{k} = sext i32 %i{k} to i64",
         ]
     return f"""
-define i32 @{ENTRY}(double %t, {POINTER} %block, {INTEGERS} %code, {POINTER} %floats) {{
+define i32 @{ENTRY}(double %t, ptr %block, ptr %code, ptr %floats) {{
 entry:
-  %groups = load i32, {INTEGERS} %code
-  %time_at = getelementptr i32, {INTEGERS} %code, i64 1
-  %time_place = load i32, {INTEGERS} %time_at
-  %time = getelementptr double, {POINTER} %block, i32 %time_place
-  store double %t, {POINTER} %time
-  %told_at = getelementptr i32, {INTEGERS} %code, i64 2
-  %told = load i32, {INTEGERS} %told_at
+  %groups = load i32, ptr %code
+  %time_at = getelementptr i32, ptr %code, i64 1
+  %time_place = load i32, ptr %time_at
+  %time = getelementptr double, ptr %block, i32 %time_place
+  store double %t, ptr %time
+  %told_at = getelementptr i32, ptr %code, i64 2
+  %told = load i32, ptr %told_at
   %told_long = sext i32 %told to i64
   %twice = mul i64 %told_long, 2
   %begin = add i64 %twice, 3
@@ -260,8 +245,8 @@ next:
 read:
 {chr(10).join(headers)}
   %behind = add i64 %at, {_HEADER}
-  %entries = getelementptr i32, {INTEGERS} %code, i64 %behind
-  %table = getelementptr double, {POINTER} %floats, i64 %h3
+  %entries = getelementptr i32, ptr %code, i64 %behind
+  %table = getelementptr double, ptr %floats, i64 %h3
   switch i32 %i0, label %ran [{" ".join(cases)}]
 {chr(10).join(calls)}
 ran:
@@ -275,16 +260,16 @@ statuses:
 look:
   %pair = mul i64 %s, 2
   %where_at = add i64 %pair, 3
-  %where_pointer = getelementptr i32, {INTEGERS} %code, i64 %where_at
-  %where = load i32, {INTEGERS} %where_pointer
-  %condition_pointer = getelementptr double, {POINTER} %block, i32 %where
-  %condition = load double, {POINTER} %condition_pointer
+  %where_pointer = getelementptr i32, ptr %code, i64 %where_at
+  %where = load i32, ptr %where_pointer
+  %condition_pointer = getelementptr double, ptr %block, i32 %where
+  %condition = load double, ptr %condition_pointer
   %holds = fcmp une double %condition, {number_text(0.0)}
   br i1 %holds, label %tell, label %not_told
 tell:
   %code_at = add i64 %pair, 4
-  %code_pointer = getelementptr i32, {INTEGERS} %code, i64 %code_at
-  %status = load i32, {INTEGERS} %code_pointer
+  %code_pointer = getelementptr i32, ptr %code, i64 %code_at
+  %status = load i32, ptr %code_pointer
   ret i32 %status
 not_told:
   %s_next = add i64 %s, 1
