@@ -1,17 +1,4 @@
-r"""Gas transmission: two lines with compressors, districts behind regulators, demand that jumps with the hours.
-
-After T. S. Chua and P. M. Dew, as told by Brenan, Campbell and Petzold (section 6.5), :math:`E y' = A(y) y - d(t)` for
-the pressures at nodes and the flows through machines. Flow through a pipe is isothermal and slow, so that inertia does
-not matter: with the friction :math:`\lambda`, the speed of sound c, length l, diameter D and cross section A
-
-.. math::
-
-    p_1^2 - p_2^2 = R\, q |q|, \qquad R = \frac{\lambda c^2 l}{D A^2}, \qquad
-    \frac{V_i}{c^2} p_i' = \sum q_{in} - \sum q_{out} - d_i(t),
-
-where half of the volume of every pipe belongs to each of its ends. Close to q = 0 the root is smoothed, as laminar flow
-does it. Pressures are in bar, flows in kg/s, times in hours.
-"""
+"""Networks of pipes: water from two tanks, gas from compressors."""
 
 import functools
 import math
@@ -22,13 +9,133 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 import daedal
-from daedal.library.model import Model, Reference, check_choice, known, model
-from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
+from daedal.library.model import (
+    BRENAN_CAMPBELL_PETZOLD,
+    TEST_SET,
+    Model,
+    Reference,
+    check_choice,
+    check_positive,
+    known,
+    known_reference,
+    model,
+)
+
+# Viscosity (m^2/s), gravity (m/s^2), density (kg/m^3), Reynolds number at which flow becomes turbulent
+VISCOSITY, GRAVITY, DENSITY, CRITICAL = 1.31e-6, 9.8, 1e3, 2.3e3
+# A pipe: length, roughness, diameter (m), cross section (m^2); a tank: surface (m^2)
+LENGTH, ROUGHNESS, DIAMETER, TANK = 1e3, 2e-4, 1.0, 200.0
+AREA = math.pi * DIAMETER * DIAMETER / 4.0
+RESTING = 0.04751940452918529  # resistance of a pipe where flow is laminar
+# Nodes at both ends of the pipes; water flows from the first to the second if the flow is positive
+WATER_PIPES = (
+    (1, 2), (2, 3), (2, 6), (3, 4), (3, 5), (4, 5), (5, 10), (6, 5), (7, 4),
+    (7, 8), (8, 5), (8, 10), (9, 8), (11, 9), (11, 12), (12, 7), (12, 8), (13, 11),
+)  # fmt: skip
+TANKS = (5, 8)
+NODES = TANKS + tuple(node for node in range(1, 14) if node not in TANKS)  # in the order of the pressures
+START, END = (np.array([NODES.index(pipe[k]) for pipe in WATER_PIPES]) for k in (0, 1))
+
+
+def water_network_residual(t, y, yp):
+    """y: 18 flows, 18 resistances, pressures of the two tanks and of the eleven other nodes."""
+    hours = t / 3600.0
+    inflow = 1.0 - math.cos(math.exp(-hours) - 1.0)
+    r = np.empty(49)
+    for node in range(13):
+        r[36 + node] = 0.0
+    for k in range(18):
+        flow, resistance = y[k], y[18 + k]
+        pressure = y[36 + START[k]] - y[36 + END[k]]
+        reynolds = abs(flow) * DIAMETER / (VISCOSITY * AREA)
+        laminar = 32.0 * VISCOSITY * DENSITY * LENGTH * flow / (AREA * DIAMETER * DIAMETER)
+        turbulent = resistance * DENSITY * LENGTH * flow * flow / (AREA * AREA * DIAMETER)
+        friction = np.where(reynolds > CRITICAL, turbulent, laminar)
+        root = np.sqrt(max(resistance, 1e-6))
+        r[k] = DENSITY * LENGTH / AREA * yp[k] - pressure + friction
+        # Colebrook's formula
+        r[18 + k] = (
+            1.0 / root - 1.74 + 2.0 * math.log10(2.0 * ROUGHNESS / DIAMETER + 18.7 / (max(reynolds, CRITICAL) * root))
+        )
+        r[36 + START[k]] += flow
+        r[36 + END[k]] -= flow
+    r[36] += TANK / (DENSITY * GRAVITY) * yp[36]
+    r[37] += TANK / (DENSITY * GRAVITY) * yp[37]
+    r[38] -= inflow / 200.0
+    r[48] -= inflow / 80.0
+    r[45] += hours * hours * (3.0 * hours * hours - 92.0 * hours + 720.0) * 1e-6
+    return r
+
+
+@model(
+    title="Water tube system",
+    source=TEST_SET + ", water tube system",
+    description="Water flows through 18 pipes between 13 nodes, two of which are tanks. The pressures at the other "
+    "nodes keep inflow and outflow in balance, as multipliers of index 2. Friction jumps where the flow in a pipe "
+    "becomes turbulent.",
+    equations=r"""\begin{aligned} \frac{\rho l}{A} \phi_{ij}' &= p_i - p_j - F(\phi_{ij}, \lambda_{ij}),\qquad
+    F = \frac{\lambda \rho l \phi^2}{A^2 d}\ (R > R_c),\quad F = \frac{32 \nu \rho l \phi}{A d^2}\ (R \le R_c),\quad
+    R = \frac{|\phi| d}{\nu A} \\
+    0 &= \lambda_{ij}^{-1/2} - 1.74 + 2 \log_{10} \Bigl(\frac{2k}{d}
+    + \frac{18.7}{\max(R, R_c) \lambda_{ij}^{1/2}}\Bigr) \\
+    \frac{b}{\rho g} p_n' &= \sum_i \phi_{in} - \sum_j \phi_{nj}\ (n = 5, 8),\qquad
+    0 = \sum_i \phi_{in} - \sum_j \phi_{nj} + e_n(t)\ (\mathrm{others}) \end{aligned}""",
+)
+def water_tubes(t1: float = 61200.0) -> Model:
+    """Water in a network of 18 pipes and 13 nodes over 17 hours: 49 unknowns, index 2.
+
+    Parameters
+    ----------
+    t1 : float
+        End time in seconds; a reference is known for 61200.
+
+    Notes
+    -----
+    Unknowns are the flows phi (m^3/s) and the resistances lam of all pipes, each named by its two nodes, and the
+    pressures p (Pa) of the nodes, tanks first. Water comes in at the nodes 1 and 13 and goes out at node 10. The
+    ``atol`` in ``model.options`` take account of the sizes of the unknowns. Ten times a flow becomes turbulent; to
+    follow these switches, consistent values are sought at each, which costs more than the rejected steps spared by it.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.water_tubes()
+    >>> model.problem.names[6], model.problem.names[24], model.problem.names[36:38]
+    ('phi5_10', 'lam5_10', ('p5', 'p8'))
+    """
+    check_positive(t1=t1)
+    tubes = [f"{a}_{b}" for a, b in WATER_PIPES]
+    names = [*(f"phi{tube}" for tube in tubes), *(f"lam{tube}" for tube in tubes), *(f"p{node}" for node in NODES)]
+    size = np.repeat([1e-3, 0.05, 1e5], [18, 18, 13])
+    return Model(
+        problem=daedal.ImplicitDAE(water_network_residual, 49, algebraic=[*range(18, 36), *range(38, 49)], names=names),
+        t_span=(0.0, float(t1)),
+        initial=(np.repeat([0.0, RESTING, 109800.0], [18, 18, 13]), np.zeros(49)),
+        index=2,
+        reference=known_reference("water_tubes", t1=t1),
+        options={"rtol": 1e-6, "atol": 1e-6 * size, "switches": "never"},
+        plot={"variables": ["phi5_10", "phi8_10", "phi13_11"]},
+    )
+
+
+# --- gas transmission: two lines with compressors, districts behind regulators, demand that jumps with the hours ------
+
+# After T. S. Chua and P. M. Dew, as told by Brenan, Campbell and Petzold (section 6.5), :math:`E y' = A(y) y - d(t)`
+# for the pressures at nodes and the flows through machines. Flow through a pipe is isothermal and slow, so that inertia
+# does not matter: with the friction :math:`\lambda`, the speed of sound c, length l, diameter D and cross section A
+#
+# .. math::
+#
+#     p_1^2 - p_2^2 = R\, q |q|, \qquad R = \frac{\lambda c^2 l}{D A^2}, \qquad
+#     \frac{V_i}{c^2} p_i' = \sum q_{in} - \sum q_{out} - d_i(t),
+#
+# where half of the volume of every pipe belongs to each of its ends. Close to q = 0 the root is smoothed, as laminar
+# flow does it. Pressures are in bar, flows in kg/s, times in hours.
 
 SOUND, BAR, HOUR = 380.0, 1e5, 3600.0  # m/s, Pa, s
 SMOOTHED = 0.01  # bar^2: below it flow is laminar
 LINE = (25e3, 0.9, 0.010)  # length and diameter (m) and friction of a piece of the lines
-PIPES = ((3e3, 0.40, 0.012), (2e3, 0.30, 0.012), (2e3, 0.30, 0.012), (3e3, 0.25, 0.013), (3e3, 0.25, 0.013),
+GAS_PIPES = ((3e3, 0.40, 0.012), (2e3, 0.30, 0.012), (2e3, 0.30, 0.012), (3e3, 0.25, 0.013), (3e3, 0.25, 0.013),
          (4e3, 0.20, 0.013), (2e3, 0.25, 0.013))  # fmt: skip
 DISTRICT = ((0, 1), (1, 2), (1, 3), (2, 4), (3, 5), (4, 5), (5, 6))  # a tree with one loop
 CONSUMERS = ((2, 0.4), (4, 0.35), (6, 0.25))  # node of a district and its share
@@ -77,7 +184,7 @@ def network(stations: int) -> Network:
             machines.append((COMPRESSOR, node(suction), node(discharge), f"compressor_{line}{k}"))
             pipe(discharge, f"{line}{k + 1}s", thin * LINE[0], *LINE[1:])
             machines.append((REGULATOR, node(discharge), node(f"{line}{k}n0"), f"regulator_{line}{k}"))
-            for (one, other), data in zip(DISTRICT, PIPES):
+            for (one, other), data in zip(DISTRICT, GAS_PIPES):
                 pipe(f"{line}{k}n{one}", f"{line}{k}n{other}", *data)
             size = thin * (14.0 + 8.0 * math.sin(1.7 * k + (line == "B")))
             demands += [(node(f"{line}{k}n{place}"), size * share) for place, share in CONSUMERS]
@@ -86,7 +193,7 @@ def network(stations: int) -> Network:
     return Network(list(nodes), pipes, machines, demands, thin)
 
 
-def network_residual(t, y, yp, p):
+def gas_network_residual(t, y, yp, p):
     """y: pressures, flows through machines, gas supplied and gas consumed. The parameters hold five counts, then pipes,
     capacities, machines, demands."""
     n, n_pipes, n_machines, n_demands, index = int(p[0]), int(p[1]), int(p[2]), int(p[3]), int(p[4])
@@ -132,7 +239,7 @@ def network_residual(t, y, yp, p):
 
 
 def packed(net: Network, index: int, outage: str) -> np.ndarray:
-    """The parameters of :func:`network_residual`."""
+    """The parameters of :func:`gas_network_residual`."""
     volumes = np.zeros(len(net.nodes))
     for one, other, _, volume in net.pipes:
         volumes[[one, other]] += 0.5 * volume
@@ -148,7 +255,7 @@ def packed(net: Network, index: int, outage: str) -> np.ndarray:
 
 
 def _pattern(net: Network) -> sparse.csr_array:
-    """Where the derivatives of :func:`network_residual` may have entries."""
+    """Where the derivatives of :func:`gas_network_residual` may have entries."""
     n, machines = len(net.nodes), len(net.machines)
     size = n + machines + 2
     entries = {(k, k) for k in range(size)}
@@ -166,7 +273,7 @@ def _problem(net: Network, params: np.ndarray) -> daedal.ImplicitDAE:
     n, machines = len(net.nodes), len(net.machines)
     names = [*(f"p_{name}" for name in net.nodes), *(machine[3] for machine in net.machines), "supplied", "consumed"]
     return daedal.ImplicitDAE(
-        network_residual,
+        gas_network_residual,
         len(names),
         params=params,
         algebraic=range(n, n + machines),
@@ -177,7 +284,7 @@ def _problem(net: Network, params: np.ndarray) -> daedal.ImplicitDAE:
 
 @functools.cache
 def steady_state(stations: int, index: int) -> np.ndarray:
-    """Pressures and flows for the demand at t = 0, by Newton's method: :func:`network_residual` without a change."""
+    """Pressures and flows for the demand at t = 0, by Newton's method, from :func:`gas_network_residual`."""
     net = network(stations)
     n, params = len(net.nodes), packed(net, index, "")
     pattern, given, still = _pattern(net)[:-2, :-2], params.tolist(), [0.0] * (n + len(net.machines) + 2)
@@ -186,7 +293,7 @@ def steady_state(stations: int, index: int) -> np.ndarray:
     y[:n] = [SUPPLY if name.endswith(("in", "s", "d")) else DELIVERY for name in net.nodes]
 
     def residual(at):
-        return network_residual(0.0, at.tolist(), still, given)[:-2]
+        return gas_network_residual(0.0, at.tolist(), still, given)[:-2]
 
     for _ in range(100):
         step = splu(_derivative(residual, y, pattern, colours)).solve(-residual(y))
