@@ -14,9 +14,8 @@ import daedal
 from c_compiler import COMPILER, HostEngine, kernel, library
 from daedal.drive.request import checked_settings
 from daedal.ensembles import gpu as on_gpu
-from daedal.ensembles.gpu_model import gpu_model
-from daedal.ensembles.gpu_order import neighbours_together
-from daedal.ensembles.gpu_run import Task, execute
+from daedal.ensembles.gpu import neighbours_together
+from daedal.ensembles.gpu_model import Task, execute, gpu_model
 from daedal.kernels.endings import Ending
 from daedal.methods.rosenbrock_tableaux import TABLEAUX
 from daedal.symbolic import Graph

@@ -152,7 +152,7 @@ def test_multiple_shooting_of_a_mechanism():
 
 
 def test_ctrl_c_while_shooting_keeps_the_best_so_far(monkeypatch):
-    from daedal.fitting.shooting import Pieces
+    from daedal.fitting.residuals import Pieces
 
     computed, calls = Pieces._computed, []
 

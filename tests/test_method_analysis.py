@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.method_analysis.orders import evaluation, order_by_trees
-from daedal.method_analysis.simplifying import Method
+from daedal.method_analysis.orders import Method, evaluation, order_by_trees
 from daedal.method_analysis.stability import stability_function
 from daedal.methods import implicit_families as families
 from daedal.order_conditions import implicit

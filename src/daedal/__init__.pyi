@@ -16,7 +16,7 @@ from daedal.drive.solver import Solver as Solver
 from daedal.drive.solver import prepare as prepare
 from daedal.ensembles.ensemble import Ensemble as Ensemble
 from daedal.ensembles.gpu import GPU as GPU
-from daedal.ensembles.gpu_device import solve_on_gpu as solve_on_gpu
+from daedal.ensembles.gpu import solve_on_gpu as solve_on_gpu
 from daedal.ensembles.sampling import sample as sample
 from daedal.ensembles.solve_many import solve_many as solve_many
 from daedal.errors import DaedalError as DaedalError
@@ -33,7 +33,7 @@ from daedal.events.table import EventTable as EventTable
 from daedal.fitting import Experiment as Experiment
 from daedal.fitting import Fit as Fit
 from daedal.fitting.fit import fit as fit
-from daedal.fitting.uncertainty import uncertainty as uncertainty
+from daedal.fitting.result import uncertainty as uncertainty
 from daedal.formulations import GGL as GGL
 from daedal.formulations import Baumgarte as Baumgarte
 from daedal.formulations import CoordinateProjection as CoordinateProjection

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.circuits.consistency import LARGEST, consistent_start
 from daedal.circuits.elements import GROUND, Branch, Element
-from daedal.circuits.equations import FORMS, Equations
+from daedal.circuits.equations import FORMS, LARGEST, Equations, consistent_start
 from daedal.circuits.operating_point import OperatingPoint, state_at_rest
 from daedal.circuits.reading import contents
 from daedal.circuits.topology import Topology, independent_states, topology

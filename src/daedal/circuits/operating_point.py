@@ -17,7 +17,7 @@ from scipy.sparse.linalg import splu
 import daedal
 from daedal.circuits.elements import CURRENT_GIVEN, GROUND, Branch, at_rest
 from daedal.circuits.equations import Equations, State
-from daedal.circuits.quantities import in_engineering
+from daedal.circuits.netlist import in_engineering
 from daedal.circuits.topology import check_at_rest
 from daedal.tabular import listing
 

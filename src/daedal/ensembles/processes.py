@@ -7,23 +7,113 @@ those that end a process twice have failed.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import secrets
 import subprocess
 import sys
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, Listener, wait
+from multiprocessing.connection import Client, Connection, Listener, wait
+from threading import Lock
 from typing import Any
 
 from daedal.ensembles.columns import Chunk
+from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import TIMED_OUT, Part
-from daedal.ensembles.request import EnsembleRequest
-from daedal.ensembles.transport import packed
-from daedal.errors import DaedalError
+from daedal.ensembles.work import Alarm, Worker
+from daedal.errors import DaedalError, InvalidProblemError
+
+
+def main() -> None:
+    """Connect to the address that stands on the standard input, and serve."""
+    address, key = pickle.load(sys.stdin.buffer)
+    connection = Client(address, authkey=key)
+    data, limit = connection.recv_bytes(), connection.recv()
+    try:
+        worker = Worker(pickle.loads(data))
+    except Exception as error:
+        _send(connection, error)
+        return
+    while True:
+        try:
+            chunk = connection.recv()
+        except (EOFError, OSError):
+            return
+        _send(connection, _results(worker, chunk, connection, limit))
+
+
+def _results(worker: Worker, chunk: Chunk, connection: Connection, limit: float | None) -> Any:
+    if limit is None:
+        return worker(chunk)
+    if not worker.is_warm:
+        worker.warm_up(chunk)
+    part = Part.empty(chunk)
+    for row in range(chunk.count):
+        connection.send(row)
+        with Alarm(limit):
+            worker.member(part, row, chunk)
+    return part
+
+
+def _send(connection: Connection, message: Any) -> None:
+    with suppress(OSError):
+        connection.send(message)
+
+
+# --- requests as bytes for other processes, and their workers there: made once in each process ------------------------
+
+_MOST_WORKERS = 4
+_workers: OrderedDict[str, Worker] = OrderedDict()
+_guard = Lock()
+
+
+def packed(request: EnsembleRequest) -> bytes:
+    """The request as bytes; functions that are not part of a module travel by value, by cloudpickle."""
+    try:
+        import cloudpickle
+
+        return cloudpickle.dumps(request)
+    except ImportError:
+        pass
+    except Exception as error:
+        raise InvalidProblemError(f"the problem cannot be sent to other processes: {error}") from error
+    try:
+        data = pickle.dumps(request)
+        if b"__main__" not in data:
+            return data
+        reason = "its functions are defined in the main script"
+    except Exception as error:
+        reason = str(error)
+    raise InvalidProblemError(
+        f"the problem cannot be sent to other processes with pickle alone ({reason}). Remedy: pip install "
+        "'daedal[ensembles]', which brings cloudpickle; move its functions to a module; or solve_many(..., workers=1)"
+    )
+
+
+def worker_for(data: bytes) -> Worker:
+    """The worker of a request in this process."""
+    key = hashlib.sha256(data).hexdigest()
+    with _guard:
+        if key in _workers:
+            _workers.move_to_end(key)
+            return _workers[key]
+        made = _workers[key] = Worker(pickle.loads(data))
+        while len(_workers) > _MOST_WORKERS:
+            _workers.popitem(last=False)
+        return made
+
+
+def run_chunk(data: Any, chunk: Chunk) -> Part:
+    """One task of an executor: the results of a chunk."""
+    return worker_for(data)(chunk)
+
+
+# --- processes: for problems whose functions are Python, one interpreter for each worker ------------------------------
 
 _GRACE = 2.0  # seconds beyond its limit after which a member is taken to hang where no exception reaches it
 _START = 120.0  # seconds that a process may take to answer at first
@@ -168,7 +258,7 @@ class ProcessesBackend:
             environment = os.environ | {
                 name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
             }
-            command = [sys.executable, "-c", "from daedal.ensembles.process_worker import main; main()"]
+            command = [sys.executable, "-c", "from daedal.ensembles.processes import main; main()"]
             environment["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
             handle = subprocess.Popen(
                 command, stdin=subprocess.PIPE, env=environment, start_new_session=os.name == "posix"

@@ -10,19 +10,15 @@ from typing import Any
 import numpy as np
 
 from daedal.drive.request import check_span, check_times, checked_settings
-from daedal.ensembles.backends import Chosen, chosen_backend
+from daedal.ensembles.backends import Chosen, chosen_backend, probe
 from daedal.ensembles.checkpoint import Checkpoint, without
 from daedal.ensembles.collector import Collector
 from daedal.ensembles.columns import Chunk, Listed, Members
-from daedal.ensembles.distributed import Pieces
 from daedal.ensembles.ensemble import Ensemble
-from daedal.ensembles.executors import is_dask_client
-from daedal.ensembles.inputs import read_params, read_starts
-from daedal.ensembles.layout import layout_of
-from daedal.ensembles.part import NOT_RUN, Part
-from daedal.ensembles.probe import probe
+from daedal.ensembles.executors import Pieces, is_dask_client
+from daedal.ensembles.inputs import EnsembleRequest, read_params, read_starts
+from daedal.ensembles.part import NOT_RUN, Part, layout_of
 from daedal.ensembles.reductions import named_reductions
-from daedal.ensembles.request import EnsembleRequest
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_positive
 

@@ -10,9 +10,8 @@ import numpy as np
 import daedal
 from daedal.errors import InvalidProblemError
 from daedal.fitting.experiment import measurements
-from daedal.fitting.residuals import Comparison, Point
+from daedal.fitting.residuals import Comparison, Pieces, Point
 from daedal.fitting.result import Fit
-from daedal.fitting.shooting import Pieces
 from daedal.fitting.unknowns import Unknowns
 from daedal.hybrid.state_form import StateForm
 

@@ -22,7 +22,8 @@ from daedal.library.model import BRENAN_CAMPBELL_PETZOLD, Indices, Model, check_
 # .. math::
 #
 #     \mathbf u = \mathbf r / r, \quad \mathbf e = (-y, x, 0) / \rho, \quad \mathbf n = \mathbf u \times \mathbf e,
-#     \qquad w_u = \mathbf w \cdot \mathbf u, \quad w_e = \mathbf w \cdot \mathbf e, \quad w_n = \mathbf w \cdot \mathbf n
+#     \qquad w_u = \mathbf w \cdot \mathbf u, \quad w_e = \mathbf w \cdot \mathbf e, \quad
+#     w_n = \mathbf w \cdot \mathbf n
 #
 # and with :math:`w_h = \sqrt{w_e^2 + w_n^2}` the relative coordinates are
 #

@@ -4,20 +4,176 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.linear.forcing import QuasiPolynomial, as_forcing
+from daedal.linear.functions_of_time import QuasiPolynomial, as_forcing
 from daedal.linear.pencil import Pencil
-from daedal.linear.rank import TOLERANCE, RankDecision, decision_table, rank_decision, require_clear
-from daedal.linear.scaling import scale_pencil
-from daedal.linear.second_order_passes import SecondOrderValues, second_order_passes
+from daedal.linear.rank import (
+    TOLERANCE,
+    RankDecision,
+    Shown,
+    check_matrix,
+    check_names,
+    decision_table,
+    rank_decision,
+    require_clear,
+    scale_pencil,
+)
 from daedal.linear.solution import LinearSolution
+from daedal.linear.strangeness import Compression, compress, product
 from daedal.linear.time_varying import TimeVarying
-from daedal.linear.words import Shown, check_matrix, check_names
 from daedal.tabular import Tabular, plural
+
+# V. Mehrmann, C. Shi, Transformation of high order linear differential-algebraic systems to first order, Numerical
+# Algorithms 42, 2006; L. Wunderlich, diploma thesis, TU Berlin 2005, (3.5) to (3.8). Equations with x'', equations
+# whose highest derivative is x', and equations in x alone can repeat what others say, differentiated: such directions
+# are strange.
+
+
+class SecondOrderValues(NamedTuple):
+    """The characteristic values of three m x n matrices.
+
+    s012, s12, s02, s01: strange directions, which occur in equations of the orders in their names. d2, d1: directions
+    with a differential equation of second and of first order. a: algebraic ones. u: undetermined unknowns. v:
+    equations 0 = f.
+    """
+
+    s012: int
+    s12: int
+    s02: int
+    s01: int
+    d2: int
+    d1: int
+    a: int
+    u: int
+    v: int
+
+    @property
+    def strange(self) -> int:
+        """All strange directions."""
+        return self.s012 + self.s12 + self.s02 + self.s01
+
+
+class _Triple(NamedTuple):
+    """Rows of M, C and K, each an array (1, rows, columns): a power series with a constant term alone."""
+
+    M: np.ndarray
+    C: np.ndarray
+    K: np.ndarray
+
+    def combined(self, left: np.ndarray) -> _Triple:
+        return _Triple(*(product(left, X) for X in self))
+
+    def part(self, rows: slice) -> _Triple:
+        return _Triple(*(X[:, rows] for X in self))
+
+
+def second_order_passes(
+    M: np.ndarray, C: np.ndarray, K: np.ndarray, tolerance: float
+) -> tuple[list[SecondOrderValues], list[RankDecision]]:
+    """The characteristic values of all passes."""
+    rows = _Triple(M[None], C[None], K[None])
+    sizes = {name: float(np.linalg.norm(X[0], 2)) or 1.0 for name, X in zip("MCK", rows)}
+    values: list[SecondOrderValues] = []
+    decisions: list[RankDecision] = []
+    while True:
+        found, rows = _one_pass(rows, sizes, tolerance, f", pass {len(values)}" if values else "", decisions)
+        values.append(found)
+        if found.strange == 0:
+            return values, decisions
+
+
+def _one_pass(
+    rows: _Triple, sizes: dict[str, float], tolerance: float, name: str, decisions: list[RankDecision]
+) -> tuple[SecondOrderValues, _Triple]:
+    m, n = rows.M.shape[1:]
+
+    def squeeze(X: np.ndarray, size: str, what: str) -> Compression:
+        result = compress(X, tolerance, sizes[size], what + name)
+        decisions.extend(result.decisions)
+        return result
+
+    # Equations of second order, of first order, algebraic ones.
+    top = squeeze(rows.M, "M", "M")
+    r2 = top.rank
+    rows = rows.combined(top.left)
+    second, others = rows.part(slice(0, r2)), rows.part(slice(r2, m))
+    middle = squeeze(others.C, "C", "C without M")
+    r1 = middle.rank
+    others = others.combined(middle.left)
+    first, lowest = others.part(slice(0, r1)), others.part(slice(r1, m))
+    bottom = squeeze(lowest.K, "K", "K without M and C")
+    r0 = bottom.rank
+    algebraic = bottom.rows
+
+    # Which of them lie in the directions of M, and of C besides.
+    kernel = top.kernel
+    split = squeeze(product(first.C, kernel), "C", "C on ker M")
+    first = first.combined(split.left)
+    own, shared = first.part(slice(0, split.rank)), first.part(slice(split.rank, r1))
+    split_K = squeeze(product(algebraic, kernel), "K", "K on ker M")
+    algebraic = product(split_K.left, algebraic)
+    K_own, K_shared = algebraic[:, : split_K.rank], algebraic[:, split_K.rank :]
+    both = product(kernel, split.kernel)
+    split_a = squeeze(product(K_own, both), "K", "K on ker M and ker C")
+    a, s01 = split_a.rank, split_K.rank - split_a.rank
+    K_own = product(split_a.left, K_own)
+    K_a, K_01 = K_own[:, :a], K_own[:, a:]
+    in_K = squeeze(K_shared, "K", "K in the directions of M")
+    split_s = squeeze(product(shared.C, in_K.kernel), "C", "C in the directions of M on ker K")
+    shared = shared.combined(split_s.left)
+    s12 = split_s.rank
+    once, twice = shared.part(slice(0, s12)), shared.part(slice(s12, len(shared.C[0])))
+    s012 = twice.C.shape[1]
+    s02 = K_shared.shape[1] - s012
+    values = SecondOrderValues(
+        s012, s12, s02, s01, r2 - s012 - s12 - s02, split.rank - s01, a, n - r2 - split.rank - a, m - r2 - r1 - r0
+    )
+    if values.strange == 0:
+        return values, rows
+    return values, _reduced(second, own, once, twice, K_a, K_01, K_shared, top, split, kernel, values.v)
+
+
+def _reduced(second, own, once, twice, K_a, K_01, K_shared, top, split, kernel, v) -> _Triple:
+    """Subtract derivatives of equations of lower order: (3.8). All coefficients are constant."""
+    # Second order: K_shared twice differentiated, and the equations of `once` differentiated, leave L (M, C, K).
+    k = K_shared.shape[1]
+    L = product(np.concatenate([K_shared, once.C], axis=1), top.inverse)
+    rest, taken = second.combined(_complement(L)), second.combined(L)
+    # First order: K_01 differentiated leaves L (C, K).
+    L = product(product(K_01, kernel), split.inverse)
+    free, taken_first = own.combined(_complement(L)), own.combined(L)
+    pieces = [
+        _rows(*rest),
+        _rows(C=taken.C[:, :k], K=taken.K[:, :k]),
+        _rows(C=taken.C[:, k:] - once.K, K=taken.K[:, k:]),
+        _rows(C=taken_first.C - K_01, K=taken_first.K),
+        _rows(C=free.C, K=free.K),
+        _rows(C=once.C, K=once.K),
+        _rows(K=twice.K),
+        _rows(K=K_a),
+        _rows(K=K_01),
+        _rows(K=K_shared),
+        _rows(K=np.zeros((1, v, K_a.shape[2]))),
+    ]
+    return _Triple(*(np.concatenate(parts, axis=1) for parts in zip(*pieces)))
+
+
+def _rows(M: np.ndarray | None = None, C: np.ndarray | None = None, K: np.ndarray | None = None) -> _Triple:
+    """Rows in which the matrices that are not given are zero."""
+    given = next(X for X in (M, C, K) if X is not None)
+    return _Triple(*(np.zeros_like(given) if X is None else X for X in (M, C, K)))
+
+
+def _complement(L: np.ndarray) -> np.ndarray:
+    """Rows that complete L to a regular matrix."""
+    return np.linalg.svd(L[0])[2][None, L.shape[1] :]
+
+
+# --- linear systems of second order, and what happens to their index when they are written as ones of first order -----
 
 _CANCELLED = 1e-13  # part of the largest entry that a difference of equal numbers leaves
 

@@ -2,20 +2,214 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
-from daedal.linear.coefficients import Coefficient
-from daedal.linear.constraints import Consistency, consistency
-from daedal.linear.forcing import QuasiPolynomial, as_forcing
-from daedal.linear.quadrature import variation_of_constants
-from daedal.linear.words import Shown, numbers
+from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.linear.functions_of_time import Coefficient, QuasiPolynomial, as_forcing
+from daedal.linear.rank import Shown, combination, numbers
+from daedal.messages import warn
 from daedal.tabular import Tabular, plural
 
 if TYPE_CHECKING:
     from daedal.linear.pencil import Pencil
+
+_TOLERANCE, _WORST = 1e-11, 1e-8  # relative error that is asked for, and from which on its estimate is told
+_INTERVALS = 400  # at most
+_EQUAL = 64  # intervals of equal length to begin with, so that short pulses are seen
+_LARGEST_CONDITION = 1e3  # of eigenvectors by which exponentials may be computed
+
+
+def variation_of_constants(
+    C: np.ndarray, f: Callable[[float], np.ndarray], start: np.ndarray, t0: float, t: float
+) -> np.ndarray:
+    """y(t) of y' + C y = f: exp(-C (t - t0)) y(t0) plus the integral of exp(-C (t - s)) f(s).
+
+    The exponential changes within 1/|lambda| of one end of the interval, lambda the largest eigenvalue: adaptive
+    quadrature that begins with equal intervals may never look there. It begins with a grid that is geometric towards
+    both ends. A ``scipy.integrate.IntegrationWarning`` tells where the tolerance is not met.
+    """
+    from scipy.integrate import IntegrationWarning, quad_vec
+
+    if t == t0:
+        return start
+    eigenvalues, vectors = np.linalg.eig(C)
+    exponential = _exponential(C, eigenvalues, vectors)
+    length = min(abs(t - t0), 1.0 / max(float(np.max(np.abs(eigenvalues))), np.finfo(float).tiny))
+    grid = _grid(t0, t, length)
+    size = max(float(np.max(np.abs(f(s)))) for s in grid) * length
+    integral, error = quad_vec(
+        lambda s: exponential(s - t) @ f(s),
+        min(t0, t),
+        max(t0, t),
+        epsabs=max(_TOLERANCE * size, np.finfo(float).tiny),
+        epsrel=_TOLERANCE,
+        norm="max",
+        limit=_INTERVALS,
+        points=grid[1:-1],
+    )[:2]
+    allowed = _WORST * max(float(np.max(np.abs(integral))), size)
+    if not error <= allowed:
+        warn(
+            f"the integral of f from t = {t0:g} to {t:g} has an estimated error of {error:.2g}, above {allowed:.2g}. "
+            "Remedy: begin anew, with t0 and x0, where f jumps or changes fast, or give f in closed form "
+            "(linear.polynomial, linear.exponential, linear.sine)",
+            IntegrationWarning,
+        )
+    return exponential(t0 - t) @ start + (integral if t > t0 else -integral)
+
+
+def _exponential(C: np.ndarray, eigenvalues: np.ndarray, vectors: np.ndarray) -> Callable[[float], np.ndarray]:
+    """exp(C s) as a function of s, by eigenvectors where they are well conditioned."""
+    from scipy.linalg import expm
+
+    if np.linalg.cond(vectors) > _LARGEST_CONDITION:
+        return lambda s: expm(C * s)
+    inverse = np.linalg.inv(vectors)
+    return lambda s: ((vectors * np.exp(eigenvalues * s)) @ inverse).real
+
+
+def _grid(t0: float, t: float, length: float) -> np.ndarray:
+    """From t0 to t: equal intervals, and towards both ends shorter ones, down to a length, each twice the next."""
+    span = t - t0
+    halvings = int(np.ceil(np.log2(abs(span) / length))) if length < abs(span) else 0
+    graded = 0.5 ** np.arange(1.0, halvings + 1.0)
+    shares = np.unique(np.concatenate([np.linspace(0.0, 1.0, _EQUAL + 1), graded, 1.0 - graded]))
+    grid = t0 + span * shares
+    return np.concatenate([[t0], grid[1:-1], [t]])
+
+
+# --- linear constraints on values at one time, in a form that can be read ---------------------------------------------
+
+_OVERALL = 1e-3  # part of the size of all unknowns with which the violation of a constraint is compared
+_NEGLIGIBLE = 1e-11  # coefficients of a solved constraint below it are rounding errors
+
+
+def solved(W: np.ndarray, g: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The constraints W x = g, solved for as many unknowns as there are rows: rows with few entries.
+
+    Parameters
+    ----------
+    W, g : numpy.ndarray
+        W has full row rank.
+    scales : numpy.ndarray
+        Sizes of the unknowns, for the choice of those that are solved for.
+
+    Returns
+    -------
+    rows, values : numpy.ndarray
+        The constraints rows @ x = values.
+    chosen : numpy.ndarray
+        The unknowns that they are solved for.
+    """
+    from scipy.linalg import qr
+
+    if not len(W):
+        return W, g, np.zeros(0, dtype=int)
+    _, pivots = qr(W * scales, mode="r", pivoting=True)
+    chosen = np.sort(pivots[: len(W)])
+    both = np.linalg.solve(W[:, chosen], np.column_stack([W, g]))
+    rows, values = both[:, :-1], both[:, -1]
+    rows = np.where(np.abs(rows) * scales < _NEGLIGIBLE * scales[chosen][:, None], 0.0, rows)
+    rows[:, chosen] = np.eye(len(W))
+    return rows, values, chosen
+
+
+@dataclass(frozen=True, repr=False)
+class Consistency(Shown):
+    """Whether given initial values lie on a solution, and values near them that do.
+
+    Attributes
+    ----------
+    t : float
+    given : numpy.ndarray
+        The values that were tested.
+    constraints, values : numpy.ndarray
+        ``constraints @ x = values`` holds for all solutions at time t, and nothing else is demanded of them. Each row
+        is solved for one unknown.
+    violation : numpy.ndarray
+        ``constraints @ given - values``.
+    consistent : bool
+        Whether it vanishes, up to the tolerance.
+    x : numpy.ndarray
+        Consistent values: the given ones, projected.
+    names : tuple of str
+    """
+
+    t: float
+    given: np.ndarray
+    constraints: np.ndarray
+    values: np.ndarray
+    violation: np.ndarray
+    consistent: bool
+    x: np.ndarray
+    names: tuple[str, ...]
+    worst: tuple[int, ...]
+
+    def title(self) -> str:
+        verdict = "consistent" if self.consistent else f"{plural(len(self.worst), 'constraint')} violated"
+        return f"Initial values at t = {self.t:g}: {verdict}"
+
+    def tables(self) -> list[Tabular]:
+        rows = [
+            (
+                combination(row, self.names),
+                f"{value:.6g}",
+                f"{value + error:.6g}",
+                "violated" if i in self.worst else "",
+            )
+            for i, (row, value, error) in enumerate(zip(self.constraints, self.values, self.violation))
+        ]
+        if not rows:
+            return [Tabular("l", [("there are no constraints: every start is consistent",)])]
+        return [Tabular("lrrl", rows, ("constraint", "must be", "given", ""))]
+
+    def words(self) -> str:
+        """The violated constraints in one sentence."""
+        return "; ".join(
+            f"{combination(self.constraints[i], self.names)} = {self.values[i]:.6g} must hold, "
+            f"but is {self.values[i] + self.violation[i]:.6g}"
+            for i in self.worst
+        )
+
+    def require(self, remedy: str) -> None:
+        """Refuse values that are not consistent."""
+        if not self.consistent:
+            raise InconsistentInitialError(
+                f"the initial values at t = {self.t:g} are not consistent: {self.words()}. {remedy}",
+                self.worst,
+                self.violation,
+            )
+
+    def __repr__(self) -> str:
+        return f"<{self.title()}>"
+
+
+def consistency(
+    t: float,
+    given: np.ndarray,
+    W: np.ndarray,
+    g: np.ndarray,
+    x: np.ndarray,
+    names: Sequence[str],
+    scales: np.ndarray,
+    tolerance: float,
+) -> Consistency:
+    """Hold given values against W x = g."""
+    rows, values, chosen = solved(W, g, scales)
+    violation = rows @ given - values
+    # Zero is compared with the sizes of the other unknowns.
+    overall = max(np.max(np.abs(given) / scales), np.max(np.abs(values) / scales[chosen], initial=0.0))
+    size = np.abs(rows) @ np.abs(given) + np.abs(values) + _OVERALL * overall * scales[chosen]
+    relative = np.abs(violation) / np.maximum(size, np.finfo(float).tiny)
+    worst = tuple(int(i) for i in np.argsort(-relative, kind="stable") if relative[i] > tolerance)
+    return Consistency(t, given, rows, values, violation, not worst, x, tuple(names), worst)
+
+
+# --- the exact solution of A x' + B x = f with constant coefficients --------------------------------------------------
 
 _APPEARS = 1e-9  # part of the largest coefficient from which on a derivative counts as appearing in a solution
 

@@ -8,20 +8,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.linear.canonical_form import StandardCanonicalForm, standard_canonical_form
-from daedal.linear.coefficients import Coefficient
-from daedal.linear.completion import Completion, completion
-from daedal.linear.constraints import Consistency
-from daedal.linear.derivative_array import DerivativeArray, balanced_array, determine_rates
-from daedal.linear.forcing import as_forcing
+from daedal.linear.derivative_array import (
+    Completion,
+    DerivativeArray,
+    InitialValues,
+    Solvability,
+    array_consistency,
+    balanced_array,
+    completion,
+    determine_rates,
+    initial_values,
+    solvability,
+)
+from daedal.linear.functions_of_time import Coefficient, as_forcing
 from daedal.linear.pencil import Pencil
-from daedal.linear.rank import TOLERANCE, require_clear
-from daedal.linear.scaling import scale_pencil
-from daedal.linear.solvability import Solvability, solvability
-from daedal.linear.start import InitialValues, array_consistency, initial_values
-from daedal.linear.strangeness import Strangeness, strangeness_passes
-from daedal.linear.strangeness_free import StrangenessFree, strangeness_free
-from daedal.linear.words import check_names
+from daedal.linear.rank import TOLERANCE, check_names, require_clear, scale_pencil
+from daedal.linear.solution import Consistency
+from daedal.linear.strangeness import (
+    StandardCanonicalForm,
+    Strangeness,
+    StrangenessFree,
+    standard_canonical_form,
+    strangeness_free,
+    strangeness_passes,
+)
 from daedal.tabular import plural
 
 _LARGEST_ARRAY = 800  # unknowns of a derivative array: beyond it ranks take long

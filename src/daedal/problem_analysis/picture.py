@@ -3,10 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
-from daedal.problem_analysis.layout import Block, Layout
+from daedal.structure.dulmage_mendelsohn import DulmageMendelsohn, Part
+from daedal.structure.signature import Orders
 from daedal.tabular import listing
+
+
+@dataclass(frozen=True)
+class Block:
+    """A diagonal block: its first row and column in the picture, and what is in it.
+
+    Attributes
+    ----------
+    row, column : int
+        Where it begins.
+    part : Part
+        Its equations and unknowns.
+    kind : str
+        "square", "over" (more equations than unknowns) or "under".
+    """
+
+    row: int
+    column: int
+    part: Part
+    kind: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A structure in block-triangular order.
+
+    Attributes
+    ----------
+    rows, columns : list of int
+        Equations and unknowns in the order in which they are shown.
+    blocks : list of Block
+        The diagonal blocks, in the order in which they can be solved.
+    sigma : list of dict
+        For each equation (not in the order of the picture) {unknown: highest derivative}.
+    leading : list of dict
+        The part of it that the system Jacobian consists of.
+    matched : list of int
+        The unknown that each equation determines, -1 if none.
+    """
+
+    rows: list[int]
+    columns: list[int]
+    blocks: list[Block]
+    sigma: Orders
+    leading: Orders
+    matched: list[int]
+
+    @classmethod
+    def of(cls, parts: DulmageMendelsohn, sigma: Orders, leading: Orders) -> Layout:
+        """What is overdetermined first, then the square blocks, each after those that it needs."""
+        matched = [int(j) for j in parts.matching]
+        rows, columns, blocks = list[int](), list[int](), list[Block]()
+        named = [(parts.over, "over"), *((part, "square") for part in parts.blocks), (parts.under, "under")]
+        for part, kind in named:
+            if part.rows or part.columns:
+                blocks.append(Block(len(rows), len(columns), part, kind))
+                rows += part.rows
+                paired = [matched[i] for i in part.rows if matched[i] >= 0]
+                columns += paired + [j for j in part.columns if j not in set(paired)]
+        return cls(rows, columns, blocks, sigma, leading, matched)
+
+    def places(self) -> list[tuple[int, int, int, str]]:
+        """All entries: row and column of the picture, order of the derivative, and "matched", "leading" or "other"."""
+        row_of = {i: k for k, i in enumerate(self.rows)}
+        column_of = {j: k for k, j in enumerate(self.columns)}
+        found = []
+        for i, entries in enumerate(self.sigma):
+            for j, order in entries.items():
+                kind = "matched" if self.matched[i] == j else "leading" if j in self.leading[i] else "other"
+                found.append((row_of[i], column_of[j], order, kind))
+        return found
+
+
+# --- the block-triangular form as a picture, in SVG and in letters ----------------------------------------------------
 
 INK, FAINT = "#222222", "#666666"
 _ENTRIES = {"matched": "#004488", "leading": "#6699CC", "other": "#BBBBBB"}
@@ -160,3 +236,35 @@ def _legend(x: float, y: float) -> list[str]:
 
 def _short(name: str, longest: int = _LONGEST_NAME) -> str:
     return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
+# --- the structure as a graph for Graphviz: blocks of equations, and which of them needs which ------------------------
+
+_MOST_NAMED = 6
+
+
+def dot(layout: Layout, names: Sequence[str]) -> str:
+    """A digraph in the language of Graphviz; an arrow leads from a block to one that needs its unknowns.
+
+    Dashed arrows are those of derivatives of lower order, which are known from the state where the block is solved.
+    """
+    block_of = {j: k for k, block in enumerate(layout.blocks) for j in block.part.columns}
+    lines = ["digraph structure {", "  rankdir=LR;", '  node [shape=box, fontname="sans-serif"];']
+    for k, block in enumerate(layout.blocks):
+        equations = listing(map(str, block.part.rows[:_MOST_NAMED]), len(block.part.rows))
+        unknowns = listing((names[j] for j in block.part.columns[:_MOST_NAMED]), len(block.part.columns))
+        colour = "" if block.kind == "square" else ', color="#BB5566"'
+        lines.append(f'  b{k} [label="{_quoted(unknowns)}\\nequations {_quoted(equations)}"{colour}];')
+    needs, reads = (_edges(layout, block_of, orders) for orders in (layout.leading, layout.sigma))
+    lines += [f"  b{a} -> b{b};" for a, b in sorted(needs)]
+    lines += [f"  b{a} -> b{b} [style=dashed, constraint=false];" for a, b in sorted(reads - needs)]
+    return "\n".join([*lines, "}", ""])
+
+
+def _edges(layout: Layout, block_of: dict[int, int], orders: Orders) -> set[tuple[int, int]]:
+    pairs = ((block_of[j], k) for k, block in enumerate(layout.blocks) for i in block.part.rows for j in orders[i])
+    return {(a, b) for a, b in pairs if a != b}
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

@@ -14,8 +14,7 @@ import numpy as np
 import daedal
 from daedal.viz.animate import make_scene, player_element, playing_time
 from daedal.viz.pages import render
-from daedal.viz.scene_page import scene_element
-from daedal.viz.solution_scene import solution_scene
+from daedal.viz.scene_page import scene_element, solution_scene
 from daedal.viz.svg_plot import plot_svg
 
 # Parameters that show more of a motion, or less, than those of the source
