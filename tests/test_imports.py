@@ -109,7 +109,7 @@ EXCEPTIONS = {
     ("solution.py", "viz"): "`sol.plot`, `sol.animate` and the view in a notebook, when they are called",
     ("mechanical_solution.py", "viz"): "`sol.animate`, when it is called",
     ("hybrid/solution.py", "viz"): "`sol.plot`, `sol.animate` and the view in a notebook, when they are called",
-    ("comparison/result.py", "viz"): "`comparison.plot`, when it is called",
+    ("comparison.py", "viz"): "`comparison.plot`, when it is called",
     ("method_analysis/result.py", "viz"): "`analysis.plot`, when it is called",
     ("ensembles/ensemble.py", "viz"): "`ensemble.plot`, when it is called",
     ("problem_conditioning/result.py", "viz"): "`conditioning.plot`, when it is called",

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.structure.equations import Equations
-from daedal.structure.pantelides import Pantelides
-from daedal.structure.signature import Signature
+from daedal.structure.signature import Pantelides, Signature
 from daedal.structure.system_jacobian import SystemJacobian
 
 

@@ -10,7 +10,7 @@ from daedal import order_conditions as order_conditions
 from daedal import viz as viz
 from daedal.adjoint.gradient import gradient as gradient
 from daedal.advice import advise as advise
-from daedal.comparison.compare import compare as compare
+from daedal.comparison import compare as compare
 from daedal.drive.below_atol import ToleranceWarning as ToleranceWarning
 from daedal.drive.solver import Solver as Solver
 from daedal.drive.solver import prepare as prepare
@@ -134,7 +134,7 @@ from daedal.solution import Solution as Solution
 from daedal.solution import Statistics as Statistics
 from daedal.solving import solve as solve
 from daedal.solving import solve_dae as solve_dae
-from daedal.structure.linear_system import linear_system as linear_system
+from daedal.structure.equations import linear_system as linear_system
 from daedal.sympy_problems import from_sympy as from_sympy
 from daedal.tracing import DerivativeWarning as DerivativeWarning
 from daedal.tracing import StatefulFunctionWarning as StatefulFunctionWarning

@@ -14,9 +14,9 @@ from daedal.problem_analysis.scaling import Scaling
 from daedal.problem_conditioning.measure import LocalConditioning, conditioning_of_matrices
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_vector
+from daedal.structure.characteristics import linearisation, tractability
 from daedal.structure.equations import Equations, required_equations
 from daedal.structure.structural_analysis import StructuralAnalysis
-from daedal.structure.tractability import linearisation, tractability
 
 _FORM = "at must be (t, initial), with initial values in the form that solve takes"
 

@@ -15,12 +15,11 @@ from daedal.problem_analysis import picture
 from daedal.problem_analysis.picture import Layout
 from daedal.problem_analysis.scaling import Scaling
 from daedal.problem_conditioning.measure import LocalConditioning
-from daedal.structure.dulmage_mendelsohn import DulmageMendelsohn
+from daedal.structure.characteristics import Tractability
+from daedal.structure.dulmage_mendelsohn import DulmageMendelsohn, equations_named
 from daedal.structure.equations import Equations
 from daedal.structure.signature import true_orders
-from daedal.structure.singularity import equations_named
 from daedal.structure.structural_analysis import StructuralAnalysis
-from daedal.structure.tractability import Tractability
 from daedal.tabular import Tabular, derivative_name, listing, times
 
 _MOST_NAMED, _MOST_SHOWN = 12, 16
