@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from daedal.method_analysis.orders import Numbers
 from daedal.method_analysis.stability import half_plane, nonnegative, real_zeros, unit_disc
-from daedal.methods.exact_polynomials import product
-from daedal.methods.quadratic import Quadratic
+from daedal.methods.exact_numbers import Quadratic, product
 
 F = Fraction
 

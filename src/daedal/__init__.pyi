@@ -114,7 +114,7 @@ from daedal.methods.rosenbrock import Rosenbrock as Rosenbrock
 from daedal.methods.runge_kutta import DOP853 as DOP853
 from daedal.methods.runge_kutta import DOPRI5 as DOPRI5
 from daedal.methods.runge_kutta import RK4 as RK4
-from daedal.methods.runge_kutta_tableau import RungeKuttaTableau as RungeKuttaTableau
+from daedal.methods.tableau import RungeKuttaTableau as RungeKuttaTableau
 from daedal.problem_analysis import Analysis as Analysis
 from daedal.problem_analysis.analyse import analyse as analyse
 from daedal.problem_conditioning import conditioning as conditioning

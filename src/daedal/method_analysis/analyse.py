@@ -28,7 +28,7 @@ from daedal.methods.collocation import Collocation
 from daedal.methods.dassl import DASSL
 from daedal.methods.multistep_formula import MultistepFormula, bdf
 from daedal.methods.named_formulas import formula
-from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
+from daedal.methods.tableau import RungeKuttaTableau
 
 _HIGHEST_IN_FLOATS = 18
 _UNIT = 1e-9  # |r| = 1 and r = 1 for floats

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from daedal.methods.quadratic import Quadratic
-from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
+from daedal.methods.exact_numbers import Quadratic
+from daedal.methods.tableau import RungeKuttaTableau
 from daedal.order_conditions import implicit
 from daedal.order_conditions.trees import Evaluation
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from daedal.method_analysis.orders import HIGHEST_CONSTRAINED, Method, Order, index_1_order, index_2_orders
 from daedal.methods.multistep_formula import MultistepFormula
-from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
+from daedal.methods.tableau import RungeKuttaTableau
 from daedal.tabular import Tabular
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.polynomial import polynomial as poly
 
 from daedal.method_analysis.orders import Method, Numbers, Row
-from daedal.methods.exact_polynomials import (
+from daedal.methods.exact_numbers import (
     Polynomial,
+    Quadratic,
     add,
     common_divisor,
     derivative,
@@ -25,7 +26,6 @@ from daedal.methods.exact_polynomials import (
     trimmed,
     value,
 )
-from daedal.methods.quadratic import Quadratic
 
 # Sturm's theorem counts real zeros. For the half-plane, :math:`p(\mathrm i y) = f_0(y) + \mathrm i f_1(y)` with real
 # polynomials: their greatest common divisor has the zeros that come in pairs :math:`\pm z`, among them those on the

@@ -14,7 +14,7 @@ import numpy as np
 
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.methods.multistep_formula import MultistepFormula
-from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
+from daedal.methods.tableau import RungeKuttaTableau
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_size
 from daedal.tabular import plural

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.quadratic import Quadratic
+from daedal.methods.exact_numbers import Quadratic
 from daedal.methods.tableau import HalfExplicitTableau
 
 
