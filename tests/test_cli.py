@@ -15,7 +15,7 @@ import pytest
 
 import daedal
 from daedal import cli
-from daedal.cli.arguments import largest_error
+from daedal.cli.common import largest_error
 
 PAGE = Path(__file__).parent.parent / "docs" / "guide" / "command-line.md"
 

@@ -23,7 +23,7 @@ from daedal.methods.half_explicit_tableaux import (
     PHEM56,
     RK4_HALF_EXPLICIT,
 )
-from daedal.order_conditions.conditions import PRINTED
+from daedal.order_conditions.formulas import PRINTED
 from daedal.order_conditions.trees import weight_trees, y_trees, z_trees
 
 ROOT6 = Quadratic(0, 1, 6)

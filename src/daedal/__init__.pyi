@@ -33,7 +33,7 @@ from daedal.events.table import EventTable as EventTable
 from daedal.fitting import Experiment as Experiment
 from daedal.fitting import Fit as Fit
 from daedal.fitting.fit import fit as fit
-from daedal.fitting.result import uncertainty as uncertainty
+from daedal.fitting.fit_result import uncertainty as uncertainty
 from daedal.formulations import GGL as GGL
 from daedal.formulations import Baumgarte as Baumgarte
 from daedal.formulations import CoordinateProjection as CoordinateProjection
@@ -90,8 +90,6 @@ from daedal.methods.collocation import Collocation as Collocation
 from daedal.methods.dassl import DASSL as DASSL
 from daedal.methods.extrapolation import Extrapolation as Extrapolation
 from daedal.methods.extrapolation_sequences import extrapolation_table as extrapolation_table
-from daedal.methods.general_linear import GeneralLinearMethod as GeneralLinearMethod
-from daedal.methods.general_linear import general_linear as general_linear
 from daedal.methods.half_explicit import HEDOP5 as HEDOP5
 from daedal.methods.half_explicit import HEM3 as HEM3
 from daedal.methods.half_explicit import HEM4 as HEM4
@@ -101,8 +99,6 @@ from daedal.methods.half_explicit import HalfExplicit as HalfExplicit
 from daedal.methods.implicit_runge_kutta import ImplicitRungeKutta as ImplicitRungeKutta
 from daedal.methods.mexx import MEXX as MEXX
 from daedal.methods.modified_bdf import ModifiedBDF as ModifiedBDF
-from daedal.methods.modified_euler import modified_euler as modified_euler
-from daedal.methods.multiplier_correction import corrected_multipliers as corrected_multipliers
 from daedal.methods.multistep import Multistep as Multistep
 from daedal.methods.multistep import OneLeg as OneLeg
 from daedal.methods.multistep_formula import MultistepFormula as MultistepFormula
@@ -116,9 +112,9 @@ from daedal.methods.runge_kutta import DOPRI5 as DOPRI5
 from daedal.methods.runge_kutta import RK4 as RK4
 from daedal.methods.tableau import RungeKuttaTableau as RungeKuttaTableau
 from daedal.problem_analysis import Analysis as Analysis
-from daedal.problem_analysis.analyse import analyse as analyse
+from daedal.problem_analysis.analyse_problem import analyse as analyse
 from daedal.problem_conditioning import conditioning as conditioning
-from daedal.problem_conditioning.result import Conditioning as Conditioning
+from daedal.problem_conditioning.conditioning import Conditioning as Conditioning
 from daedal.problems import ODE as ODE
 from daedal.problems import HessenbergDAE as HessenbergDAE
 from daedal.problems import ImplicitDAE as ImplicitDAE
@@ -135,6 +131,10 @@ from daedal.solution import Statistics as Statistics
 from daedal.solving import solve as solve
 from daedal.solving import solve_dae as solve_dae
 from daedal.structure.equations import linear_system as linear_system
+from daedal.studies.general_linear import GeneralLinearMethod as GeneralLinearMethod
+from daedal.studies.general_linear import general_linear as general_linear
+from daedal.studies.given_grids import corrected_multipliers as corrected_multipliers
+from daedal.studies.given_grids import modified_euler as modified_euler
 from daedal.sympy_problems import from_sympy as from_sympy
 from daedal.tracing import DerivativeWarning as DerivativeWarning
 from daedal.tracing import StatefulFunctionWarning as StatefulFunctionWarning

@@ -26,7 +26,7 @@ from scipy import linalg, sparse
 from scipy.linalg import lapack
 from scipy.sparse import linalg as sparse_linalg
 
-from daedal.adjoint.equations import Linearised, bandwidth, check_regular, sparse_solver, storage_for
+from daedal.adjoint.costs import LinearisedRun, bandwidth, check_regular, sparse_solver, storage_for
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.kernels.dense import dense_lu
 
@@ -57,7 +57,7 @@ _STALE, _MOST_ITERATIONS = 4, 12  # iterations with factors of another step, and
 _SLOWEST = 0.2  # the rate of an iteration that goes on
 
 
-def steps_for(equations: Linearised, rtol: float) -> Any:
+def steps_for(equations: LinearisedRun, rtol: float) -> Any:
     """Steps in the way that suits the problem."""
     if equations.n <= SMALL:
         return SmallSteps(equations)
@@ -69,7 +69,7 @@ def steps_for(equations: Linearised, rtol: float) -> Any:
 class SmallSteps:
     """Compiled steps with dense matrices of all stages together."""
 
-    def __init__(self, equations: Linearised):
+    def __init__(self, equations: LinearisedRun):
         self._lu = dense_lu(3 * equations.n)
         self._e, self._a = (np.array(places[::-1], dtype=np.int64) for places in equations.places)
 
@@ -86,7 +86,7 @@ class SmallSteps:
 class BandedSteps:
     """All stages together, node by node, so that a narrow band stays one."""
 
-    def __init__(self, equations: Linearised):
+    def __init__(self, equations: LinearisedRun):
         (e_rows, e_columns), (a_rows, a_columns) = equations.places
         self._n, self._split, self._end = equations.n, e_rows.size, e_rows.size + a_rows.size
         self._e = e_columns, e_rows
@@ -121,7 +121,7 @@ class BandedSteps:
 class SplitSteps:
     """Steps with one real and one complex factorisation, which are kept while they serve."""
 
-    def __init__(self, equations: Linearised, rtol: float):
+    def __init__(self, equations: LinearisedRun, rtol: float):
         self._n, self._precise = equations.n, _PRECISE * rtol
         (e_rows, e_columns), (a_rows, a_columns) = equations.places
         self._storage = storage_for([(e_columns, e_rows), (a_columns, a_rows)], equations.n)
@@ -362,7 +362,7 @@ def graded(times: np.ndarray, fastest: float) -> np.ndarray:
     return np.concatenate([times[:-1], times[-1] - last * 0.5 ** np.arange(1.0, halvings + 1.0), times[-1:]])
 
 
-class Part(NamedTuple):
+class SweepPart(NamedTuple):
     """What some steps give: E^T mu where they begin, and their parts of the cost and of its gradient."""
 
     w: np.ndarray
@@ -370,10 +370,10 @@ class Part(NamedTuple):
     gradient: np.ndarray
 
 
-class Sweep:
+class AdjointSweep:
     """Backward integration; what it has found so far."""
 
-    def __init__(self, equations: Linearised, params: Any, rtol: float):
+    def __init__(self, equations: LinearisedRun, params: Any, rtol: float):
         self._equations, self._numbers, self._rtol = equations, equations.numbers(params), rtol
         self._steps = steps_for(equations, rtol)
         self.value = 0.0
@@ -421,7 +421,7 @@ class Sweep:
         if not (np.isfinite(self.w).all() and np.isfinite(self.gradient).all()):
             raise IntegrationError("gradient: the equations or a cost cannot be evaluated along the solution", solution)
 
-    def _is_settled(self, coarse: Part, fine: Part) -> bool:
+    def _is_settled(self, coarse: SweepPart, fine: SweepPart) -> bool:
         """Whether the last halving has changed nothing that counts: the finer steps are nearer by a factor."""
         near = 10.0 * _FINER * self._rtol
         gradient = np.abs(self.gradient) + np.abs(fine.gradient)
@@ -431,7 +431,7 @@ class Sweep:
             and bool(np.all(np.abs(fine.gradient - coarse.gradient) <= near * gradient))
         )
 
-    def _portion(self, solution: Any, times: np.ndarray) -> Part:
+    def _portion(self, solution: Any, times: np.ndarray) -> SweepPart:
         equations, numbers = self._equations, self._numbers
         sizes = np.diff(times)
         places = times[1:, None] - sizes[:, None] * NODES
@@ -444,7 +444,7 @@ class Sweep:
         w, mu = self._steps.back(values, sizes, known, self.w)
         weights = np.multiply.outer(sizes, WEIGHTS).ravel()
         points = np.concatenate([points, mu.reshape(flat.size, -1)], axis=1)
-        return Part(w, float(weights @ values[:, -1]), equations.by_parameters(flat, weights, points, numbers))
+        return SweepPart(w, float(weights @ values[:, -1]), equations.by_parameters(flat, weights, points, numbers))
 
 
 def _fastest(e: Any, a: Any) -> float:

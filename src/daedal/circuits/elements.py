@@ -7,7 +7,7 @@ What a law gives depends on the kind of its branch:
 * ``"V"`` (voltage source), ``"E"`` (controlled one, operational amplifier): what must vanish; the current is unknown.
 
 Currents flow through a branch from its positive to its negative node. A law sees the circuit as a
-:class:`~daedal.circuits.equations.State`.
+:class:`~daedal.circuits.circuit_equations.State`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 import daedal
-from daedal.cli.arguments import (
+from daedal.cli.common import (
     End,
     Name,
     Parameters,

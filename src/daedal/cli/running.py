@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 import daedal
-from daedal.cli.arguments import (
+from daedal.cli.common import (
     End,
     Name,
     Parameters,
@@ -281,7 +281,7 @@ def _are_same(problem: Any, other: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class _Stop:
+class _StopRun:
     """A stop of the tour: a problem, how long to follow it, and what to look at."""
 
     name: str
@@ -290,23 +290,23 @@ class _Stop:
 
 
 _TOUR = (
-    _Stop(
+    _StopRun(
         "robertson",
         "Three species, rate constants that differ by nine orders of magnitude, eleven decades of time. The mass "
         "balance is an algebraic equation.",
     ),
-    _Stop(
+    _StopRun(
         "transistor_amplifier",
         "Eight node voltages whose derivatives occur only in five combinations: 0.1 V at 100 Hz is amplified and "
         "distorted, from U1 at the entry to U8 at the exit.",
     ),
-    _Stop(
+    _StopRun(
         "pendulum",
         "A point mass on a rod in Cartesian coordinates, with the rod force lambda as unknown. In the stabilised form "
         "of index 2 the length of the rod stays what it is.",
         t_end=20.0,
     ),
-    _Stop(
+    _StopRun(
         "crank_slider",
         "Masses, forces and five constraints of index 3, as they are written on paper: positions, velocities and joint "
         "forces come out, the constraints hold to round-off.",

@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 import daedal
-from daedal.cli.arguments import Name, find_model, largest_error, parameters_of, print_rows, refuse, short
+from daedal.cli.common import Name, find_model, largest_error, parameters_of, print_rows, refuse, short
 from daedal.library.contents import contents, unknowns
 from daedal.tabular import Tabular
 

@@ -83,7 +83,7 @@ _LOADING = 60.0  # seconds that compiling and loading may take, before a functio
 
 
 @dataclass
-class Probe:
+class FirstMember:
     """What the first member showed.
 
     Attributes
@@ -127,7 +127,7 @@ class Probe:
         self.interpreter = "" if self.is_batch else interpreter_needed(self.request, solution)
 
 
-def probe(request: EnsembleRequest, chunk: Chunk) -> Probe:
+def probe(request: EnsembleRequest, chunk: Chunk) -> FirstMember:
     """Run the first member."""
     worker = Worker(request)
     if request.member_timeout is not None:
@@ -137,7 +137,7 @@ def probe(request: EnsembleRequest, chunk: Chunk) -> Probe:
     message = part.messages.get(chunk.first, "")
     if message.startswith("outputs: "):
         raise InvalidProblemError(message)
-    found = Probe(request, worker, part, seconds, "", False)
+    found = FirstMember(request, worker, part, seconds, "", False)
     found._learn(chunk, part, solution)
     return found
 
@@ -200,7 +200,7 @@ class Chosen:
 
 
 def chosen_backend(
-    request: EnsembleRequest, on: Any, workers: int, found: Probe, left: int | None, gather: bool = True
+    request: EnsembleRequest, on: Any, workers: int, found: FirstMember, left: int | None, gather: bool = True
 ) -> Chosen:
     """The backend for the members behind the first one."""
     if isinstance(on, Executor):
@@ -224,7 +224,7 @@ def chosen_backend(
     return _for_python(request, workers, found, left)
 
 
-def _for_python(request: EnsembleRequest, workers: int, found: Probe, left: int | None) -> Chosen:
+def _for_python(request: EnsembleRequest, workers: int, found: FirstMember, left: int | None) -> Chosen:
     """Processes where runs hold the interpreter and take long enough; else this thread."""
     here = Chosen("1 thread", "", ThreadsBackend(request, 1, found.worker))
     if workers == 1:

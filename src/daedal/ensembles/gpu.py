@@ -10,7 +10,17 @@ import numpy as np
 
 from daedal.drive.request import check_span, check_times, checked_settings
 from daedal.ensembles.columns import Chunk, NumbersOf, Vectors
-from daedal.ensembles.gpu_model import BLOCK, MOST_STEPS, Model, Results, Task, execute, gpu, gpu_kernel, gpu_model
+from daedal.ensembles.gpu_model import (
+    BLOCK,
+    MOST_STEPS,
+    GPUModel,
+    GPUResults,
+    GPUTask,
+    execute,
+    gpu,
+    gpu_kernel,
+    gpu_model,
+)
 from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import EVENT, FAILED, FINISHED, Part
 from daedal.errors import InvalidProblemError
@@ -163,7 +173,7 @@ class GPUBackend:
         _check_request(request)
         self._request = request
         self._engine = Engine(options) if engine is None else engine
-        self._model: Model = gpu_model(
+        self._model: GPUModel = gpu_model(
             request.problem, request.settings, outputs=request.n_times > 0, single=self._single
         )
         times = np.zeros(0) if request.t_eval is None else request.t_eval
@@ -230,7 +240,7 @@ class GPUBackend:
 
     # --- results ------------------------------------------------------------------------------------------------------
 
-    def _filled(self, part: Part, found: Results) -> Part:
+    def _filled(self, part: Part, found: GPUResults) -> Part:
         fetched, request = self._engine.fetched, self._request
         statuses, t = fetched(found.statuses), fetched(found.t)
         part.layout, part.t_final = request.layout, t
@@ -274,9 +284,9 @@ def _check_request(request: EnsembleRequest) -> None:
         raise InvalidProblemError("on='gpu': t_stop is not available; steps never go beyond t_span")
 
 
-def task_of(model: Model, settings: Any, span: tuple[float, float], times: np.ndarray) -> Task:
+def task_of(model: GPUModel, settings: Any, span: tuple[float, float], times: np.ndarray) -> GPUTask:
     """What is the same for all runs."""
-    return Task(
+    return GPUTask(
         t_span=span,
         t_eval=times,
         rtol=model.rtol,
@@ -301,7 +311,7 @@ def solve_on_gpu(
     on: GPU | None = None,
     engine: Any = None,
     **options: Any,
-) -> Results:
+) -> GPUResults:
     """Many runs on a GPU, with results that stay there.
 
     For what goes on on the GPU: a loss function, a histogram, training data. :func:`daedal.solve_many` with
@@ -350,7 +360,7 @@ def solve_on_gpu(
         return execute(xp, kernel, model.code, task_of(model, settings, span, times), *rows, single=single, order=order)
 
 
-def _starts(xp: Any, model: Model, initials: Any) -> Any:
+def _starts(xp: Any, model: GPUModel, initials: Any) -> Any:
     parts = list(initials) if isinstance(initials, (tuple, list)) and np.ndim(initials[0]) else [initials]
     arrays = [xp.atleast_2d(xp.asarray(part, dtype=float)) for part in parts if part is not None]
     if not model.code.positions and arrays[0].shape[1] == model.code.n:
@@ -362,7 +372,7 @@ def _starts(xp: Any, model: Model, initials: Any) -> Any:
     return rows
 
 
-def _numbers(xp: Any, model: Model, problem: Any, params: Any) -> Any:
+def _numbers(xp: Any, model: GPUModel, problem: Any, params: Any) -> Any:
     layout = model.traced.layout
     if layout is None:
         return xp.zeros((1, 0))

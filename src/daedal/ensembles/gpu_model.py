@@ -191,7 +191,7 @@ _OTHERWISE = "use on='threads'"
 
 
 @dataclass(frozen=True)
-class Model:
+class GPUModel:
     """A kernel in the making.
 
     Attributes
@@ -214,7 +214,7 @@ class Model:
     atol: np.ndarray
 
 
-def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = False, **launch: int) -> Model:
+def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = False, **launch: int) -> GPUModel:
     """The model of a problem.
 
     Parameters
@@ -253,7 +253,7 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
         raise InvalidProblemError(f"on='gpu' needs functions that can be traced. {error}; {_OTHERWISE}") from error
     events = _events(traced, settings.events)
     source = integrator_source(code, method, events, outputs=outputs, single=single, **launch)
-    return Model(traced, code, method, events, source, rtol, atol)
+    return GPUModel(traced, code, method, events, source, rtol, atol)
 
 
 def _check_settings(settings: Any) -> None:
@@ -319,7 +319,7 @@ Kernel = Callable[..., None]
 
 
 @dataclass(frozen=True)
-class Task:
+class GPUTask:
     """What is the same for all runs.
 
     Attributes
@@ -346,7 +346,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Results:
+class GPUResults:
     """What runs have ended with, one after the other in the first axis of all arrays.
 
     Attributes
@@ -373,8 +373,8 @@ class Results:
 
 
 def execute(
-    xp: Any, kernel: Kernel, problem: ProblemInC, task: Task, starts, params, *, single: bool = False, order=None
-) -> Results:
+    xp: Any, kernel: Kernel, problem: ProblemInC, task: GPUTask, starts, params, *, single: bool = False, order=None
+) -> GPUResults:
     """Run all members.
 
     Parameters
@@ -416,7 +416,7 @@ def execute(
         *map(np.float64, scalars),
         *map(np.int32, (task.max_steps, n_eval, count)),
     )
-    return Results(ends.T, times, outputs.transpose(2, 0, 1), *numbers)
+    return GPUResults(ends.T, times, outputs.transpose(2, 0, 1), *numbers)
 
 
 def _columns(xp: Any, values: Any, count: int, real: Any) -> Any:

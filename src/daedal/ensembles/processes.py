@@ -120,7 +120,7 @@ _START = 120.0  # seconds that a process may take to answer at first
 
 
 @dataclass
-class _Process:
+class _WorkerProcess:
     """A worker and what it is doing."""
 
     handle: subprocess.Popen
@@ -143,7 +143,7 @@ class ProcessesBackend:
         """Run all chunks."""
         again: deque[Chunk] = deque()  # single members of chunks whose worker died
         broken: dict[int, int] = {}  # how often a member has ended its process
-        processes: list[_Process] = []
+        processes: list[_WorkerProcess] = []
         try:
             self._fill(processes, chunks, again)
             while processes:
@@ -167,7 +167,7 @@ class ProcessesBackend:
 
     # --- work ---------------------------------------------------------------------------------------------------------
 
-    def _fill(self, processes: list[_Process], chunks: Iterator[Chunk], again: deque[Chunk]) -> None:
+    def _fill(self, processes: list[_WorkerProcess], chunks: Iterator[Chunk], again: deque[Chunk]) -> None:
         """As many processes as there is work for."""
         while len(processes) < self.workers:
             chunk = again.popleft() if again else next(chunks, None)
@@ -177,7 +177,7 @@ class ProcessesBackend:
             processes.append(process)
             self._send(process, chunk)
 
-    def _next(self, process: _Process, processes, chunks: Iterator[Chunk], again: deque[Chunk]) -> None:
+    def _next(self, process: _WorkerProcess, processes, chunks: Iterator[Chunk], again: deque[Chunk]) -> None:
         chunk = again.popleft() if again else next(chunks, None)
         if chunk is None:
             processes.remove(process)
@@ -186,14 +186,14 @@ class ProcessesBackend:
         else:
             self._send(process, chunk)
 
-    def _send(self, process: _Process, chunk: Chunk) -> None:
+    def _send(self, process: _WorkerProcess, chunk: Chunk) -> None:
         process.chunk, process.row, process.began = chunk, -1, time.monotonic()
         try:
             process.connection.send(chunk)
         except OSError:  # it has died, which shows when its answer is waited for
             return
 
-    def _receive(self, process: _Process, deliver: Callable[[Part], None]) -> bool:
+    def _receive(self, process: _WorkerProcess, deliver: Callable[[Part], None]) -> bool:
         """Take what a process has sent; whether it is free for the next chunk."""
         try:
             message = process.connection.recv()
@@ -211,20 +211,20 @@ class ProcessesBackend:
 
     # --- processes that die or hang -------------------------------------------------------------------------------
 
-    def _patience(self, processes: list[_Process]) -> float | None:
+    def _patience(self, processes: list[_WorkerProcess]) -> float | None:
         if self._limit is None:
             return None
         return max(0.05, min(self._end(p) - time.monotonic() for p in processes))
 
-    def _end(self, process: _Process) -> float:
+    def _end(self, process: _WorkerProcess) -> float:
         """When a process is taken to hang."""
         assert self._limit is not None
         return process.began + (_START if process.row < 0 else self._limit + _GRACE)
 
-    def _hangs(self, process: _Process) -> bool:
+    def _hangs(self, process: _WorkerProcess) -> bool:
         return self._limit is not None and process.chunk is not None and time.monotonic() > self._end(process)
 
-    def _timed_out(self, process: _Process, again: deque[Chunk], deliver: Callable[[Part], None]) -> None:
+    def _timed_out(self, process: _WorkerProcess, again: deque[Chunk], deliver: Callable[[Part], None]) -> None:
         """The member that hangs has failed; the others of its chunk are run again."""
         chunk = process.chunk
         assert chunk is not None
@@ -235,7 +235,7 @@ class ProcessesBackend:
         deliver(part)
         again += chunk.only([k for k in range(chunk.count) if k != row])
 
-    def _buried(self, process: _Process, again, broken: dict[int, int], deliver, how: str) -> None:
+    def _buried(self, process: _WorkerProcess, again, broken: dict[int, int], deliver, how: str) -> None:
         """Run the members of a process that died once more, each by itself; those that end it again have failed."""
         chunk = process.chunk
         if chunk is None:
@@ -251,7 +251,7 @@ class ProcessesBackend:
         part.fail(0, f"the process that ran it {how}, twice")
         deliver(part)
 
-    def _start(self) -> _Process:
+    def _start(self) -> _WorkerProcess:
         """A new interpreter, connected and with the request."""
         key = secrets.token_bytes(16)
         with Listener(authkey=key) as listener:
@@ -269,7 +269,7 @@ class ProcessesBackend:
             connection = _accepted(listener, handle)
         connection.send_bytes(self._data)
         connection.send(self._limit)
-        return _Process(handle, connection)
+        return _WorkerProcess(handle, connection)
 
 
 def _accepted(listener: Listener, handle: subprocess.Popen) -> Connection:

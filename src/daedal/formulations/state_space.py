@@ -283,7 +283,7 @@ class EssentialODE(Formulation):
         return _GivenBasis(problem, t0, self.R, self.R_derivative)
 
 
-class _Coefficients:
+class _ChartCoefficients:
     """The coefficients of a Hessenberg DAE at one time, by name."""
 
     def __init__(self, problem: HessenbergDAE, t: float):
@@ -311,7 +311,7 @@ class _GivenBasis:
             check_callable(R_derivative, "R_derivative")
         self._shape = (problem.n_x - problem.n_y, problem.n_x)
         self._R, self._R_derivative = R, R_derivative
-        b, rows = _Coefficients(problem, t0).B, self.rows(t0)
+        b, rows = _ChartCoefficients(problem, t0).B, self.rows(t0)
         product = np.max(np.abs(rows @ b))
         if product > _LARGEST_RB * np.max(np.abs(rows)) * np.max(np.abs(b)):
             raise InvalidProblemError(f"R B must vanish, but its largest entry at t = {t0:g} is {product:.3g}")
@@ -319,7 +319,7 @@ class _GivenBasis:
     def rows(self, t: float) -> np.ndarray:
         return self._checked("R", self._R(t))
 
-    def at(self, t: float, c: _Coefficients) -> tuple[np.ndarray, np.ndarray]:
+    def at(self, t: float, c: _ChartCoefficients) -> tuple[np.ndarray, np.ndarray]:
         """R and R'."""
         if self._R_derivative is not None:
             return self.rows(t), self._checked("R_derivative", self._R_derivative(t))
@@ -347,11 +347,11 @@ class _ComputedBasis:
     def __init__(self, problem: HessenbergDAE, t0: float, limit: float):
         self._problem = problem
         self._b = lambda t: coefficient_at("B", problem.B, t, (problem.n_x, problem.n_y))
-        c = _Coefficients(problem, t0)
+        c = _ChartCoefficients(problem, t0)
         self._q = complement(c.C[0], "qr", np.eye(problem.n_x))
         self.limit = limit * max(self.condition(t0), 1.0)
 
-    def at(self, t: float, c: _Coefficients) -> tuple[np.ndarray, np.ndarray]:
+    def at(self, t: float, c: _ChartCoefficients) -> tuple[np.ndarray, np.ndarray]:
         """R and R'."""
         q, b = self._q, c.B
         cb_inverse = np.linalg.inv(c.C[0] @ b)
@@ -368,7 +368,7 @@ class _ComputedBasis:
         return float(np.linalg.cond(np.vstack([self._q, scaled])))
 
 
-def _affine_map(problem: HessenbergDAE, c: _Coefficients, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _affine_map(problem: HessenbergDAE, c: _ChartCoefficients, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Z and zeta with z = Z w + zeta, (2.21), of shapes (m, n_x, m n_u) and (m, n_x)."""
     m, nx, nu = problem.order, problem.n_x, rows.shape[0]
     inverse = np.linalg.inv(np.vstack([rows, c.C[0]]))
@@ -442,7 +442,7 @@ class LinearReduction(Reduction):
     def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """w and w' at a start."""
         n, problem = self.n, self._problem
-        rows = self._basis.at(start.t, _Coefficients(problem, start.t))[0]
+        rows = self._basis.at(start.t, _ChartCoefficients(problem, start.t))[0]
         w = (start.z.reshape(problem.order, problem.n_x) @ rows.T).ravel()
         values = self._coefficients(start.t)
         return w, values[: n * n].reshape(n, n) @ w + values[n * n :]
@@ -451,7 +451,7 @@ class LinearReduction(Reduction):
         """K by rows, then k."""
         m, n = self._problem.order, self.n
         nu = n // m
-        c = _Coefficients(self._problem, t)
+        c = _ChartCoefficients(self._problem, t)
         rows, rows_rate = self._basis.at(t, c)
         z, zeta = _affine_map(self._problem, c, rows)
         matrix, vector = np.zeros((n, n)), np.zeros(n)
@@ -471,7 +471,7 @@ class LinearReduction(Reduction):
         """z from w."""
         states = np.empty((times.size, self._problem.n))
         for k, t in enumerate(times):
-            c = _Coefficients(self._problem, float(t))
+            c = _ChartCoefficients(self._problem, float(t))
             z, zeta = _affine_map(self._problem, c, self._basis.at(float(t), c)[0])
             states[k] = (z @ w[:, k] + zeta).ravel()
         return states

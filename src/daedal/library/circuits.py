@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 import daedal
-from daedal.library.model import (
+from daedal.library.registry import (
     BRENAN_CAMPBELL_PETZOLD,
     Indices,
     Model,

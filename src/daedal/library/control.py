@@ -6,7 +6,7 @@ import numpy as np
 
 import daedal
 from daedal.library.circuits import Source, linear_dae
-from daedal.library.model import (
+from daedal.library.registry import (
     BRENAN_CAMPBELL_PETZOLD,
     CAMPBELL_GRIEPENTROG,
     Indices,

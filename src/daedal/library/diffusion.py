@@ -3,7 +3,7 @@
 import numpy as np
 
 import daedal
-from daedal.library.model import (
+from daedal.library.registry import (
     BRENAN_CAMPBELL_PETZOLD,
     TEST_SET,
     Model,

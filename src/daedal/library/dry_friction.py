@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import (
+from daedal.library.registry import (
     BRASEY_HAIRER,
     WIJCKMANS,
     Model,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import (
+from daedal.library.registry import (
     TEST_SET,
     Model,
     check_choice,

@@ -7,7 +7,7 @@ import numpy as np
 
 from daedal.library import squeezer as data
 from daedal.library.machine_model import machine_model
-from daedal.library.model import Model, check_positive, known, model, pendulum_angle
+from daedal.library.registry import Model, check_positive, known, model, pendulum_angle
 from daedal.multibody import Body, Motor, Prismatic, Revolute, Spring, Start, ground
 from daedal.multibody import Model as Machine
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.library.model import WIJCKMANS, Indices, Model, Reference, check_positive, closed_model, model
+from daedal.library.registry import WIJCKMANS, Indices, Model, Reference, check_positive, closed_model, model
 
 
 @model(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import WIJCKMANS, Model, Reference, check_positive, model
+from daedal.library.registry import WIJCKMANS, Model, Reference, check_positive, model
 
 GRAVITY = 9.81
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.library.model import (
+from daedal.library.registry import (
     BRENAN_CAMPBELL_PETZOLD,
     HAIRER_WANNER,
     TEST_SET,

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 import daedal
 from daedal.library.iftomm import GRAVITY
 from daedal.library.machine_model import machine_model
-from daedal.library.model import Model, Reference, check_positive, known, model
+from daedal.library.registry import Model, Reference, check_positive, known, model
 from daedal.multibody import (
     Body,
     Contact,

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import splu, spsolve
 
 import daedal
 from daedal.library.circuits import Branch, Source, linear_residual, pack, without_derivative
-from daedal.library.model import Indices, Model, check_choice, check_positive, closed_model, compile_if_large, model
+from daedal.library.registry import Indices, Model, check_choice, check_positive, closed_model, compile_if_large, model
 
 VALUES = {"R": "resistance", "C": "capacitance", "L": "inductance"}
 CONTROLLED = ("VCVS", "CCVS", "VCCS", "CCCS")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import ASCHER_PETZOLD, Model, check_positive, known, mechanical_model, model
+from daedal.library.registry import ASCHER_PETZOLD, Model, check_positive, known, mechanical_model, model
 
 # --- a knife edge on an incline: q = (x, y, phi), p = (weight along the incline) --------------------------------
 

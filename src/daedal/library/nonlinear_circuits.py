@@ -6,7 +6,7 @@ import numpy as np
 
 import daedal
 from daedal.library.circuits import SOURCE
-from daedal.library.model import TEST_SET, Model, check_choice, check_positive, known_reference, model
+from daedal.library.registry import TEST_SET, Model, check_choice, check_positive, known_reference, model
 
 SUPPLY, THERMAL_VOLTAGE, ALPHA, BETA = 6.0, 0.026, 0.99, 1e-6
 SIGNAL_AMPLITUDE, SIGNAL_FREQUENCY = 0.1, 200.0 * math.pi

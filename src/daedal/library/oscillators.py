@@ -5,7 +5,15 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import HAIRER_WANNER, TEST_SET, Model, check_positive, explicit_start, known_reference, model
+from daedal.library.registry import (
+    HAIRER_WANNER,
+    TEST_SET,
+    Model,
+    check_positive,
+    explicit_start,
+    known_reference,
+    model,
+)
 
 
 def van_der_pol_residual(t, y, yp, p):

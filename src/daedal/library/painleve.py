@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import WIJCKMANS, Model, check_positive, model
+from daedal.library.registry import WIJCKMANS, Model, check_positive, model
 from daedal.library.rods import Rods
 
 # --- a crank-slider with friction in its guide -----------------------------------------------------------------------

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 import daedal
-from daedal.library.model import (
+from daedal.library.registry import (
     BRASEY_HAIRER,
     WUNDERLICH,
     Model,

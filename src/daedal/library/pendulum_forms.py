@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 import daedal
-from daedal.library.model import (
+from daedal.library.registry import (
     BRENAN_CAMPBELL_PETZOLD,
     Indices,
     Model,

@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 import daedal
-from daedal.library.model import (
+from daedal.library.registry import (
     BRENAN_CAMPBELL_PETZOLD,
     TEST_SET,
     Model,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.library.model import (
+from daedal.library.registry import (
     TEST_SET,
     Model,
     Reference,

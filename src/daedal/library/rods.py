@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 import daedal
-from daedal.library.model import (
+from daedal.library.registry import (
     WIJCKMANS,
     Model,
     check_angle,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.library.model import (
+from daedal.library.registry import (
     WUNDERLICH,
     Indices,
     Model,

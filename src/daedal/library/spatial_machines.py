@@ -7,7 +7,7 @@ import numpy as np
 
 from daedal.library.iftomm import GRAVITY
 from daedal.library.machine_model import machine_model
-from daedal.library.model import Model, check_positive, known, model
+from daedal.library.registry import Model, check_positive, known, model
 from daedal.multibody import (
     Body,
     Free,

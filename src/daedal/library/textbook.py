@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 import daedal
-from daedal.library.model import (
+from daedal.library.registry import (
     BRENAN_CAMPBELL_PETZOLD,
     Indices,
     Model,

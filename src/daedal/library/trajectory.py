@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.library.model import BRENAN_CAMPBELL_PETZOLD, Indices, Model, check_choice, known_reference, model
+from daedal.library.registry import BRENAN_CAMPBELL_PETZOLD, Indices, Model, check_choice, known_reference, model
 
 # The axes are fixed in space, with the origin in the middle of the Earth, the third one along its axis of rotation, and
 # the first one through the meridian from which the longitude is counted at t = 0. With :math:`r = |\mathbf r|`,

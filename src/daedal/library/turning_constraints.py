@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import ASCHER_PETZOLD, Model, Reference, check_positive, mechanical_model, model
+from daedal.library.registry import ASCHER_PETZOLD, Model, Reference, check_positive, mechanical_model, model
 
 
 @model(

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from daedal.linear.canonical_forms import MatrixChain, WeierstrassForm, triangular_order
-    from daedal.linear.derivative_array import Completion, DerivativeArray, InitialValues, Solvability
+    from daedal.linear.coefficient_array import Completion, DerivativeArray, InitialValues, Solvability
+    from daedal.linear.exact_solution import Consistency, LinearSolution
     from daedal.linear.functions_of_time import QuasiPolynomial, exponential, polynomial, sine
     from daedal.linear.pencil import Pencil, drazin_inverse
     from daedal.linear.rank import RankDecision, UnclearRankError, rank_decision
-    from daedal.linear.second_order import FirstOrderForms, SecondOrder, SecondOrderStrangeness
-    from daedal.linear.solution import Consistency, LinearSolution
+    from daedal.linear.second_order_systems import FirstOrderForms, SecondOrder, SecondOrderStrangeness
     from daedal.linear.strangeness import (
         CharacteristicValues,
         RankChangeError,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Strangeness,
         StrangenessFree,
     )
-    from daedal.linear.time_varying import TimeVarying
+    from daedal.linear.time_dependent import TimeVarying
 
 __all__ = [
     "CharacteristicValues",
@@ -61,24 +61,24 @@ __all__ = [
 ]
 _LATE = {
     "CharacteristicValues": "strangeness",
-    "Completion": "derivative_array",
-    "Consistency": "solution",
-    "DerivativeArray": "derivative_array",
-    "FirstOrderForms": "second_order",
-    "InitialValues": "derivative_array",
-    "LinearSolution": "solution",
+    "Completion": "coefficient_array",
+    "Consistency": "exact_solution",
+    "DerivativeArray": "coefficient_array",
+    "FirstOrderForms": "second_order_systems",
+    "InitialValues": "coefficient_array",
+    "LinearSolution": "exact_solution",
     "MatrixChain": "canonical_forms",
     "Pencil": "pencil",
     "QuasiPolynomial": "functions_of_time",
     "RankChangeError": "strangeness",
     "RankDecision": "rank",
-    "SecondOrder": "second_order",
-    "SecondOrderStrangeness": "second_order",
-    "Solvability": "derivative_array",
+    "SecondOrder": "second_order_systems",
+    "SecondOrderStrangeness": "second_order_systems",
+    "Solvability": "coefficient_array",
     "StandardCanonicalForm": "strangeness",
     "Strangeness": "strangeness",
     "StrangenessFree": "strangeness",
-    "TimeVarying": "time_varying",
+    "TimeVarying": "time_dependent",
     "UnclearRankError": "rank",
     "WeierstrassForm": "canonical_forms",
     "drazin_inverse": "pencil",

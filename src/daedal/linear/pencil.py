@@ -17,6 +17,7 @@ from daedal.linear.canonical_forms import (
     staircase,
     weierstrass_form,
 )
+from daedal.linear.exact_solution import Consistency, LinearSolution, solve_constant, start_of
 from daedal.linear.functions_of_time import as_forcing
 from daedal.linear.rank import (
     MARGIN,
@@ -31,7 +32,6 @@ from daedal.linear.rank import (
     require_clear,
     scale_pencil,
 )
-from daedal.linear.solution import Consistency, LinearSolution, solve_constant, start_of
 from daedal.tabular import Tabular, plural
 
 _GENERIC = np.exp(1j * np.array([0.7, 1.9, 2.6]))  # points at which a pencil has its normal rank, almost surely

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from daedal.errors import DaedalError, InvalidProblemError
-from daedal.linear.derivative_array import balanced_array
+from daedal.linear.coefficient_array import balanced_array
 from daedal.linear.rank import RankDecision, Shown, decision_table, rank_decision, require_clear
 from daedal.tabular import Tabular, plural
 
 if TYPE_CHECKING:
-    from daedal.linear.time_varying import TimeVarying
+    from daedal.linear.time_dependent import TimeVarying
 
 
 # Smooth transformations of time-varying systems exist near every point at which ranks are constant. As power series

@@ -66,7 +66,7 @@ def as_row(values: Any, what: str) -> tuple[Number, ...]:
     return row
 
 
-class _Coefficients:
+class _Tableau:
     """What all tableaux have: a name, s stages, rows of coefficients."""
 
     name: str
@@ -95,7 +95,7 @@ class _Coefficients:
 
 
 @dataclass(frozen=True, repr=False)
-class HalfExplicitTableau(_Coefficients):
+class HalfExplicitTableau(_Tableau):
     r"""Coefficients of a half-explicit Runge-Kutta method with s stages.
 
     Attributes
@@ -253,7 +253,7 @@ def _square(rows: Sequence[Sequence[Number]], s: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, repr=False)
-class RungeKuttaTableau(_Coefficients):
+class RungeKuttaTableau(_Tableau):
     r"""Coefficients of a Runge-Kutta method, explicit or implicit, with s stages.
 
     .. math::

@@ -8,7 +8,7 @@ from typing import Any
 from daedal.errors import InvalidProblemError
 from daedal.methods.half_explicit_tableaux import TABLEAUX
 from daedal.methods.tableau import HalfExplicitTableau, as_coefficient
-from daedal.order_conditions.conditions import Condition, conditions
+from daedal.order_conditions.formulas import Condition, conditions
 from daedal.order_conditions.trees import Arithmetic, Evaluation, choose_arithmetic
 
 TOLERANCE = 1e-10

@@ -25,7 +25,7 @@ from daedal.tabular import Tabular
 
 
 @dataclass(frozen=True)
-class Constant:
+class BoundConstant:
     """A constant of a bound along the grid.
 
     Attributes
@@ -52,13 +52,13 @@ class Constant:
 class Findings:
     """What was found: constants by name, amplification factors by (effect, source), matrices along the grid by name."""
 
-    constants: dict[str, Constant] = field(default_factory=dict)
+    constants: dict[str, BoundConstant] = field(default_factory=dict)
     amplification: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     matrices: dict[str, np.ndarray] = field(default_factory=dict)
 
     def add(self, name: str, symbol: str, meaning: str, values: np.ndarray) -> np.ndarray:
         """Keep a constant."""
-        self.constants[name] = Constant(symbol, meaning, np.asarray(values, dtype=float))
+        self.constants[name] = BoundConstant(symbol, meaning, np.asarray(values, dtype=float))
         return self.constants[name].values
 
 

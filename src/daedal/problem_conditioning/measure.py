@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.problem_conditioning.conditioning import Conditioning
 from daedal.problem_conditioning.constants import Findings, index1, index2, layer, projector
 from daedal.problem_conditioning.effective_index import ROUND_OFF, THRESHOLD, EffectiveIndex, effective_index, highest
-from daedal.problem_conditioning.linearised import at_point, linearised
-from daedal.problem_conditioning.result import Conditioning
+from daedal.problem_conditioning.linear_form import at_point, linearised
 from daedal.problem_conditioning.semi_explicit_form import (
     Form,
     Path,

@@ -23,7 +23,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.linear.rank import rank_decision
-from daedal.problem_conditioning.linearised import Linearised
+from daedal.problem_conditioning.linear_form import LinearForm
 
 # Chebyshev-Lobatto nodes of [0, 1], at which matrices are sampled; derivatives are those of the polynomial through them
 NODES = 0.5 * (1.0 - np.cos(np.pi * np.arange(5) / 4.0))
@@ -302,7 +302,7 @@ class Path:
         return np.array(found)
 
 
-def path_of(system: Linearised) -> Path:
+def path_of(system: LinearForm) -> Path:
     """The form at the nodes of every interval; intervals are halved until polynomials represent the matrices."""
     t, kept = [float(system.t[0])], [0]
     forms: list[Form] = []
@@ -337,7 +337,7 @@ def path_of(system: Linearised) -> Path:
     return Path(np.array(t), forms, np.array(kept), tuple(unresolved))
 
 
-def _samples(system: Linearised, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
+def _samples(system: LinearForm, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
     matrices = [system.matrices(start if system.constant else start + (end - start) * node) for node in NODES]
     E, F = (np.array([pair[k] for pair in matrices], dtype=float) for k in (0, 1))
     for name, stack in (("dF/dx'", E), ("dF/dx", F)):

@@ -15,7 +15,7 @@ from daedal.reproduce.printed_table import PrintedTable, Row
 from daedal.viz.figure import COLOURS, GRID
 
 
-class Stages(NamedTuple):
+class StepStages(NamedTuple):
     """Velocities, accelerations and multipliers of all stages, for many steps at once: the last axis."""
 
     v: np.ndarray
@@ -24,7 +24,7 @@ class Stages(NamedTuple):
     end: np.ndarray  # (q, v) at the end of the steps
 
 
-def pendulum_stages(tableau: Any, q: np.ndarray, v: np.ndarray, h: float) -> Stages:
+def pendulum_stages(tableau: Any, q: np.ndarray, v: np.ndarray, h: float) -> StepStages:
     r"""The stages of steps of length h from q, v: q' = v, v' = (0, -1) - q \lambda, q v = 0 (section 2 of the source).
 
     :math:`Z_i` makes :math:`Q_{i+1}^T V_{i+1} = 0`, where :math:`Q_{i+1}, V_{i+1}` have the coefficients of the next
@@ -44,7 +44,7 @@ def pendulum_stages(tableau: Any, q: np.ndarray, v: np.ndarray, h: float) -> Sta
         places.append(place)
         velocities.append(free - h * ab[i, i] * places[i] * multiplier)
     end = np.concatenate([places[-1], velocities[-1]])
-    return Stages(np.array(velocities[:s]), np.array(accelerations), np.array(multipliers), end)
+    return StepStages(np.array(velocities[:s]), np.array(accelerations), np.array(multipliers), end)
 
 
 def five_stage_weights(theta: float) -> np.ndarray:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.linear.time_varying import TimeVarying
+from daedal.linear.time_dependent import TimeVarying
 from daedal.problems import LinearDAE
 from daedal.structure.statement import statement
 from daedal.symbolic import Untraceable

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import polynomial as poly
 
-from daedal.method_analysis.orders import Method, Numbers, Row
+from daedal.method_analysis.orders_by_class import ExactCoefficients, Numbers, Row
 from daedal.methods.exact_numbers import (
     Polynomial,
     Quadratic,
@@ -224,7 +224,7 @@ class LinearStability:
     at_infinity: Any
 
 
-def stability_function(method: Method) -> tuple[Row, Row]:
+def stability_function(method: ExactCoefficients) -> tuple[Row, Row]:
     """Numerator and denominator of R, lowest power first, without common factors if they are exact."""
     numbers = method.numbers
     q = numbers.determinant_polynomial(method.a)
@@ -253,7 +253,7 @@ def at_infinity(p: Row, q: Row, zero: Any) -> Any:
     return p[-1] / q[-1] if len(p) == len(q) else zero
 
 
-def linear_stability(method: Method) -> LinearStability:
+def linear_stability(method: ExactCoefficients) -> LinearStability:
     """A-stability, L-stability and the angle of a Runge-Kutta method."""
     p, q = stability_function(method)
     limit = at_infinity(p, q, method.numbers.enter(0))

@@ -70,7 +70,7 @@ class Condition:
 
     def left_side(self, style: Style = "text") -> str:
         """The left side in plain text or in LaTeX, to be summed over all indices but s."""
-        write = _Writer(style, self.partitioned)
+        write = _ConditionWriter(style, self.partitioned)
         letters = _letters()
         i = next(letters)
         if self.table == 4:
@@ -79,7 +79,7 @@ class Condition:
 
     def formula(self, style: Style = "text") -> str:
         """The condition in plain text or in LaTeX, to be summed over all indices but s."""
-        return f"{self.left_side(style)} = {_Writer(style, self.partitioned).fraction(self.right_side)}"
+        return f"{self.left_side(style)} = {_ConditionWriter(style, self.partitioned).fraction(self.right_side)}"
 
 
 def _letters() -> Iterator[str]:
@@ -87,7 +87,7 @@ def _letters() -> Iterator[str]:
     yield from (f"i{k}" for k in count(1))
 
 
-class _Writer:
+class _ConditionWriter:
     """Writes products of coefficients."""
 
     def __init__(self, style: Style, partitioned: bool):

@@ -11,8 +11,8 @@ from typing import Any
 
 from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.initial.local_structure import LocalStructure
-from daedal.problem_analysis import picture
-from daedal.problem_analysis.picture import Layout
+from daedal.problem_analysis import block_picture
+from daedal.problem_analysis.block_picture import BlockLayout
 from daedal.problem_analysis.scaling import Scaling
 from daedal.problem_conditioning.measure import LocalConditioning
 from daedal.structure.characteristics import Tractability
@@ -274,13 +274,13 @@ class Analysis:
         return () if self.local is None else tuple(str(choice) for choice in self.local.choices if choice.count)
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> BlockLayout:
         """Equations and unknowns in block-triangular order."""
         if self.structural is not None:
             signature = self.structural.signature
-            return Layout.of(self.structural.blocks, signature.sigma, signature.leading())
+            return BlockLayout.of(self.structural.blocks, signature.sigma, signature.leading())
         sigma, _ = true_orders(self.equations)
-        return Layout.of(DulmageMendelsohn.of(sigma, self.equations.n), sigma, sigma)
+        return BlockLayout.of(DulmageMendelsohn.of(sigma, self.equations.n), sigma, sigma)
 
     @property
     def offsets(self) -> tuple[list[int], list[int]] | None:
@@ -292,17 +292,17 @@ class Analysis:
     @cached_property
     def svg(self) -> str:
         """The block-triangular form as a picture."""
-        return picture.svg(self.layout, self.equations.names, self.offsets)
+        return block_picture.svg(self.layout, self.equations.names, self.offsets)
 
     @cached_property
     def dot(self) -> str:
         """The blocks and their dependence as a graph for Graphviz."""
-        return picture.dot(self.layout, self.equations.names)
+        return block_picture.dot(self.layout, self.equations.names)
 
     @cached_property
     def text(self) -> str:
         """The page as ``print`` shows it."""
-        return text_page(sections(self), picture.letters(self.layout, self.equations.names, self.offsets))
+        return text_page(sections(self), block_picture.letters(self.layout, self.equations.names, self.offsets))
 
     @cached_property
     def html(self) -> str:

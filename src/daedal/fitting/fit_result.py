@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.fitting.residuals import Comparison, Point
+from daedal.fitting.runs import FitPoint, RunsCompared
 from daedal.messages import unknown_name
 from daedal.tabular import Tabular
 
@@ -67,7 +67,7 @@ class Fit:
     unknowns: tuple[Any, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, comparison: Comparison, best: Point, result: Any, interrupted: bool) -> Fit:
+    def of(cls, comparison: RunsCompared, best: FitPoint, result: Any, interrupted: bool) -> Fit:
         """The result of a search that ended at `best`."""
         unknowns = comparison.unknowns
         values = unknowns.values(best.x)

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.linear.exact_solution import Consistency, consistency
 from daedal.linear.rank import RankDecision, Shown, decision_table, numbers, rank_decision, require_clear, scale_pencil
-from daedal.linear.solution import Consistency, consistency
 from daedal.tabular import Tabular, plural
 
 if TYPE_CHECKING:
-    from daedal.linear.time_varying import TimeVarying
+    from daedal.linear.time_dependent import TimeVarying
 
 
 @dataclass(frozen=True, repr=False)

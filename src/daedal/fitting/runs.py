@@ -19,7 +19,7 @@ _FAR = 1e6  # what a run that cannot be computed counts for, in units of the res
 
 
 @dataclass(frozen=True)
-class Point:
+class FitPoint:
     """The model at some values of the unknowns."""
 
     x: np.ndarray
@@ -34,7 +34,7 @@ class Point:
         return 0.5 * float(self.residuals @ self.residuals)
 
 
-class Comparison:
+class RunsCompared:
     """All runs of a fit; keeps the last point and the best one."""
 
     def __init__(self, problem: Any, runs: list[Measurements], unknowns: Unknowns, outputs: Mapping, options: dict):
@@ -46,10 +46,10 @@ class Comparison:
             daedal.prepare(problem, sensitivities=unknowns.quantities(k), correct_initial=True, **options)
             for k in range(len(runs))
         ]
-        self._last: Point | None = None
-        self.best: Point | None = None
+        self._last: FitPoint | None = None
+        self.best: FitPoint | None = None
         self.evaluations = self.failed = 0
-        self.told: Callable[[Point], None] = lambda point: None
+        self.told: Callable[[FitPoint], None] = lambda point: None
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
         """Weighted residuals, model minus measurement; huge where the model cannot be solved."""
@@ -59,7 +59,7 @@ class Comparison:
         """Their derivatives."""
         return self.at(x).jacobian
 
-    def at(self, x: np.ndarray) -> Point:
+    def at(self, x: np.ndarray) -> FitPoint:
         """The model at x; a run that fails does not end the search, unless it is the first."""
         if self._last is not None and np.array_equal(self._last.x, x):
             return self._last
@@ -71,7 +71,7 @@ class Comparison:
                 raise
             self.failed += 1
             size = np.full_like(self.best.residuals, 1.0 + np.abs(self.best.residuals).max())
-            point = Point(np.array(x), _FAR * size, np.zeros_like(self.best.jacobian), (), error)
+            point = FitPoint(np.array(x), _FAR * size, np.zeros_like(self.best.jacobian), (), error)
         else:
             if self.best is None or point.cost < self.best.cost:
                 self.best = point
@@ -79,7 +79,7 @@ class Comparison:
         self.told(point)
         return point
 
-    def _computed(self, x: np.ndarray) -> Point:
+    def _computed(self, x: np.ndarray) -> FitPoint:
         values = np.array(list(self.unknowns.values(x).values()))
         slopes = self.unknowns.slopes(x)
         residuals, rows, solutions = [], [], []
@@ -98,7 +98,7 @@ class Comparison:
         found = np.concatenate(residuals), np.concatenate(rows)
         if not all(np.all(np.isfinite(part)) for part in found):
             raise InvalidProblemError("the model or its derivatives are not finite at the times of the measurements")
-        return Point(x, *found, tuple(solutions))
+        return FitPoint(x, *found, tuple(solutions))
 
     def _solved(self, k: int, run: Measurements, values: np.ndarray) -> Any:
         times = np.unique(run.t)
@@ -186,14 +186,14 @@ def _state_step(states: np.ndarray, s: np.ndarray) -> float:
 _WEIGHTS = (1.0, 1e2, 1e4)  # of gaps, in units of the spread of a variable in the measurements
 
 
-class Pieces:
+class ShotPieces:
     """Runs over pieces: unknowns of the fit, then the differential variables at the beginning of every later piece.
 
     A mechanism has positions and velocities there that are projected onto its constraints, and so are the sensitivities
     to them; the gaps draw the values themselves to the constraints.
     """
 
-    def __init__(self, problem: Any, comparison: Comparison, pieces: int, options: dict[str, Any]):
+    def __init__(self, problem: Any, comparison: RunsCompared, pieces: int, options: dict[str, Any]):
         if not isinstance(pieces, (int, np.integer)) or isinstance(pieces, bool) or pieces < 2:
             raise InvalidProblemError(f"shooting must be a number of pieces, at least 2, got {pieces!r}")
         self._comparison, self.weight = comparison, 1.0
@@ -365,7 +365,7 @@ class Pieces:
         return columns, factors
 
 
-def _seen(comparison: Comparison, part: Any, sol: Any, values: np.ndarray, asked: list[str]):
+def _seen(comparison: RunsCompared, part: Any, sol: Any, values: np.ndarray, asked: list[str]):
     """The measured columns of a piece and their derivatives by what it was differentiated by."""
     place = {float(t): j for j, t in enumerate(sol.t)}
     at = np.array([place[float(t)] for t in part.t])

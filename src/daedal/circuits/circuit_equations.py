@@ -25,7 +25,7 @@ FORMS = ("nodal", "charge", "tableau")
 LARGEST_DENSE = 60  # unknowns up to which matrices are dense
 
 
-class State:
+class CircuitState:
     """A circuit at one time, as laws see it: voltages, currents, parameters.
 
     `gmin` is a conductance beside every junction and `scale` a factor of all independent sources; an operating point is
@@ -92,7 +92,7 @@ class _Written(dict[int, Any]):
 
 
 @dataclass(frozen=True)
-class Equations:
+class CircuitEquations:
     """The equations of branches in one form.
 
     Attributes
@@ -121,9 +121,9 @@ class Equations:
         object.__setattr__(self, "places", {name: k for k, name in enumerate(names)})
 
     def residual(self, t: Any, x: Any, xp: Any, params: Any, gmin: Any = 0.0, scale: Any = 1.0) -> list[Any]:
-        """F(t, x, x'); see :class:`State` for `gmin` and `scale`."""
-        now = State(self.places, t, x, params, gmin, scale, self.known)
-        rate = State(self.places, t, xp, params)
+        """F(t, x, x'); see :class:`CircuitState` for `gmin` and `scale`."""
+        now = CircuitState(self.places, t, x, params, gmin, scale, self.known)
+        rate = CircuitState(self.places, t, xp, params)
         r: list[Any] = [0.0] * len(self.names)
         write = self._tableau_branch if self.form == "tableau" else self._nodal_branch
         with np.errstate(
@@ -145,7 +145,7 @@ class Equations:
         write = self._tableau_branch if self.form == "tableau" else self._nodal_branch
         for branch in self.branches:
             read, written = _Read(), _Written()
-            now, rate = (State(self.places, 0.0, read, params, known=self.known) for _ in range(2))
+            now, rate = (CircuitState(self.places, 0.0, read, params, known=self.known) for _ in range(2))
             write(branch, now, rate, written)  # type: ignore[arg-type]
             rows = [self.places[f"v({node})"] for node in branch.nodes if node != GROUND]
             entries |= {(row, column) for row in (*written, *rows) for column in read.seen}
@@ -154,7 +154,7 @@ class Equations:
         rows, columns = np.array(sorted(entries)).T
         return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(n, n))
 
-    def _nodal_branch(self, branch: Branch, now: State, rate: State, r: list[Any]) -> Any:
+    def _nodal_branch(self, branch: Branch, now: CircuitState, rate: CircuitState, r: list[Any]) -> Any:
         """Enter the law of a branch; its current is returned."""
         v = now.voltage(*branch.nodes)
         if branch.kind in CURRENT_GIVEN:
@@ -177,7 +177,7 @@ class Equations:
             r[flux] = now.numbers[flux] - branch.law(now, current)
         return current
 
-    def _tableau_branch(self, branch: Branch, now: State, rate: State, r: list[Any]) -> Any:
+    def _tableau_branch(self, branch: Branch, now: CircuitState, rate: CircuitState, r: list[Any]) -> Any:
         """Enter both laws of a branch in the rows of its voltage and its current; this is returned."""
         u, i = self.places[f"u({branch.name})"], self.places[f"i({branch.name})"]
         v, current = now.numbers[u], now.numbers[i]
@@ -232,7 +232,7 @@ _RANK, _SATISFIED = 1e-13, 1e-8
 
 
 def consistent_start(
-    equations: Equations, params: Mapping[str, float], t0: float, x: np.ndarray, index: int | None
+    equations: CircuitEquations, params: Mapping[str, float], t0: float, x: np.ndarray, index: int | None
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Consistent values and derivatives from a state at rest; None if one differentiation is not enough."""
     n = len(equations.names)
@@ -277,7 +277,7 @@ def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
     return found if np.max(np.abs(matrix @ found - right)) <= _SATISFIED * max(1.0, np.max(np.abs(right))) else None
 
 
-def _with_time(equations: Equations, params: dict[str, float]) -> daedal.ImplicitDAE:
+def _with_time(equations: CircuitEquations, params: dict[str, float]) -> daedal.ImplicitDAE:
     """The equations with the time as one more unknown, so that exact derivatives contain that by time."""
     n = len(equations.names)
 
@@ -289,7 +289,7 @@ def _with_time(equations: Equations, params: dict[str, float]) -> daedal.Implici
     return daedal.ImplicitDAE(residual, n + 1, params=params, sparsity=pattern).compiled(backend="trace")
 
 
-def _units(equations: Equations, params: Mapping[str, float]) -> tuple[np.ndarray, float]:
+def _units(equations: CircuitEquations, params: Mapping[str, float]) -> tuple[np.ndarray, float]:
     """Sizes of the unknowns, and a time: 1 V, and the means of resistances and of capacitances or inductances."""
     values: dict[str, list[float]] = {"R": [], "C": [], "L": []}
     for branch in equations.branches:

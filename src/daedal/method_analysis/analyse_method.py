@@ -8,8 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.method_analysis.orders import (
-    Method,
+from daedal.method_analysis.linear_stability import (
+    LinearStability,
+    MultistepStability,
+    linear_stability,
+    multistep_stability,
+)
+from daedal.method_analysis.orders_by_class import (
+    ExactCoefficients,
     Numbers,
     Order,
     OrderFound,
@@ -22,8 +28,16 @@ from daedal.method_analysis.orders import (
     stage_order,
     transposed_order,
 )
-from daedal.method_analysis.result import BOOK, HW, MethodAnalysis, Prediction, Signature, predict, stability_rows, yes
-from daedal.method_analysis.stability import LinearStability, MultistepStability, linear_stability, multistep_stability
+from daedal.method_analysis.predictions import (
+    BOOK,
+    HW,
+    MethodAnalysis,
+    OrderSignature,
+    Prediction,
+    predict,
+    stability_rows,
+    yes,
+)
 from daedal.methods.collocation import Collocation
 from daedal.methods.dassl import DASSL
 from daedal.methods.multistep_formula import MultistepFormula, bdf
@@ -113,7 +127,7 @@ class RungeKuttaAnalysis(MethodAnalysis):
 def analyse_runge_kutta(given: RungeKuttaTableau) -> RungeKuttaAnalysis:
     """All that is known about a Runge-Kutta method."""
     tableau = given.reduced()
-    method = Method.of(tableau)
+    method = ExactCoefficients.of(tableau)
     if not method.numbers.exact and quadrature_order(method) > _HIGHEST_IN_FLOATS:
         raise InvalidProblemError(
             f"{given.name} seems to have an order above {_HIGHEST_IN_FLOATS}, where conditions fail by less than the "
@@ -130,7 +144,7 @@ def analyse_runge_kutta(given: RungeKuttaTableau) -> RungeKuttaAnalysis:
         first = known_first_stage_order(method)
     k_a = (first, algebraic_order(method, 2), algebraic_order(method, 3))
     accurate = tableau.stiffly_accurate and first is not None
-    signature = Signature(
+    signature = OrderSignature(
         k_d=found.order,
         b=b,
         c=c,
@@ -167,7 +181,7 @@ def analyse_runge_kutta(given: RungeKuttaTableau) -> RungeKuttaAnalysis:
     )
 
 
-def _one_eigenvalue(method: Method) -> bool:
+def _one_eigenvalue(method: ExactCoefficients) -> bool:
     """Whether det(I - zA) = (1 - lambda z)^s with lambda not zero."""
     numbers, s = method.numbers, method.s
     polynomial = numbers.determinant_polynomial(method.a)

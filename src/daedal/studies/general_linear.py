@@ -1,4 +1,4 @@
-r"""General linear methods for DAEs, with constant steps: several values are carried from step to step, and stages.
+"""General linear methods for DAEs, with constant steps: several values are carried from step to step, and stages.
 
 L. Wunderlich, Numerical Solution of Second Order Differential-Algebraic Equations, diploma thesis, TU Berlin (2005),
 appendix A; E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, section V.3 (multistep collocation).

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.messages import unknown_name
 from daedal.problem_conditioning.constants import (
-    Constant,
+    BoundConstant,
     InitialLayer,
     PerturbedIndex2,
     initial_layer,
@@ -239,7 +239,7 @@ class Conditioning:
     effective: EffectiveIndex
     indices: np.ndarray
     formal_indices: np.ndarray
-    constants: dict[str, Constant]
+    constants: dict[str, BoundConstant]
     amplification: dict[tuple[str, str], np.ndarray]
     matrices: dict[str, np.ndarray] = field(repr=False)
     algebraic: np.ndarray = field(repr=False)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.linear.exact_solution import LinearSolution
 from daedal.linear.functions_of_time import QuasiPolynomial, as_forcing
 from daedal.linear.pencil import Pencil
 from daedal.linear.rank import (
@@ -22,9 +23,8 @@ from daedal.linear.rank import (
     require_clear,
     scale_pencil,
 )
-from daedal.linear.solution import LinearSolution
 from daedal.linear.strangeness import Compression, compress, product
-from daedal.linear.time_varying import TimeVarying
+from daedal.linear.time_dependent import TimeVarying
 from daedal.tabular import Tabular, plural
 
 # V. Mehrmann, C. Shi, Transformation of high order linear differential-algebraic systems to first order, Numerical

@@ -164,7 +164,7 @@ def check_regular(info: int) -> None:
 _ADJOINT = "mu"
 
 
-class Linearised:
+class LinearisedRun:
     """E, A, the costs with their gradients, and :math:`\\mu^T B + g_p`, as machine code.
 
     Attributes

@@ -97,7 +97,7 @@ def index_1_trees(order: int, fat: bool) -> tuple[Tree, ...]:
 
     Examples
     --------
-    >>> from daedal.order_conditions.implicit import index_1_trees
+    >>> from daedal.order_conditions.implicit_conditions import index_1_trees
     >>> [str(tree) for tree in index_1_trees(3, fat=False)], len(index_1_trees(5, fat=True))
     (['[[t]y]y', '[t,t]y'], 37)
     """

@@ -1,4 +1,4 @@
-r"""What loops and cutsets say about a circuit: whether it can be solved, and which index its equations have.
+"""What loops and cutsets say about a circuit: whether it can be solved, and which index its equations have.
 
 A *CV-loop* is a loop of capacitors and voltage sources with at least one source: the current along it is the derivative
 of a prescribed voltage. An *LI-cutset* is a set of inductors and current sources whose removal takes the circuit apart:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.linear.derivative_array import (
+from daedal.linear.coefficient_array import (
     Completion,
     DerivativeArray,
     InitialValues,
@@ -20,10 +20,10 @@ from daedal.linear.derivative_array import (
     initial_values,
     solvability,
 )
+from daedal.linear.exact_solution import Consistency
 from daedal.linear.functions_of_time import Coefficient, as_forcing
 from daedal.linear.pencil import Pencil
 from daedal.linear.rank import TOLERANCE, check_names, require_clear, scale_pencil
-from daedal.linear.solution import Consistency
 from daedal.linear.strangeness import (
     StandardCanonicalForm,
     Strangeness,

@@ -10,7 +10,7 @@ from typing import Any
 
 from daedal.methods.exact_numbers import Quadratic
 from daedal.methods.tableau import RungeKuttaTableau
-from daedal.order_conditions import implicit
+from daedal.order_conditions import implicit_conditions
 from daedal.order_conditions.trees import Evaluation
 
 TOLERANCE, SHARP = 1e-10, 1e-13
@@ -120,7 +120,7 @@ Order = float
 
 
 @dataclass(frozen=True)
-class Method:
+class ExactCoefficients:
     """A tableau without idle stages, in the arithmetic that is computed with; `omega` is the inverse of a, or None."""
 
     a: Matrix
@@ -130,7 +130,7 @@ class Method:
     numbers: Numbers
 
     @classmethod
-    def of(cls, tableau: RungeKuttaTableau) -> Method:
+    def of(cls, tableau: RungeKuttaTableau) -> ExactCoefficients:
         """In exact arithmetic or in floats, with a tolerance that suits how well weights and rows add up."""
         numbers = Numbers.of([x for row in (*tableau.a, tableau.b, tableau.c) for x in row])
         a, b, c = [numbers.row(row) for row in tableau.a], numbers.row(tableau.b), numbers.row(tableau.c)
@@ -158,7 +158,7 @@ def _highest(holds: Callable[[int], bool], limit: int, first: int = 1) -> Order:
     return math.inf
 
 
-def quadrature_order(method: Method) -> Order:
+def quadrature_order(method: ExactCoefficients) -> Order:
     """The largest p with B(p); no rule with s nodes has more than 2s."""
 
     def holds(k: int) -> bool:
@@ -167,7 +167,7 @@ def quadrature_order(method: Method) -> Order:
     return _highest(holds, 2 * method.s + 1)
 
 
-def stage_order(method: Method) -> Order:
+def stage_order(method: ExactCoefficients) -> Order:
     """The largest q with C(q); infinite only for explicit Euler."""
     numbers = method.numbers
 
@@ -181,7 +181,7 @@ def stage_order(method: Method) -> Order:
     return _highest(holds, 2 * method.s + 1)
 
 
-def transposed_order(method: Method) -> Order:
+def transposed_order(method: ExactCoefficients) -> Order:
     """The largest r with D(r)."""
     numbers = method.numbers
 
@@ -193,7 +193,7 @@ def transposed_order(method: Method) -> Order:
     return _highest(holds, 2 * method.s + 1)
 
 
-def algebraic_order(method: Method, index: int) -> Order | None:
+def algebraic_order(method: ExactCoefficients, index: int) -> Order | None:
     r"""The algebraic order :math:`k_{a,\nu}` of index :math:`\nu` (Proposition 4.2.1); None if A is singular.
 
     First :math:`b^T A^{-i} 1 = b^T A^{-\nu} c^{\nu-i} / (\nu-i)!` for :math:`1 \le i < \nu`, then :math:`b^T A^{-\nu}
@@ -221,7 +221,7 @@ def algebraic_order(method: Method, index: int) -> Order | None:
     return _highest(holds, 2 * index + method.s, first=index)
 
 
-def known_first_stage_order(method: Method) -> Order | None:
+def known_first_stage_order(method: ExactCoefficients) -> Order | None:
     r"""The algebraic order of index 1 if one stage is known and the others are :math:`\bar A`, which is invertible.
 
     :math:`\bar b^T \bar A^{-1} a = b_1` and :math:`\bar b^T \bar A^{-1} \bar c^j = 1` (4.2.21), for methods such as
@@ -258,12 +258,12 @@ class OrderFound:
     at_least: bool = False
 
 
-def evaluation(method: Method) -> Evaluation:
+def evaluation(method: ExactCoefficients) -> Evaluation:
     """Trees on the coefficients; those with fat vertices need `omega`."""
     return Evaluation(method.a, method.a, method.b, method.omega or [], method.numbers.enter(1))
 
 
-def differential_order(method: Method) -> OrderFound:
+def differential_order(method: ExactCoefficients) -> OrderFound:
     r"""The order for y' = f(y).
 
     B(p), C(q) and D(r) give order p if :math:`p \le q + r + 1` and :math:`p \le 2q + 2` (Butcher 1964; Hairer, Norsett
@@ -274,18 +274,20 @@ def differential_order(method: Method) -> OrderFound:
     lower = int(min(p, q + r + 1, 2 * q + 2))
     if lower == p:
         return OrderFound(lower, f"B({p:g}), C({_text(q)}), D({_text(r)})")
-    order, last = order_by_trees(implicit.differential, evaluation(method), method.numbers, int(min(p, HIGHEST_TREES)))
+    order, last = order_by_trees(
+        implicit_conditions.differential, evaluation(method), method.numbers, int(min(p, HIGHEST_TREES))
+    )
     if order < lower:
         return OrderFound(lower, f"B({p:g}), C({_text(q)}), D({_text(r)})", at_least=True)
     return OrderFound(order, f"rooted trees up to order {last}", at_least=order == HIGHEST_TREES < p)
 
 
-def index_1_order(method: Method, limit: int) -> int:
+def index_1_order(method: ExactCoefficients, limit: int) -> int:
     r"""The k with :math:`z_1 - z(t_1) = O(h^{k+1})` for y' = f(y, z), 0 = g(y, z), as far as a limit."""
-    return order_by_trees(implicit.index_1, evaluation(method), method.numbers, min(limit, HIGHEST_TREES))[0]
+    return order_by_trees(implicit_conditions.index_1, evaluation(method), method.numbers, min(limit, HIGHEST_TREES))[0]
 
 
-def index_2_orders(method: Method, limit: int) -> tuple[int, int]:
+def index_2_orders(method: ExactCoefficients, limit: int) -> tuple[int, int]:
     r"""The orders of convergence of y and z for y' = f(y, z), 0 = g(y) and :math:`|R(\infty)| < 1`, as far as a limit.
 
     If the error of a step is :math:`O(h^{k+1})` along the constraint and :math:`O(h^{w+1})` across it, where it is
@@ -294,14 +296,14 @@ def index_2_orders(method: Method, limit: int) -> tuple[int, int]:
     if its own error in a step is :math:`O(h^{m+1})`.
     """
     trees, numbers, limit = evaluation(method), method.numbers, min(limit, HIGHEST_CONSTRAINED)
-    along = order_by_trees(implicit.index_2_y, trees, numbers, limit)[0]
-    across = order_by_trees(implicit.index_2_across, trees, numbers, limit)[0]
-    own = order_by_trees(implicit.index_2_z, trees, numbers, limit - 1)[0]
+    along = order_by_trees(implicit_conditions.index_2_y, trees, numbers, limit)[0]
+    across = order_by_trees(implicit_conditions.index_2_across, trees, numbers, limit)[0]
+    own = order_by_trees(implicit_conditions.index_2_z, trees, numbers, limit - 1)[0]
     return min(along, across + 1), min(along, across, own + 1)
 
 
 def order_by_trees(
-    conditions: Callable[[Evaluation, int], implicit.Sides], trees: Evaluation, numbers: Numbers, limit: int
+    conditions: Callable[[Evaluation, int], implicit_conditions.Sides], trees: Evaluation, numbers: Numbers, limit: int
 ) -> tuple[int, int]:
     """The order up to which all conditions hold, and that of the last conditions that were looked at."""
     for k in range(1, limit + 1):

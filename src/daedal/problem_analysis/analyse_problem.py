@@ -9,7 +9,7 @@ import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
 from daedal.initial.local_structure import LocalStructure, local_structure
-from daedal.problem_analysis.result import Analysis
+from daedal.problem_analysis.analysis_page import Analysis
 from daedal.problem_analysis.scaling import Scaling
 from daedal.problem_conditioning.measure import LocalConditioning, conditioning_of_matrices
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE

@@ -12,7 +12,7 @@ from daedal.tabular import listing
 
 
 @dataclass(frozen=True)
-class Block:
+class DiagonalBlock:
     """A diagonal block: its first row and column in the picture, and what is in it.
 
     Attributes
@@ -32,7 +32,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Layout:
+class BlockLayout:
     """A structure in block-triangular order.
 
     Attributes
@@ -51,20 +51,20 @@ class Layout:
 
     rows: list[int]
     columns: list[int]
-    blocks: list[Block]
+    blocks: list[DiagonalBlock]
     sigma: Orders
     leading: Orders
     matched: list[int]
 
     @classmethod
-    def of(cls, parts: DulmageMendelsohn, sigma: Orders, leading: Orders) -> Layout:
+    def of(cls, parts: DulmageMendelsohn, sigma: Orders, leading: Orders) -> BlockLayout:
         """What is overdetermined first, then the square blocks, each after those that it needs."""
         matched = [int(j) for j in parts.matching]
-        rows, columns, blocks = list[int](), list[int](), list[Block]()
+        rows, columns, blocks = list[int](), list[int](), list[DiagonalBlock]()
         named = [(parts.over, "over"), *((part, "square") for part in parts.blocks), (parts.under, "under")]
         for part, kind in named:
             if part.rows or part.columns:
-                blocks.append(Block(len(rows), len(columns), part, kind))
+                blocks.append(DiagonalBlock(len(rows), len(columns), part, kind))
                 rows += part.rows
                 paired = [matched[i] for i in part.rows if matched[i] >= 0]
                 columns += paired + [j for j in part.columns if j not in set(paired)]
@@ -94,7 +94,7 @@ _LONGEST_NAME = 14
 _IN_LETTERS, _WIDEST = 30, 110  # rows, and letters in a row
 
 
-def svg(layout: Layout, names: Sequence[str], offsets: tuple[Sequence[int], Sequence[int]] | None) -> str:
+def svg(layout: BlockLayout, names: Sequence[str], offsets: tuple[Sequence[int], Sequence[int]] | None) -> str:
     """The picture in SVG; offsets (c, d) stand at the margins where there is room for names."""
     n = max(len(layout.rows), 1)
     labelled = n <= _LABELLED
@@ -118,7 +118,7 @@ def svg(layout: Layout, names: Sequence[str], offsets: tuple[Sequence[int], Sequ
     )
 
 
-def letters(layout: Layout, names: Sequence[str], offsets: tuple[Sequence[int], Sequence[int]] | None) -> str:
+def letters(layout: BlockLayout, names: Sequence[str], offsets: tuple[Sequence[int], Sequence[int]] | None) -> str:
     """The picture in letters: digits are orders of derivatives, in brackets those that an equation determines.
 
     A structure that is too large for that is listed by its blocks.
@@ -152,7 +152,7 @@ def _placed(text: str, width: int) -> str:
     return text.rjust(width) if text[0] in "[(" and text[-1] in "])" else f"{text} ".rjust(width)
 
 
-def _listed(blocks: Sequence[Block], names: Sequence[str]) -> str:
+def _listed(blocks: Sequence[DiagonalBlock], names: Sequence[str]) -> str:
     single = sum(len(block.part.rows) == len(block.part.columns) == 1 for block in blocks)
     lines = [f"{len(blocks)} block{'s' * (len(blocks) != 1)}, {single} of them one equation in one unknown"]
     largest = sorted(blocks, key=lambda block: -len(block.part.rows))[:5]
@@ -164,13 +164,13 @@ def _listed(blocks: Sequence[Block], names: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _shown(layout: Layout, n: int) -> list[Block]:
+def _shown(layout: BlockLayout, n: int) -> list[DiagonalBlock]:
     """Blocks that can be seen: of a large structure those that are not tiny."""
     least = 0 if n <= _CELLS else n / _CELLS
     return [block for block in layout.blocks if max(len(block.part.rows), len(block.part.columns)) > least]
 
 
-def _frame(block: Block, cell: float, left: float, top: float) -> str:
+def _frame(block: DiagonalBlock, cell: float, left: float, top: float) -> str:
     fill, line = _BLOCKS[block.kind]
     x, y = left + block.column * cell, top + block.row * cell
     width, height = len(block.part.columns) * cell, len(block.part.rows) * cell
@@ -180,7 +180,7 @@ def _frame(block: Block, cell: float, left: float, top: float) -> str:
     )
 
 
-def _entries(layout: Layout, n: int, cell: float, scale: float, left: float, top: float) -> list[str]:
+def _entries(layout: BlockLayout, n: int, cell: float, scale: float, left: float, top: float) -> list[str]:
     """Squares, and the order of the derivative in them where there is room; a shared square has its best colour."""
     rank = list(_ENTRIES)
     squares: dict[tuple[int, int], tuple[str, int]] = {}
@@ -202,7 +202,7 @@ def _entries(layout: Layout, n: int, cell: float, scale: float, left: float, top
     return found
 
 
-def _labels(layout: Layout, names, offsets, cell: float, left: float, top: float) -> list[str]:
+def _labels(layout: BlockLayout, names, offsets, cell: float, left: float, top: float) -> list[str]:
     found = []
     above = 20.0 if offsets is not None else 0.0
     for k, i in enumerate(layout.rows):
@@ -243,7 +243,7 @@ def _short(name: str, longest: int = _LONGEST_NAME) -> str:
 _MOST_NAMED = 6
 
 
-def dot(layout: Layout, names: Sequence[str]) -> str:
+def dot(layout: BlockLayout, names: Sequence[str]) -> str:
     """A digraph in the language of Graphviz; an arrow leads from a block to one that needs its unknowns.
 
     Dashed arrows are those of derivatives of lower order, which are known from the state where the block is solved.
@@ -261,7 +261,7 @@ def dot(layout: Layout, names: Sequence[str]) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def _edges(layout: Layout, block_of: dict[int, int], orders: Orders) -> set[tuple[int, int]]:
+def _edges(layout: BlockLayout, block_of: dict[int, int], orders: Orders) -> set[tuple[int, int]]:
     pairs = ((block_of[j], k) for k, block in enumerate(layout.blocks) for i in block.part.rows for j in orders[i])
     return {(a, b) for a, b in pairs if a != b}
 

@@ -20,7 +20,7 @@ _MOST_UNKNOWNS = 400  # all matrices are full ones
 
 
 @dataclass(frozen=True)
-class Linearised:
+class LinearForm:
     """E(t) x' + F(t) x = q on a grid.
 
     Attributes
@@ -46,7 +46,7 @@ class Linearised:
     steps: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
-def linearised(problem: Any, along: Any, points: int | None = None) -> Linearised:
+def linearised(problem: Any, along: Any, points: int | None = None) -> LinearForm:
     """The linear DAE of a problem along an interval or a solution."""
     names, n = _names(problem)
     if n > _MOST_UNKNOWNS:
@@ -70,19 +70,19 @@ def linearised(problem: Any, along: Any, points: int | None = None) -> Linearise
             )
     if isinstance(problem, LinearDAE):
         constant = not any(callable(getattr(problem, name)) for name in "ABCD")
-        return Linearised(_of_linear(problem), names, grid, constant, True)
+        return LinearForm(_of_linear(problem), names, grid, constant, True)
     if isinstance(problem, Pencil):
-        return Linearised(lambda t: (problem.A, problem.B), names, grid, True, True)
+        return LinearForm(lambda t: (problem.A, problem.B), names, grid, True, True)
     if isinstance(problem, TimeVarying):
         constant = problem.A.constant is not None and problem.B.constant is not None
-        return Linearised(lambda t: (problem.A(t), problem.B(t)), names, grid, constant, True)
+        return LinearForm(lambda t: (problem.A(t), problem.B(t)), names, grid, constant, True)
     partials = partials_of(problem)
 
     def along_solution(t: float) -> tuple[np.ndarray, np.ndarray]:
         return partials(t, along(t)[:n], along(t, derivative=True)[:n])
 
     steps = along.t if along.history is None else along.history.t
-    return Linearised(along_solution, names, grid, False, False, steps)
+    return LinearForm(along_solution, names, grid, False, False, steps)
 
 
 def at_point(problem: Any, t: float, y: Any, yp: Any) -> tuple[np.ndarray, np.ndarray, list[str]]:
