@@ -21,8 +21,7 @@ import numpy as np
 import daedal
 import daedal.ensembles
 from daedal.drive.request import checked_settings
-from daedal.ensembles.gpu_model import gpu_model
-from daedal.ensembles.gpu_source import TABLEAUX, integrator_source
+from daedal.ensembles.gpu_model import TABLEAUX, gpu_model, integrator_source
 from daedal.tracing.in_c import problem_in_c
 from daedal.tracing.problem import traced_problem
 

@@ -84,7 +84,7 @@ def draw(rows: list[Row], path: Path) -> None:
     """The distribution: a point for each run, problems in the order of their largest error."""
     import matplotlib.pyplot as plt
 
-    from daedal.viz.style import STYLE
+    from daedal.viz.figure import STYLE
 
     largest = {name: max(row.ratio for row in rows if row.problem == name) for name in {row.problem for row in rows}}
     order = sorted(largest, key=lambda name: largest[name])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from daedal.viz.style import STYLE
+from daedal.viz.figure import STYLE
 
 plt.rcParams.update(STYLE)
 

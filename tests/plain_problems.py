@@ -3,8 +3,8 @@
 import numpy as np
 
 from daedal import library
-from daedal.library.celestial import stars_residual
 from daedal.library.kinetics import hires_residual
+from daedal.library.oscillators import stars_residual
 
 
 def lorenz(t, y):

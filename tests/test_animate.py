@@ -16,8 +16,8 @@ from daedal.library.drawings import drawing_of
 from daedal.viz import Drawing
 from daedal.viz.animate import _changes, _differences, make_scene, player_page, scene_data
 from daedal.viz.drawing import MovingDrawing
-from daedal.viz.equations import equation_html
-from daedal.viz.solution_scene import solution_scene
+from daedal.viz.pages import equation_html
+from daedal.viz.scene_page import solution_scene
 from tiers import sampled
 
 IN_THE_PLANE = [

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal import circuits
-from daedal.circuits.devices import THERMAL_VOLTAGE, depletion_charge
-from daedal.circuits.quantities import EXPONENTS, in_engineering
+from daedal.circuits.elements import THERMAL_VOLTAGE, depletion_charge
+from daedal.circuits.netlist import EXPONENTS, in_engineering
 
 FORMS = ("nodal", "charge", "tableau")
 AMPLIFIER = daedal.library.transistor_amplifier().extra["netlist"]

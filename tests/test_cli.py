@@ -15,7 +15,7 @@ import pytest
 
 import daedal
 from daedal import cli
-from daedal.cli.accuracy import largest_error
+from daedal.cli.common import largest_error
 
 PAGE = Path(__file__).parent.parent / "docs" / "guide" / "command-line.md"
 
@@ -299,7 +299,7 @@ def test_doctor_reports_versions_cache_and_a_right_self_test():
 
 
 def test_doctor_notices_a_wrong_result(monkeypatch):
-    monkeypatch.setattr(cli.doctor, "_SELF_TEST_ERROR", 1e-16)
+    monkeypatch.setattr(cli.showing, "_SELF_TEST_ERROR", 1e-16)
     ended = daedal_command("doctor")
     assert ended.code == 1 and "WRONG" in ended.out and "self-test failed" in ended.err
 

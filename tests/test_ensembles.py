@@ -59,10 +59,9 @@ def test_output_times_have_the_bits_of_single_runs():
 
 def test_batches_are_used_for_traced_mechanisms_and_hand_back_what_they_cannot_do():
     from daedal.drive.request import checked_settings
-    from daedal.ensembles.layout import layout_of
-    from daedal.ensembles.part import FINISHED, Part
-    from daedal.ensembles.probe import probe
-    from daedal.ensembles.request import EnsembleRequest
+    from daedal.ensembles.backends import probe
+    from daedal.ensembles.inputs import EnsembleRequest
+    from daedal.ensembles.part import FINISHED, Part, layout_of
 
     problem = pendulum()
     request = EnsembleRequest(problem, checked_settings(), SPAN, layout=layout_of(problem))

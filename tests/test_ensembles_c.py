@@ -14,9 +14,8 @@ import daedal
 from c_compiler import COMPILER, HostEngine, kernel, library
 from daedal.drive.request import checked_settings
 from daedal.ensembles import gpu as on_gpu
-from daedal.ensembles.gpu_model import gpu_model
-from daedal.ensembles.gpu_order import neighbours_together
-from daedal.ensembles.gpu_run import Task, execute
+from daedal.ensembles.gpu import neighbours_together
+from daedal.ensembles.gpu_model import GPUTask, execute, gpu_model
 from daedal.kernels.endings import Ending
 from daedal.methods.rosenbrock_tableaux import TABLEAUX
 from daedal.symbolic import Graph
@@ -181,7 +180,7 @@ def host_run(model, folder, *, rtol, atol, count=5, params=None, single=False, *
     made = gpu_model(model.problem, options, outputs=count > 0, single=single)
     times = np.linspace(*model.t_span, count) if count else np.zeros(0)
     further = {k: v for k, v in given.items() if k not in ("method", "events", "start")}
-    task = Task(model.t_span, times, made.rtol, made.atol, **further)
+    task = GPUTask(model.t_span, times, made.rtol, made.atol, **further)
     start = given.get("start")
     if start is None:
         start = np.concatenate(model.initial[:2]) if made.code.positions else np.asarray(model.initial[0])
@@ -242,7 +241,7 @@ def test_single_precision_reaches_single_accuracy(folder):
 def test_the_kernel_runs_backwards_too(folder):
     problem = daedal.SemiExplicitDAE(lambda t, y, z: [z[0]], lambda t, y, z: [z[0] + y[0]], n_y=1, n_z=1)
     made = gpu_model(problem, checked_settings(rtol=1e-8, atol=1e-10), outputs=True)
-    task = Task((1.0, 0.0), np.array([0.5, 0.0]), made.rtol, made.atol)
+    task = GPUTask((1.0, 0.0), np.array([0.5, 0.0]), made.rtol, made.atol)
     run = kernel(made.source, folder)
     found = execute(np, run, made.code, task, np.array([[1.0, -1.0]]), np.zeros((1, 0)))
     np.testing.assert_allclose(found.outputs[0, :, 0], np.exp([0.5, 1.0]), rtol=1e-6)
@@ -255,7 +254,7 @@ def test_dopri5_has_order_5_for_first_order_problems(folder):
     made = gpu_model(problem, checked_settings(method="dopri5", rtol=1e3, atol=1e3), outputs=False)
     run, errors = kernel(made.source, folder), []
     for h in (0.1, 0.05, 0.025):
-        task = Task((0.0, 1.0), np.zeros(0), made.rtol, made.atol, first_step=h, max_step=h)
+        task = GPUTask((0.0, 1.0), np.zeros(0), made.rtol, made.atol, first_step=h, max_step=h)
         found = execute(np, run, made.code, task, np.array([[1.0, 0.0]]), np.zeros((1, 0)))
         assert found.steps[0] == round(1.0 / h)
         errors.append(np.abs(found.y[0] - [math.cos(1.0), -math.sin(1.0)]).max())
@@ -364,7 +363,7 @@ def test_bad_pivots_are_told_from_other_failures(folder):
         n_constraints=2,
     )
     made = gpu_model(system, checked_settings(), outputs=False)
-    task = Task((0.0, 3.0), np.zeros(0), made.rtol, made.atol)
+    task = GPUTask((0.0, 3.0), np.zeros(0), made.rtol, made.atol)
     found = execute(
         np, kernel(made.source, folder), made.code, task, np.array([[1.0, 0, 0, 0, 0, 0]]), np.zeros((1, 0))
     )

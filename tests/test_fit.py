@@ -134,9 +134,9 @@ def test_a_run_that_fails_for_some_values_does_not_end_the_fit():
 
 
 def test_ctrl_c_hands_back_the_best_point(monkeypatch):
-    from daedal.fitting.residuals import Comparison
+    from daedal.fitting.runs import RunsCompared
 
-    computed, calls = Comparison._computed, []
+    computed, calls = RunsCompared._computed, []
 
     def interrupted(self, x):
         calls.append(x)
@@ -144,7 +144,7 @@ def test_ctrl_c_hands_back_the_best_point(monkeypatch):
             raise KeyboardInterrupt
         return computed(self, x)
 
-    monkeypatch.setattr(Comparison, "_computed", interrupted)
+    monkeypatch.setattr(RunsCompared, "_computed", interrupted)
     data = {"t": TIMES, "x": 3.0 * np.exp(-0.7 * TIMES)}
     found = daedal.fit(decay(), data, ["k", "x(0)"], initial=([1.0], None))
     assert not found.success and "nterrupted" in found.message

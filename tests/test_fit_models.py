@@ -152,9 +152,9 @@ def test_multiple_shooting_of_a_mechanism():
 
 
 def test_ctrl_c_while_shooting_keeps_the_best_so_far(monkeypatch):
-    from daedal.fitting.shooting import Pieces
+    from daedal.fitting.runs import ShotPieces
 
-    computed, calls = Pieces._computed, []
+    computed, calls = ShotPieces._computed, []
 
     def interrupted(self, point):
         calls.append(point)
@@ -162,7 +162,7 @@ def test_ctrl_c_while_shooting_keeps_the_best_so_far(monkeypatch):
             raise KeyboardInterrupt
         return computed(self, point)
 
-    monkeypatch.setattr(Pieces, "_computed", interrupted)
+    monkeypatch.setattr(ShotPieces, "_computed", interrupted)
     data = {"t": TIMES, "x": 3.0 * np.exp(-0.7 * TIMES)}
     found = daedal.fit(decay(2.0), data, ["k", "x(0)"], initial=([1.0], None), shooting=4)
     assert not found.success and "nterrupted" in found.message

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.methods.collocation_tableaux import tableau as float_tableau
+from daedal.methods.exact_numbers import Quadratic
 from daedal.methods.implicit_families import collocation, radau_iia
-from daedal.methods.named_formulas import formula_names
-from daedal.methods.printed_tableaux import extrapolated_euler
-from daedal.methods.quadratic import Quadratic
+from daedal.methods.named_formulas import extrapolated_euler, formula_names
 
 F = Fraction
 STAGES = [name for name in formula_names() if isinstance(daedal.formula(name), daedal.RungeKuttaTableau)]
@@ -96,7 +95,7 @@ def test_families_agree_with_those_of_the_method_collocation(kind, s):
 @pytest.mark.parametrize("s", [5, 7])
 def test_radau_in_floats_is_correct_to_the_last_digit(s):
     """The nodes are zeros of P_s - P_{s-1}: the sign changes between the neighbours of each float, exactly."""
-    from daedal.methods.exact_polynomials import add, scaled, shifted_legendre, value
+    from daedal.methods.exact_numbers import add, scaled, shifted_legendre, value
 
     p = add(shifted_legendre(s), scaled(shifted_legendre(s - 1), F(-1)))
     for c in radau_iia(s).c[:-1]:

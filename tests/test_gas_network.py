@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.library import gas_networks
+from daedal.library import pipe_networks
 
 
 def test_a_line_at_rest_has_the_pressures_of_the_exact_formula():
@@ -16,10 +16,10 @@ def test_a_line_at_rest_has_the_pressures_of_the_exact_formula():
     numbers = [n, n - 1, 1, 1, 2]
     for k in range(n - 1):
         numbers += [k, k + 1, resistance]
-    numbers += [*capacities, gas_networks.SOURCE, -1, 0, 0.0, 1.0, n - 1, flow / gas_networks.FACTORS[0]]
-    squares = gas_networks.SUPPLY**2 - resistance * flow**2 * np.arange(n)
+    numbers += [*capacities, pipe_networks.SOURCE, -1, 0, 0.0, 1.0, n - 1, flow / pipe_networks.FACTORS[0]]
+    squares = pipe_networks.SUPPLY**2 - resistance * flow**2 * np.arange(n)
     y = np.array([*np.sqrt(squares), flow, 0.0, 0.0])
-    r = gas_networks.network_residual(0.0, y, np.zeros(n + 3), np.array(numbers))
+    r = pipe_networks.gas_network_residual(0.0, y, np.zeros(n + 3), np.array(numbers))
     np.testing.assert_allclose(r[: n + 1], 0.0, atol=1e-7 * flow)  # the root is smoothed
 
 
@@ -40,7 +40,7 @@ def test_mass_is_kept_to_rounding_and_the_end_is_known(index, method):
     balance = mass - sol["supplied"] + sol["consumed"]
     assert np.ptp(balance) < 1e-12 * mass[0] and np.ptp(mass) > 0.005 * mass[0]
     assert np.nanmax(model.reference.error(sol.y[:, -1])) < 1e-4
-    assert sorted(set(np.round(sol.events.t, 9))) == sorted([*gas_networks.HOURS, *gas_networks.OUTAGE])
+    assert sorted(set(np.round(sol.events.t, 9))) == sorted([*pipe_networks.HOURS, *pipe_networks.OUTAGE])
 
 
 def test_one_step_methods_lose_nothing_at_jumps():

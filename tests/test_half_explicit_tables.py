@@ -14,7 +14,7 @@ import pytest
 from daedal import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
 from daedal.methods.half_explicit_tableaux import HEM4 as HEM4_TABLEAU
 from daedal.methods.half_explicit_tableaux import RK4_HALF_EXPLICIT
-from daedal.reproduce.half_explicit_runs import (
+from daedal.reproduce.half_explicit import (
     SOURCE_CONTROL,
     dense_errors,
     estimate,
@@ -22,6 +22,7 @@ from daedal.reproduce.half_explicit_runs import (
     massless_errors,
     one_step,
     pendulum_errors,
+    pendulum_stages,
     solve_moving,
     solve_pendulum,
     solve_squeezer,
@@ -29,7 +30,6 @@ from daedal.reproduce.half_explicit_runs import (
     squeezer_with_constant_steps,
     swing,
 )
-from daedal.reproduce.half_explicit_stages import pendulum_stages
 
 # --- the pendulum: unit mass, length and gravity, from the horizontal at rest ---------------------------------------
 

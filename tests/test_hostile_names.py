@@ -13,8 +13,8 @@ from daedal import reproduce
 from daedal.reproduce.page import page as book
 from daedal.reproduce.terminal import print_cells, print_list
 from daedal.tabular import Tabular
-from daedal.viz.equations import equation_html
 from daedal.viz.gallery import make_card
+from daedal.viz.pages import equation_html
 from daedal.viz.svg_plot import plot_svg
 
 HOSTILE = """<img src=x onerror="alert('1')">&amp;</script></title>{{ 7 * 7 }}[bold]"""

@@ -782,4 +782,4 @@ def test_the_table_of_contents_is_current():
 def test_a_problem_is_found_without_loading_the_others():
     code = "import sys, daedal; daedal.library.get('robertson'); print(*(m for m in sys.modules if '.library.' in m))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert {name.rpartition(".")[2] for name in loaded} == {"contents", "kinetics", "model", "sources"}
+    assert {name.rpartition(".")[2] for name in loaded} == {"contents", "kinetics", "registry"}

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.method_analysis.orders import evaluation, order_by_trees
-from daedal.method_analysis.simplifying import Method
-from daedal.method_analysis.stability import stability_function
+from daedal.method_analysis.linear_stability import stability_function
+from daedal.method_analysis.orders_by_class import ExactCoefficients, evaluation, order_by_trees
 from daedal.methods import implicit_families as families
-from daedal.order_conditions import implicit
+from daedal.order_conditions import implicit_conditions
 from daedal.viz import growth_factor
 from test_formulas import EXACT, STAGES, tableaux
 
@@ -162,19 +161,19 @@ def test_backward_euler_is_judged_as_bdf():
 def test_trees_confirm_the_order(name):
     """Butcher's theorem on B, C, D and the trees themselves, up to order 8."""
     analysis = daedal.analyse_method(name)
-    method = Method.of(analysis.reduced)
+    method = ExactCoefficients.of(analysis.reduced)
     limit = min(analysis.order + 1, 8)
-    found, _ = order_by_trees(implicit.differential, evaluation(method), method.numbers, limit)
+    found, _ = order_by_trees(implicit_conditions.differential, evaluation(method), method.numbers, limit)
     assert found == min(analysis.order, limit)
 
 
 @pytest.mark.parametrize("name", ["radau3", "radau5", "lobatto_iiic2", "lobatto_iiic3", "sirk2", "alexander2"])
 def test_trees_of_index_2_confirm_the_theorem_on_simplifying_assumptions(name):
     analysis = daedal.analyse_method(name)
-    method = Method.of(analysis.reduced)
+    method = ExactCoefficients.of(analysis.reduced)
     promised = int(min(analysis.B, 2 * analysis.C, analysis.C + analysis.D))
-    assert order_by_trees(implicit.index_2_y, evaluation(method), method.numbers, promised)[0] == promised
-    across = order_by_trees(implicit.index_2_across, evaluation(method), method.numbers, promised + 1)[0]
+    assert order_by_trees(implicit_conditions.index_2_y, evaluation(method), method.numbers, promised)[0] == promised
+    across = order_by_trees(implicit_conditions.index_2_across, evaluation(method), method.numbers, promised + 1)[0]
     assert across == promised + 1  # the methods are stiffly accurate
 
 
@@ -206,7 +205,7 @@ def test_sectors_of_runge_kutta_methods(name, angle):
 
 @pytest.mark.parametrize("name", STAGES)
 def test_the_stability_function_is_that_of_the_plots(name):
-    method = Method.of(daedal.formula(name).reduced())
+    method = ExactCoefficients.of(daedal.formula(name).reduced())
     p, q = (np.array(x, dtype=float) for x in stability_function(method))
     z = np.array([-0.7 + 1.3j, 0.2j, -4.0])
     expected = np.abs(np.polynomial.polynomial.polyval(z, p) / np.polynomial.polynomial.polyval(z, q))
@@ -216,7 +215,7 @@ def test_the_stability_function_is_that_of_the_plots(name):
 @pytest.mark.parametrize("name", EXACT)
 def test_r_is_one_minus_b_a_inverse_one(name):
     analysis = daedal.analyse_method(name)
-    method = Method.of(analysis.reduced)
+    method = ExactCoefficients.of(analysis.reduced)
     if method.omega is None:
         return
     total = sum(x * sum(row[1:], row[0]) for x, row in zip(method.b, method.omega))
@@ -293,8 +292,8 @@ def test_reducible_methods_are_equivalent(name, data):
 @pytest.mark.parametrize("name", [name for name in EXACT if daedal.formula(name).s <= 4])
 def test_the_adjoint_has_the_same_order_and_the_reciprocal_stability_function(name):
     tableau = daedal.formula(name).reduced()
-    p, q = stability_function(Method.of(tableau))
-    p_star, q_star = stability_function(Method.of(tableau.adjoint()))
+    p, q = stability_function(ExactCoefficients.of(tableau))
+    p_star, q_star = stability_function(ExactCoefficients.of(tableau.adjoint()))
     alternating = [x if k % 2 == 0 else -x for k, x in enumerate(p)]  # R*(z) = 1/R(-z)
     assert q_star == alternating and p_star == [x if k % 2 == 0 else -x for k, x in enumerate(q)]
     assert daedal.analyse_method(tableau.adjoint()).order == daedal.analyse_method(tableau).order

@@ -55,13 +55,13 @@ MUTATIONS = {
         ("book/index3-steps", "second-order/6.1"),
     ),
     "Baumgarte: a binomial coefficient": Mutation(
-        "formulations/index_reduction.py",
+        "formulations/constraint_levels.py",
         "result = tuple(comb(m, j) * gamma ** (m - j) for j in range(m))",
         "result = tuple((1 + j) * comb(m, j) * gamma ** (m - j) for j in range(m))",
         ("stability/kappa-0",),
     ),
     "index 2 with damping: a binomial coefficient": Mutation(
-        "formulations/index_reduction.py",
+        "formulations/constraint_levels.py",
         "levels = (*[comb(k, j) * gamma ** (k - j) for j in range(k + 1)], 0.0)",
         "levels = (*[(1 + j) * comb(k, j) * gamma ** (k - j) for j in range(k + 1)], 0.0)",
         ("stability/kappa-0",),
@@ -94,7 +94,7 @@ MUTATIONS = {
         ("multibody/7.9",),
     ),
     "projected invariants: the direction of the multiplier": Mutation(
-        "formulations/stabilised.py",
+        "formulations/constraint_levels.py",
         "            low=min(k, m - 1),\n            projection=self.projection,",
         '            low=min(k, m - 1),\n            projection="B",',
         ("stability/4.3", "stability/4.5"),

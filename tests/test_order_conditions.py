@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from daedal import order_conditions as oc
 from daedal.errors import InvalidProblemError
+from daedal.methods.exact_numbers import Quadratic
 from daedal.methods.half_explicit_tableaux import (
     HEDOP5,
     HEM3,
@@ -22,8 +23,7 @@ from daedal.methods.half_explicit_tableaux import (
     PHEM56,
     RK4_HALF_EXPLICIT,
 )
-from daedal.methods.quadratic import Quadratic
-from daedal.order_conditions.conditions import PRINTED
+from daedal.order_conditions.formulas import PRINTED
 from daedal.order_conditions.trees import weight_trees, y_trees, z_trees
 
 ROOT6 = Quadratic(0, 1, 6)

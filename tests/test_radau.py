@@ -8,12 +8,12 @@ import pytest
 import daedal
 from daedal import Radau, library
 from daedal.errors import InvalidProblemError
-from daedal.methods.radau_tableaux import STAGES, radau_tableau
+from daedal.methods.collocation_tableaux import RADAU_STAGES, radau_tableau
 
 # --- coefficients -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("s", STAGES)
+@pytest.mark.parametrize("s", RADAU_STAGES)
 def test_slopes_are_those_of_polynomials(s):
     """W and d differentiate t, t^2, ..., t^s: the simplifying assumption C(s), for A^{-1}."""
     t = radau_tableau(s)
@@ -22,7 +22,7 @@ def test_slopes_are_those_of_polynomials(s):
         assert t.d @ t.c**k == pytest.approx(1.0 if k == 1 else 0.0, abs=3e-14)
 
 
-@pytest.mark.parametrize("s", STAGES)
+@pytest.mark.parametrize("s", RADAU_STAGES)
 def test_weights_integrate_polynomials_of_degree_2s_minus_2(s):
     """B(2s - 1) and no more; b is the last row of A."""
     t = radau_tableau(s)
@@ -32,7 +32,7 @@ def test_weights_integrate_polynomials_of_degree_2s_minus_2(s):
     assert defects[-1] > 1e-9
 
 
-@pytest.mark.parametrize("s", STAGES)
+@pytest.mark.parametrize("s", RADAU_STAGES)
 def test_eigenvalues_are_the_poles_of_the_stability_function(s):
     """R(z) is the Pade approximation (s - 1, s) of e^z, whose denominator has rational coefficients (HW IV.3)."""
     t = radau_tableau(s)
@@ -47,7 +47,7 @@ def test_eigenvalues_are_the_poles_of_the_stability_function(s):
     assert t.pairs.shape == (s // 2, 2) and np.all(t.pairs[:, 1] > 0.0)
 
 
-@pytest.mark.parametrize("s", STAGES)
+@pytest.mark.parametrize("s", RADAU_STAGES)
 def test_transformation_makes_w_block_diagonal(s):
     t = radau_tableau(s)
     blocks = np.zeros((s, s))
@@ -125,7 +125,7 @@ STEPS_OF_HIGHER_INDEX = {3: (0.1, 0.05, 0.025), 5: (0.5, 0.25, 0.125), 7: (0.5, 
 SUPERCONVERGENT = {3: (0.05, 0.025), 5: (0.5, 0.25)}  # of index 2; with 7 stages all of it is below rounding errors
 
 
-@pytest.mark.parametrize("s", STAGES)
+@pytest.mark.parametrize("s", RADAU_STAGES)
 @pytest.mark.parametrize("name", CLASSES)
 def test_orders_of_every_class_of_variables(name, s):
     """2s - 1 where an ODE or index 1 determines them, s and s - 1 for variables of index 2 and 3 (HW VII.4, VII.6)."""
@@ -161,7 +161,7 @@ def test_positions_of_an_index_3_problem_are_superconvergent():
     assert np.all(observed > 3.9) and np.all(observed < 5.5)
 
 
-@pytest.mark.parametrize("s", STAGES)
+@pytest.mark.parametrize("s", RADAU_STAGES)
 def test_polynomials_of_degree_s_are_exact_between_the_steps_as_well(s):
     """y' = p' + (y - p) y, y = p of degree s, with one long step."""
     p = np.polynomial.Polynomial(1.0 / np.arange(1.0, s + 2.0))
@@ -198,7 +198,7 @@ def test_order_reduction_on_stiff_equations(s):
     assert errors[1e4][0] / errors[1e5][0] == pytest.approx(10.0, rel=0.02)  # the next term is of size 1 / (h k)
 
 
-@pytest.mark.parametrize("s", STAGES)
+@pytest.mark.parametrize("s", RADAU_STAGES)
 def test_the_end_of_a_step_satisfies_the_equations(s):
     """The last stage is the end of the step: y' there is that of the equations, algebraic ones hold."""
     sol = daedal.solve(INDEX1, (0.0, 2.0), ([0.0, 1.0], None), method=Radau(stages=s), rtol=1e-8, atol=1e-8)

@@ -7,10 +7,10 @@ import pytest
 
 import daedal
 from daedal.formulations import FORMULATIONS, GGL, Baumgarte, Formulation, Index2
-from daedal.formulations.projection import VelocityConstraints
+from daedal.formulations.constraint_levels import VelocityConstraints
+from daedal.formulations.formulation import ACCELERATION, Shape, Sizes
 from daedal.formulations.reduction import attach_monitor
 from daedal.formulations.second_order_forms import second_order_form
-from daedal.formulations.shape import ACCELERATION, Shape, Sizes
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.hessenberg import HessenbergAssembly
 from daedal.mechanics.sparse.assembly import SparseAssembly

@@ -13,10 +13,9 @@ from daedal import reproduce
 from daedal.cli import app
 from daedal.reproduce import reproduction, stability
 from daedal.reproduce.page import page
-from daedal.reproduce.printed_table import Row, read_document
-from daedal.reproduce.rules import broken_rules
+from daedal.reproduce.printed_table import Row, broken_rules, read_document
+from daedal.reproduce.terminal import like
 from daedal.reproduce.verdict import has_printed_digits, in_band, judge, meets, number, unit
-from daedal.reproduce.wording import like
 
 pytestmark = pytest.mark.usefixtures("reproduced")
 ROOT = Path(__file__).parent.parent

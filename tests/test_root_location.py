@@ -5,10 +5,9 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daedal.method_analysis.arithmetic import Numbers
-from daedal.method_analysis.root_location import half_plane, nonnegative, real_zeros, unit_disc
-from daedal.methods.exact_polynomials import product
-from daedal.methods.quadratic import Quadratic
+from daedal.method_analysis.linear_stability import half_plane, nonnegative, real_zeros, unit_disc
+from daedal.method_analysis.orders_by_class import Numbers
+from daedal.methods.exact_numbers import Quadratic, product
 
 F = Fraction
 

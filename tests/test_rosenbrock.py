@@ -10,7 +10,7 @@ from daedal import Rosenbrock
 from daedal.errors import InvalidProblemError
 from daedal.methods.rosenbrock_tableaux import TABLEAUX
 from daedal.methods.task import Equations, Task
-from daedal.order_conditions.rosenbrock import defects, index_1_trees
+from daedal.order_conditions.implicit_conditions import defects, index_1_trees
 
 VARIANTS = tuple(TABLEAUX)
 PLAIN = {"compile": "never"}  # functions are called as they are: stage by stage, with differences

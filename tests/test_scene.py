@@ -31,11 +31,10 @@ from daedal.viz import (
     Trace,
     tessellation,
 )
-from daedal.viz.rasteriser import visible
-from daedal.viz.scene_camera import backdrop, camera_axes, eye_direction, first_view
+from daedal.viz.scene import backdrop, camera_axes, eye_direction, first_view
 from daedal.viz.scene_items import items
 from daedal.viz.scene_page import FEWEST, LARGEST, frame_times, page_data
-from daedal.viz.scene_picture import make_camera, picture
+from daedal.viz.scene_still import make_camera, picture, visible
 
 T = np.linspace(0.0, 5.0, 41)
 TURNS = Rotation.from_rotvec(np.outer(T, [0.3, 0.2, 1.0])).as_matrix()

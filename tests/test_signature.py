@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.structure.equations import Equations
-from daedal.structure.pantelides import Pantelides
 from daedal.structure.signature import Signature
 from daedal.structure.system_jacobian import SystemJacobian
+from daedal.studies.pantelides import Pantelides
 
 
 def pendulum(t, x, xp, xpp):

@@ -257,7 +257,7 @@ def test_repr_says_how_it_ended(sol):
 
 @pytest.mark.parametrize("kind", ["finished", "failed", "empty", "many variables"])
 def test_notebooks_show_a_table(sol, failed, kind):
-    pytest.importorskip("daedal.viz.notebook")
+    pytest.importorskip("daedal.viz.pages")
     shown = {
         "finished": lambda: sol,
         "failed": lambda: failed.solution,

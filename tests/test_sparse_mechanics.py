@@ -9,7 +9,7 @@ from scipy.sparse import csc_array, csr_array, diags_array, eye_array, issparse
 
 import daedal
 from daedal.initial.sparse_start import consistent_sparse, sparse_start
-from daedal.library.chains import chain_of_pendulums
+from daedal.library.particles import chain_of_pendulums
 from daedal.mechanics.sparse.assembly import SparseAssembly, is_sparse
 from daedal.mechanics.sparse.equations import SparseEquations, highest_frequency
 from daedal.mechanics.sparse.structure import Structure
@@ -54,7 +54,7 @@ def test_equations_of_the_chain_agree_with_those_of_the_angles(n):
     assert np.max(np.abs(point.constraint)) < 1e-14
     assert np.max(np.abs(point.velocity)) < 1e-14
     h = 1e-5
-    from daedal.library.chains import angular_rates
+    from daedal.library.particles import angular_rates
 
     second = angular_rates(0.0, np.concatenate([angles, rates]), n, 1.0 / n, 9.81)[n:]
     after, before = (

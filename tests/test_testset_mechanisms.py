@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 import daedal
 from daedal import library
-from daedal.library import flexible_rod, mos_circuits, wheel_and_rail
+from daedal.library import flexible_rod, nonlinear_circuits, wheel_and_rail
 
 PROBLEMS = [
     ("charge_pump", {"t1": 1195.0}),
@@ -132,13 +132,13 @@ def pumped(t):
     """The unknowns of the charge pump at time t, from the root of one equation, and its current by differences."""
 
     def charges(t):
-        u = mos_circuits.pump_voltage(t)
+        u = nonlinear_circuits.pump_voltage(t)
 
         def defect(c):
-            return mos_circuits.mos_charges(u, u - c / 3.2, u - c / 0.8)[1] + c
+            return nonlinear_circuits.mos_charges(u, u - c / 3.2, u - c / 0.8)[1] + c
 
         c = brentq(defect, 0.0, 4.0 * u, xtol=1e-14, rtol=1e-14) if defect(0.0) < 0.0 else 0.0
-        gate, _ = mos_circuits.mos_charges(u, u - c / 3.2, u - c / 0.8)
+        gate, _ = nonlinear_circuits.mos_charges(u, u - c / 3.2, u - c / 0.8)
         return np.array([gate, 0.5 * c, -0.5 * c, 0.5 * c, -0.5 * c, u, c / 3.2, c / 0.8])
 
     h = 1e-5
@@ -170,11 +170,11 @@ def test_a_run_that_cannot_go_on_behind_a_switch_does_not_claim_the_end():
 def test_charges_are_continuous_where_the_transistor_begins_to_conduct():
     """Depletion and inversion meet at the threshold, accumulation and depletion at the flat band voltage."""
     for u in (0.2, 1.7):  # of the gate; the ends of the channel as high as the threshold allows
-        threshold = brentq(lambda ugs, u=u: -mos_circuits.mos_charges(u, ugs, ugs)[1] - 1e-9, 0.0, 3.0)
-        below, above = (np.array(mos_circuits.mos_charges(u, x, x)) for x in (threshold - 1e-7, threshold + 1e-7))
+        threshold = brentq(lambda ugs, u=u: -nonlinear_circuits.mos_charges(u, ugs, ugs)[1] - 1e-9, 0.0, 3.0)
+        below, above = (np.array(nonlinear_circuits.mos_charges(u, x, x)) for x in (threshold - 1e-7, threshold + 1e-7))
         np.testing.assert_allclose(below, above, atol=2e-6)
-    flat = mos_circuits.FLAT_BAND
-    below, above = (np.array(mos_circuits.mos_charges(x, x, x)) for x in (flat - 1e-9, flat + 1e-9))
+    flat = nonlinear_circuits.FLAT_BAND
+    below, above = (np.array(nonlinear_circuits.mos_charges(x, x, x)) for x in (flat - 1e-9, flat + 1e-9))
     np.testing.assert_allclose(below, above, atol=1e-7)
 
 
@@ -183,18 +183,19 @@ def test_the_output_of_the_gate_is_low_only_if_both_inputs_are_high():
     sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
     for t in np.arange(2.5, 80.0, 5.0):
         v1, v2 = (
-            mos_circuits.gate_input(t, *given)[0] for given in (mos_circuits.FIRST_INPUT, mos_circuits.SECOND_INPUT)
+            nonlinear_circuits.gate_input(t, *given)[0]
+            for given in (nonlinear_circuits.FIRST_INPUT, nonlinear_circuits.SECOND_INPUT)
         )
         if min(v1 % 5.0, v2 % 5.0) == max(v1 % 5.0, v2 % 5.0) == 0.0:  # both inputs at rest
             assert (sol(t)[4] < 1.0) == (v1 == v2 == 5.0), f"t = {t}"
 
 
-@given(st.floats(0.0, 200.0), st.sampled_from([mos_circuits.FIRST_INPUT, mos_circuits.SECOND_INPUT]))
+@given(st.floats(0.0, 200.0), st.sampled_from([nonlinear_circuits.FIRST_INPUT, nonlinear_circuits.SECOND_INPUT]))
 @settings(max_examples=100, deadline=None)
 def test_the_slope_of_an_input_is_that_of_its_voltage(t, given_input):
     h = 1e-7
-    voltage, slope = mos_circuits.gate_input(t, *given_input)
-    ahead = mos_circuits.gate_input(t + h, *given_input)[0]
+    voltage, slope = nonlinear_circuits.gate_input(t, *given_input)
+    ahead = nonlinear_circuits.gate_input(t + h, *given_input)[0]
     if (t + h) % 5.0 > h and t % 5.0 < 5.0 - 2.0 * h:  # no kink in between
         assert ahead - voltage == pytest.approx(slope * h, abs=1e-12)
 

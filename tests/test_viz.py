@@ -21,8 +21,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import daedal
 from daedal.viz import plot_solution, solution_html, view
-from daedal.viz.labels import label
-from daedal.viz.style import LINES
+from daedal.viz.figure import LINES, label
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 

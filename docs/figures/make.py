@@ -9,7 +9,7 @@ os.environ["MPLBACKEND"] = "Agg"
 
 import matplotlib.pyplot as plt
 
-from daedal.viz.style import STYLE
+from daedal.viz.figure import STYLE
 
 HERE = Path(__file__).resolve().parent
 

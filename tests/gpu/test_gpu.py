@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.ensembles.gpu_run import gpu
+from daedal.ensembles.gpu_model import gpu
 
 try:
     gpu()

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import daedal
-from daedal.adjoint.equations import Linearised
-from daedal.adjoint.sweep import Sweep, graded
+from daedal.adjoint.costs import LinearisedRun
+from daedal.adjoint.sweep import AdjointSweep, graded
 from daedal.errors import InvalidProblemError, near_names
 from daedal.messages import unknown_name
 from daedal.sensitivity.parameters import as_floats, with_floats
@@ -126,7 +126,7 @@ def gradient(
         raise InvalidProblemError(f"gradient: t_span must increase, got ({first:g}, {last:g})")
     settings = {"rtol": rtol, "atol": atol, **options}
     given = problem.params if params is None else as_floats(problem.with_params(params).params)
-    sweep = Sweep(equations, given, float(np.min(rtol)))
+    sweep = AdjointSweep(equations, given, float(np.min(rtol)))
     begun = False
     run = _Runs(problem, None if params is None else given, settings)
     for piece in run.pieces((first, last), initial, checkpoints):
@@ -138,11 +138,11 @@ def gradient(
     return Gradient(sweep.value, _picked(run, equations, sweep, names, (first, last), initial), names)
 
 
-_kept: OrderedDict[tuple, tuple[Any, Linearised]] = OrderedDict()
+_kept: OrderedDict[tuple, tuple[Any, LinearisedRun]] = OrderedDict()
 _guard = Lock()
 
 
-def _linearised(problem: Any, cost: Callable | None, final_cost: Callable | None) -> Linearised:
+def _linearised(problem: Any, cost: Callable | None, final_cost: Callable | None) -> LinearisedRun:
     """The linearised problem, as an earlier call may have left it: an optimiser asks for many gradients."""
     key = id(problem), id(cost), id(final_cost)
     with _guard:
@@ -150,7 +150,7 @@ def _linearised(problem: Any, cost: Callable | None, final_cost: Callable | None
         if found is not None and found[1].is_current(found[1].problem.params):
             _kept.move_to_end(key)
             return found[1]
-    made = Linearised(with_floats(problem), cost, final_cost)
+    made = LinearisedRun(with_floats(problem), cost, final_cost)
     with _guard:
         _kept[key] = (problem, cost, final_cost), made  # what is kept keeps its id
         while len(_kept) > _MOST_KEPT:
@@ -208,7 +208,7 @@ def _variables(problem: Any) -> list[str]:
     return [problem.label(i) for i in range(problem.n)]
 
 
-def _names(problem: Any, equations: Linearised, wanted: Sequence[str] | None) -> tuple[str, ...]:
+def _names(problem: Any, equations: LinearisedRun, wanted: Sequence[str] | None) -> tuple[str, ...]:
     if wanted is None:
         if not equations.labels:
             raise InvalidProblemError(
@@ -225,7 +225,12 @@ def _names(problem: Any, equations: Linearised, wanted: Sequence[str] | None) ->
 
 
 def _picked(
-    run: _Runs, equations: Linearised, sweep: Sweep, names: tuple[str, ...], span: tuple[float, float], initial: Any
+    run: _Runs,
+    equations: LinearisedRun,
+    sweep: AdjointSweep,
+    names: tuple[str, ...],
+    span: tuple[float, float],
+    initial: Any,
 ) -> np.ndarray:
     """The derivatives by what was asked for, with what follows from the initial values."""
     variables = _variables(run.problem)

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.linear.scaling import scale_pencil
-from daedal.linear.staircase import staircase
+from daedal.linear.canonical_forms import staircase
+from daedal.linear.rank import scale_pencil
 
 RANK_TOLERANCE = 1e-7  # singular values below it count as zero, after scaling to entries of size 1
 _CLEARLY = 1e-4  # part of the largest singular value that no rounding error has made

@@ -13,10 +13,10 @@
 
 from daedal.circuits.circuit import Circuit, parse, read
 from daedal.circuits.elements import Branch, Element
+from daedal.circuits.loops_and_cutsets import Topology
+from daedal.circuits.netlist import quantity
 from daedal.circuits.operating_point import OperatingPoint
-from daedal.circuits.quantities import quantity
 from daedal.circuits.signals import Constant, PiecewiseLinear, Pulse, Sine
-from daedal.circuits.topology import Topology
 
 __all__ = [
     "Branch",

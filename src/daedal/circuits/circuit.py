@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.circuits.consistency import LARGEST, consistent_start
+from daedal.circuits.circuit_equations import FORMS, LARGEST, CircuitEquations, consistent_start
 from daedal.circuits.elements import GROUND, Branch, Element
-from daedal.circuits.equations import FORMS, Equations
+from daedal.circuits.loops_and_cutsets import Topology, independent_states, topology
 from daedal.circuits.operating_point import OperatingPoint, state_at_rest
 from daedal.circuits.reading import contents
-from daedal.circuits.topology import Topology, independent_states, topology
 from daedal.tabular import listing
 
 ABSOLUTE = {"v": 1e-9, "u": 1e-9, "i": 1e-12, "q": 1e-17, "phi": 1e-12}
@@ -102,11 +101,11 @@ class Circuit:
         """The values of all elements by name: ``R1``, ``D1.is``, ``V1.amplitude``."""
         return {name: value for element in self.elements for name, value in element.parameters.items()}
 
-    def equations(self, form: str = "nodal") -> Equations:
+    def equations(self, form: str = "nodal") -> CircuitEquations:
         """The equations in one of the forms ``nodal``, ``charge`` and ``tableau``."""
         if form not in FORMS:
             raise daedal.InvalidProblemError(f"form={form!r} is not known; choose one of {', '.join(FORMS)}")
-        return Equations(self.branches, self.nodes, form)
+        return CircuitEquations(self.branches, self.nodes, form)
 
     def problem(self, form: str = "nodal") -> daedal.ImplicitDAE:
         """The equations as a problem, with the values of the elements as parameters by name.

@@ -1,4 +1,4 @@
-r"""The operating point: :math:`F(t, x, 0) = 0`, by Newton's method with limited junction voltages.
+"""The operating point: :math:`F(t, x, 0) = 0`, by Newton's method with limited junction voltages.
 
 Where it does not converge from zero, it is led there: first with a conductance beside every junction that is taken away
 step by step, then with sources that are turned up (gmin and source stepping, as in SPICE; L. W. Nagel, SPICE2, 1975).
@@ -15,10 +15,10 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 import daedal
+from daedal.circuits.circuit_equations import CircuitEquations, CircuitState
 from daedal.circuits.elements import CURRENT_GIVEN, GROUND, Branch, at_rest
-from daedal.circuits.equations import Equations, State
-from daedal.circuits.quantities import in_engineering
-from daedal.circuits.topology import check_at_rest
+from daedal.circuits.loops_and_cutsets import check_at_rest
+from daedal.circuits.netlist import in_engineering
 from daedal.tabular import listing
 
 ITERATIONS = 100
@@ -69,7 +69,7 @@ class OperatingPoint(Mapping[str, float]):
 
 
 def state_at_rest(
-    equations: Equations, params: Mapping[str, float], t: float, levels: Mapping[str, float]
+    equations: CircuitEquations, params: Mapping[str, float], t: float, levels: Mapping[str, float]
 ) -> np.ndarray:
     """All unknowns of equations where nothing changes, with the sources of time `t`.
 
@@ -83,16 +83,16 @@ def state_at_rest(
             branches += at_rest(holding, levels)
     check_at_rest(equations.branches, branches, equations.nodes)
     currents = {b.name: levels[b.name] for b in equations.branches if b.kind == "L" and b.name in levels}
-    search = _Search(Equations(tuple(branches), equations.nodes, "nodal", currents), dict(params), t)
+    search = _PointSearch(CircuitEquations(tuple(branches), equations.nodes, "nodal", currents), dict(params), t)
     return _completed(equations, search, levels)
 
 
-def _completed(equations: Equations, search: _Search, levels: Mapping[str, float]) -> np.ndarray:
+def _completed(equations: CircuitEquations, search: _PointSearch, levels: Mapping[str, float]) -> np.ndarray:
     """The unknowns of all forms from voltages of nodes and currents of sources and inductors."""
     known = {f"i({name})": level for name, level in levels.items()}
     known |= dict(zip(search.equations.names, search.result()))
     x = np.array([known.get(name, 0.0) for name in equations.names])
-    places, state = equations.places, State(equations.places, search.t, x, search.params)
+    places, state = equations.places, CircuitState(equations.places, search.t, x, search.params)
     for branch in equations.branches:
         v = state.voltage(*branch.nodes)
         found = {"u": v}
@@ -108,10 +108,10 @@ def _completed(equations: Equations, search: _Search, levels: Mapping[str, float
     return x
 
 
-class _Search:
+class _PointSearch:
     """Newton's method on the equations at rest, machine code with exact derivatives."""
 
-    def __init__(self, equations: Equations, params: dict[str, float], t: float):
+    def __init__(self, equations: CircuitEquations, params: dict[str, float], t: float):
         self.equations, self.t, self.params = equations, t, params
         self.slope = np.zeros(len(equations.names))
 
@@ -190,7 +190,7 @@ class _Search:
 
     def _voltages(self, numbers: np.ndarray) -> np.ndarray:
         """Of all junctions."""
-        state = State(self.equations.places, self.t, numbers, self.params)
+        state = CircuitState(self.equations.places, self.t, numbers, self.params)
         return np.array([state.voltage(*branch.nodes) for branch in self.junctions])
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from daedal.circuits.devices import DIODE, TRANSISTOR, complete_transistor, used_parameters
-from daedal.circuits.elements import KINDS, Element
+from daedal.circuits.elements import DIODE, KINDS, TRANSISTOR, Element, complete_transistor, used_parameters
 from daedal.circuits.netlist import OUTPUT_CARDS, Card, Scope, unfolded
 from daedal.circuits.signals import Constant, PiecewiseLinear, Pulse, Signal, Sine
 from daedal.errors import InvalidProblemError

@@ -1,4 +1,4 @@
-"""The command ``daedal``: try the problems of the library, check an installation. One file for each command.
+"""The command ``daedal``: try the problems of the library, check an installation.
 
 Exit codes: 0 success, 1 a run or a check failed, 2 wrong usage, 130 interrupted.
 """
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import daedal
-from daedal.cli import advise, analyse, compare, demo, doctor, gallery, list, reproduce, run, show, sweep
+from daedal.cli import judging, running, showing
 
 app = typer.Typer(
     help="Differential-algebraic equations: solve the problems of the library, check the installation.",
@@ -18,17 +18,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("list")(list.list_problems)
-app.command()(show.show)
-app.command()(run.run)
-app.command()(sweep.sweep)
-app.command()(advise.advise)
-app.command()(compare.compare)
-app.command()(analyse.analyse)
-app.command()(reproduce.reproduce)
-app.command()(demo.demo)
-app.command()(gallery.gallery)
-app.command()(doctor.doctor)
+app.command("list")(showing.list_problems)
+app.command()(showing.show)
+app.command()(running.run)
+app.command()(running.sweep)
+app.command()(judging.advise)
+app.command()(judging.compare)
+app.command()(judging.analyse)
+app.command()(showing.reproduce)
+app.command()(running.demo)
+app.command()(showing.gallery)
+app.command()(showing.doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -9,7 +9,7 @@ from daedal.drive.request import Request
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.messages import warn
-from daedal.structure.unfollowed import UnfollowedSwitches
+from daedal.structure.equations import UnfollowedSwitches
 from daedal.tracing import SwitchWarning
 
 

@@ -17,7 +17,7 @@ from daedal.analysis.thresholds import (
 from daedal.drive.first_order_choice import first_explicit
 from daedal.errors import InvalidProblemError
 from daedal.formulations import CoordinateProjection, named_formulation
-from daedal.formulations.projection import VelocityConstraints
+from daedal.formulations.constraint_levels import VelocityConstraints
 from daedal.kernels.endings import Ending
 from daedal.methods import named_method
 

@@ -11,7 +11,7 @@ from daedal.drive.request import Request
 from daedal.errors import InvalidProblemError
 from daedal.formulations import named_formulation
 from daedal.formulations.formulation import Formulation
-from daedal.formulations.sparse_forms import check_sparse
+from daedal.formulations.reduction import check_sparse
 from daedal.initial.mechanical import split_mechanical
 from daedal.initial.sparse_start import sparse_start
 from daedal.mechanics.sparse.assembly import SparseAssembly

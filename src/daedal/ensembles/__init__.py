@@ -8,7 +8,7 @@ result.
 A backend is a class with
 
 * ``name``: what ``ensemble.message`` calls it, for example ``"2 threads"``;
-* ``__init__(request, workers)``: `request` is an :class:`~daedal.ensembles.request.EnsembleRequest`, checked: the
+* ``__init__(request, workers)``: `request` is an :class:`~daedal.ensembles.inputs.EnsembleRequest`, checked: the
   problem, its settings, the interval, the output times, what is to be kept;
 * ``run(chunks, deliver)``: takes :class:`~daedal.ensembles.columns.Chunk` from the iterator `chunks` (starts and
   parameters of some members, as arrays where they are) whenever it has room for one, and calls ``deliver(part)`` for

@@ -2,16 +2,170 @@
 
 from __future__ import annotations
 
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 
+from daedal.ensembles.columns import Chunk
 from daedal.ensembles.executors import DaskBackend, ExecutorBackend, dask_client, is_dask_client, threads_of
-from daedal.ensembles.probe import Probe
+from daedal.ensembles.inputs import EnsembleRequest
+from daedal.ensembles.part import Part
 from daedal.ensembles.processes import ProcessesBackend
-from daedal.ensembles.request import EnsembleRequest
-from daedal.ensembles.threads import ThreadsBackend
+from daedal.ensembles.work import Alarm, Worker
 from daedal.errors import InvalidProblemError
+from daedal.hybrid.problem import HybridProblem
+
+
+class ThreadsBackend:
+    """Threads that take the next chunk whenever they have finished one."""
+
+    def __init__(self, request: EnsembleRequest, workers: int, worker: Worker | None = None):
+        self.workers, self._worker = workers, worker or Worker(request)
+        self.name = "1 thread" if workers == 1 else f"{workers} threads"
+
+    def run(self, chunks: Iterator[Chunk], deliver: Callable[[Part], None]) -> None:
+        """Run all chunks; with one worker in this thread."""
+        if self.workers == 1:
+            for chunk in chunks:
+                deliver(self._worker(chunk))
+            return
+        lock, stop, results = threading.Lock(), threading.Event(), queue.Queue[object]()
+        threads = [
+            threading.Thread(target=self._serve, args=(chunks, lock, stop, results), daemon=True, name=f"daedal-{i}")
+            for i in range(self.workers)
+        ]
+        for thread in threads:
+            thread.start()
+        running, failure = len(threads), None
+        try:
+            while running:
+                item = results.get()
+                if item is None:
+                    running -= 1
+                elif isinstance(item, Part):
+                    deliver(item)
+                else:
+                    stop.set()
+                    failure = item
+        except BaseException:
+            stop.set()
+            for thread in threads:
+                thread.join()
+            while not results.empty():
+                item = results.get()
+                if isinstance(item, Part):
+                    deliver(item)
+            raise
+        if isinstance(failure, BaseException):
+            raise failure
+
+    def _serve(self, chunks: Iterator[Chunk], lock, stop: threading.Event, results: queue.Queue) -> None:
+        try:
+            while not stop.is_set():
+                with lock:
+                    chunk = next(chunks, None)
+                if chunk is None:
+                    break
+                results.put(self._worker(chunk, stop.is_set))
+        except BaseException as error:  # of Daedal itself, or of an iterator of the user: it is raised by `run`
+            results.put(error)
+        results.put(None)
+
+
+# --- the first member: run in this process, it shows what states look like, how long a run takes and what it needs ----
+
+_LOADING = 60.0  # seconds that compiling and loading may take, before a function is taken to hang at the start
+
+
+@dataclass
+class FirstMember:
+    """What the first member showed.
+
+    Attributes
+    ----------
+    request : EnsembleRequest
+        With the layout of states, if that was not known before.
+    worker : Worker
+        Ready for the other members.
+    part : Part
+        The result of the first member.
+    seconds : float
+        What one of the others will take, about.
+    interpreter : str
+        Why runs need the interpreter, so that threads would wait for each other; empty if they do not.
+    is_batch : bool
+        Whether members run in a batch kernel.
+    """
+
+    request: EnsembleRequest
+    worker: Worker
+    part: Part
+    seconds: float
+    interpreter: str
+    is_batch: bool
+
+    def again(self, chunk: Chunk) -> Part:
+        """Run a second member, whose time is not that of compiling and loading; it stands in for one that failed."""
+        failed = not self.worker.was_asked
+        part, solution, self.seconds = _timed(self.worker, chunk)
+        if failed:
+            self._learn(chunk, part, solution)
+        return part
+
+    def _learn(self, chunk: Chunk, part: Part, solution: Any) -> None:
+        """What a member shows: the layout of states, whether a batch kernel runs it, and what it needs if not."""
+        if self.request.layout is None and part.layout is not None and not self.request.is_factory:
+            self.request = replace(self.request, layout=part.layout)
+            self.worker.adopt(self.request)
+        fast = self.worker.try_batch(chunk, part)
+        self.is_batch, self.seconds = fast is not None, fast or self.seconds
+        self.interpreter = "" if self.is_batch else interpreter_needed(self.request, solution)
+
+
+def probe(request: EnsembleRequest, chunk: Chunk) -> FirstMember:
+    """Run the first member."""
+    worker = Worker(request)
+    if request.member_timeout is not None:
+        with Alarm(max(request.member_timeout, _LOADING)):
+            worker.warm_up(chunk)
+    part, solution, seconds = _timed(worker, chunk)
+    message = part.messages.get(chunk.first, "")
+    if message.startswith("outputs: "):
+        raise InvalidProblemError(message)
+    found = FirstMember(request, worker, part, seconds, "", False)
+    found._learn(chunk, part, solution)
+    return found
+
+
+def _timed(worker: Worker, chunk: Chunk) -> tuple[Part, Any, float]:
+    """The first member of a chunk, run in this thread: its result, its solution and the seconds it took."""
+    part, limit, began = Part.empty(chunk), worker.request.member_timeout, time.perf_counter()
+    with nullcontext() if limit is None else Alarm(limit):
+        solution = worker.member(part, 0, chunk)
+    return part, solution, time.perf_counter() - began
+
+
+def interpreter_needed(request: EnsembleRequest, solution: Any) -> str:
+    """Why runs of a request hold the interpreter most of the time."""
+    if request.is_factory:
+        return "each member builds its problem in Python"
+    if isinstance(request.problem, HybridProblem):
+        return "runs through modes are led by Python"
+    functions = getattr(solution, "functions", None)
+    called = [name for name, words in (functions or {}).items() if words == "Python" or words.startswith("Python")]
+    if called:
+        return f"{', '.join(called)} {'is' if len(called) == 1 else 'are'} called in Python"
+    if callable(request.outputs):
+        return "outputs is a function in Python"
+    return ""
+
+
+# --- which backend runs the members: the one that was asked for, or what a problem needs ------------------------------
 
 _KNOWN = "'threads', 'processes', 'dask', 'gpu', a concurrent.futures.Executor or a dask.distributed.Client"
 _START = 3.0  # seconds of work below which processes are not worth their start
@@ -46,7 +200,7 @@ class Chosen:
 
 
 def chosen_backend(
-    request: EnsembleRequest, on: Any, workers: int, found: Probe, left: int | None, gather: bool = True
+    request: EnsembleRequest, on: Any, workers: int, found: FirstMember, left: int | None, gather: bool = True
 ) -> Chosen:
     """The backend for the members behind the first one."""
     if isinstance(on, Executor):
@@ -70,7 +224,7 @@ def chosen_backend(
     return _for_python(request, workers, found, left)
 
 
-def _for_python(request: EnsembleRequest, workers: int, found: Probe, left: int | None) -> Chosen:
+def _for_python(request: EnsembleRequest, workers: int, found: FirstMember, left: int | None) -> Chosen:
     """Processes where runs hold the interpreter and take long enough; else this thread."""
     here = Chosen("1 thread", "", ThreadsBackend(request, 1, found.worker))
     if workers == 1:

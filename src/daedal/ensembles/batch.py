@@ -10,12 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from daedal.ensembles.columns import Chunk
-from daedal.ensembles.lanes import Lanes
-from daedal.ensembles.numbers import NumbersOf
+from daedal.analysis.index import are_clearly_index_1
+from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
+from daedal.drive.mechanism import MechanismCourse, MechanismPlan
+from daedal.drive.request import checked_request
+from daedal.ensembles.columns import Chunk, NumbersOf, Vectors
+from daedal.ensembles.lanes import Lanes, lanes_of_first_order, lanes_of_mechanism
 from daedal.ensembles.part import EVENT, FINISHED, TIMED_OUT, Part
 from daedal.events.event import SwitchingFunctions, standard_functions
+from daedal.initial.consistent import linear_slopes
 from daedal.kernels.endings import Ending
+from daedal.kernels.functions import store_matrix
+from daedal.mechanics.setting import missing_derivatives
+from daedal.progress import Progress
 from daedal.symbolic import Untraceable
 from daedal.tracing.switching_functions import switching_code
 
@@ -232,3 +239,219 @@ def parameters_of(bridges: Sequence[Any]) -> tuple[np.ndarray, Any]:
         raise Unsuited("functions take different numbers of the parameters")
     addresses = np.array([target.ctypes.data for target, *_ in entries], dtype=np.int64)
     return addresses, entries[0][2] if entries else None
+
+
+# --- batches of small problems of first order: stiff ones whose Rosenbrock steps are machine code, and plain ODEs -----
+
+_LARGE = 2.0**30  # the factor by which `exact_partials` takes dF/dy' and dF/dy apart
+
+
+class FirstOrderBatch(Batch):
+    """Implicit problems of index 0 or 1 beyond doubt, from consistent y and y' or from y alone; ODEs, from y; and
+    semi-explicit problems of index 1, from consistent y and z, which together are the y of an implicit one.
+
+    Parameters
+    ----------
+    runner : Runner
+    start, params : object
+        Of a member that came through, which shows what all of them need.
+    """
+
+    def __init__(self, runner: Any, start: Any, params: Any):
+        plan = direct_plan(runner, params)
+        self.request = request = runner.request
+        if not isinstance(plan, FirstOrderPlan):
+            raise Unsuited("not a problem of first order")
+        if request.settings.dense_output is False or request.settings.max_steps is not None:
+            raise Unsuited("steps are limited, or not kept")
+        y0, yp0 = (*start, None)[:2] if isinstance(start, tuple) else (start, None)
+        self._plan, self._semi_explicit = plan, plan.semi_explicit is not None
+        if self._semi_explicit:
+            if yp0 is None:
+                raise Unsuited("z is searched for")
+            y0, yp0 = np.concatenate([y0, yp0]), None
+        self._y_alone = yp0 is None
+        one = checked_request(
+            plan.problem, request.settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
+        )
+        course = FirstOrderCourse(plan, one)
+        given = np.array_equal(course.y0, y0) and (yp0 is None or np.array_equal(course.yp0, yp0))
+        if course.excluded is not None or plan.nonnegative is not None or not given:
+            raise Unsuited("signs are kept, or the start was not taken as it is")
+        method = course.choice.method
+        self._ordinary = method.works_on("rate") and plan.ordinary is not None
+        if self._ordinary and not self._y_alone:
+            raise Unsuited("y' of an ODE is given")
+        if not self._ordinary and method.name != "rosenbrock":
+            raise Unsuited("another method")
+        problem = plan.implicit
+        dense_matrix = problem.sparsity is None and problem.bandwidth is None
+        if not self._ordinary and not (dense_matrix and getattr(problem.jacobian, "is_derivative", False)):
+            raise Unsuited("matrices are not dense")
+        self._made_ready(course)
+
+    def _made_ready(self, course: FirstOrderCourse) -> None:
+        """Everything that a run of the representative member has before its first step, as an image."""
+        from daedal.ensembles.first_order_kernel import FIRST_ORDER, begin_implicit, begin_ordinary, look_at_slice
+        from daedal.events.event import gather_events
+        from daedal.kernels.callbacks import Bridge
+        from daedal.kernels.records import Record
+
+        request, plan, ready = self.request, self._plan, course.ready
+        problem, n, events = plan.implicit, plan.implicit.n, self.request.settings.events
+        switching = gather_events(events, plan.problem, request.span[0], course.y0, course.yp0)
+        task = course.task(machine_events(switching, events, plan.problem, problem), Progress(False, request.span))
+        if ready.system["scaled_rows"] or not task.dense:
+            raise Unsuited("rows are scaled, or steps are not kept")
+        bridges, jacobian = [ready.bridge], {}
+        if not self._ordinary:
+            bridges.append(Bridge())
+            shape = (n, n)
+            store = store_matrix("jacobian", n, n)
+            jacobian["jacobian"] = bridges[1].function(problem.jacobian, shape, shape, store, problem.params, scalars=1)
+        own = Record.allocated(
+            FIRST_ORDER,
+            system=ready.system,
+            atol=np.ascontiguousarray(plan.atol),
+            first_look=0 if task.watch is None else task.watch.due,
+            **jacobian,
+        )
+        self._used = course
+        pointers = {"begin": begin_ordinary if self._ordinary else begin_implicit, "look": look_at_slice}
+        self._made_of(ready, task, Image(), own, pointers, bridges)
+        self.lanes = lanes_of_first_order(self.record, own, plan, ready)
+
+    def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """Rows y and rows y'; these are zero at first where they are to be computed."""
+        if not isinstance(chunk.starts, Vectors) or chunk.starts.scalar:
+            return None
+        y, yp = (*chunk.starts.arrays(chunk.count), None)[:2]
+        if self._semi_explicit and y is not None:
+            y, yp = None if yp is None else np.concatenate([y, yp], axis=1), None
+        if y is None or (yp is None) != self._y_alone or not np.isfinite(y).all():
+            return None
+        if yp is not None and not np.isfinite(yp).all():
+            return None
+        y = np.ascontiguousarray(y, dtype=float)
+        slopes = np.zeros(y.shape) if yp is None else np.ascontiguousarray(yp, dtype=float)
+        return y, None if self._ordinary else slopes
+
+    def reasons(self, count: int, slopes: np.ndarray | None) -> np.ndarray:
+        """Members whose index is not plainly 0 or 1 at the start are left to the driver, which looks closer."""
+        from daedal.ensembles.batch_kernel import NOT_PLAIN
+        from daedal.ensembles.first_order_kernel import values_at_starts
+
+        if slopes is None:
+            return np.zeros(count, dtype=np.int64)
+        matrices, residuals = np.empty((2, count, self.n, self.n)), np.empty((count, self.n))
+        known = values_at_starts(self.record.address, np.array([0.0, _LARGE]), residuals, matrices)
+        reasons = np.full(count, NOT_PLAIN, dtype=np.int64)
+        if known and np.isfinite(matrices).all():
+            of_y, both = matrices
+            of_slope = (both - of_y) / _LARGE
+            plain = are_clearly_index_1(of_slope, of_y)
+            if self._y_alone:
+                rows = np.flatnonzero(plain)
+                changes, plain[rows] = linear_slopes(self._plan.implicit, of_slope[rows], of_y[rows], residuals[rows])
+                slopes[rows] += changes
+            reasons[plain] = 0
+        return reasons
+
+
+# --- batches of mechanisms whose functions are traced, or at least compiled -------------------------------------------
+
+
+class MechanismBatch(Batch):
+    """Mechanisms: starts that are consistent to round-off, explicit methods in q and v.
+
+    Parameters
+    ----------
+    runner : Runner
+    start, params : object
+        Of a member that came through, which shows what all of them need.
+    """
+
+    def __init__(self, runner: Any, start: Any, params: Any):
+        plan = direct_plan(runner, params)
+        if not isinstance(plan, MechanismPlan):
+            raise Unsuited("not a mechanism")
+        self.request = runner.request
+        self._settings = replace(self.request.settings, dense_output=False)
+        self._made_ready(self._begun(plan, start))
+
+    def _begun(self, plan: MechanismPlan, start: Any) -> MechanismCourse:
+        request, system = self.request, plan.problem
+        if not isinstance(start, tuple) or len(start) < 2:
+            raise Unsuited("starts are not vectors")
+        if system.contact is not None or system.n_w or system.force_uses_multipliers or start[1] is None:
+            raise Unsuited("multipliers or algebraic variables are searched for")
+        nonholonomic = system.velocity_jacobian, system.velocity_bias
+        if missing_derivatives(system) or (system.velocity_constraint is not None and None in nonholonomic):
+            raise Unsuited("derivatives of constraints are differences")
+        one = checked_request(
+            plan.problem, self._settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
+        )
+        course = plan.begin(one)
+        if course.assembly.is_sparse or course.notes:
+            raise Unsuited("matrices are sparse, or the start was not taken as it is")
+        return course
+
+    def _made_ready(self, course: MechanismCourse) -> None:
+        """Everything that a run of the representative member has before its first step, as an image."""
+        from daedal.ensembles.mechanism_kernel import MECHANISMS, begin_mechanism, finish_mechanism
+        from daedal.kernels.records import Record
+        from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready
+
+        request, assembly, start, image = self.request, course.assembly, course.start, Image()
+        expected = int(is_ready(assembly.address, start.t, start.z, start.r))
+        if not expected or ("M" if expected == READY_IN_MASS_NORM else "I") != assembly.output_weight:
+            raise Unsuited("the start is not plainly consistent")
+        assembly.adopt(assembly.setting)
+        image.add(_block(assembly.record.array("state")), assembly.record.data.view(np.int64))
+        reduction, ready, task = course.made_ready([], Progress(False, request.span))
+        state, slope = np.concatenate([start.z, start.r]), np.concatenate([start.slope, start.rate])
+        if reduction.recover is not None or not (
+            np.array_equal(reduction.y0, state) and np.array_equal(reduction.yp0, slope)
+        ):
+            raise Unsuited("the unknowns of the formulation are others")
+        if task.guess is not None or ready.workspace is not None:
+            raise Unsuited("the method is implicit")
+        if reduction.inspection is not None:
+            image.add(reduction.inspection.data.view(np.int64), _block(reduction.inspection.array("q")))
+        monitor = reduction.monitor
+        if monitor is not None:
+            monitor.array("norms")[:] = 0.0
+            image.add(monitor.data.view(np.int64), _block(monitor.array("norms")))
+        task.switching = machine_events(task.switching, self._settings.events, course.plan.problem, course.plan.problem)
+        projector = assembly.projector(assembly.output_weight)
+        own = Record(
+            MECHANISMS,
+            system=assembly.record,
+            monitor=0 if monitor is None else monitor,
+            projector=projector,
+            expected=expected,
+        )
+        self._used = course, reduction, projector
+        pointers = {"begin": begin_mechanism, "finish": finish_mechanism}
+        self._made_of(ready, task, image, own, pointers, [assembly.bridge])
+        self.lanes = lanes_of_mechanism(self.record, course, reduction, ready)
+
+    def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """Rows (q, v, r)."""
+        if not isinstance(chunk.starts, Vectors):
+            return None
+        arrays = chunk.starts.arrays(chunk.count)[:3]
+        if any(array is None for array in arrays):
+            return None
+        rows = np.concatenate([array for array in arrays if array is not None], axis=1)
+        missing = self.n - rows.shape[1]  # r is zero where it is not given
+        if missing > 0:
+            rows = np.concatenate([rows, np.zeros((chunk.count, missing))], axis=1)
+        return (np.ascontiguousarray(rows), None) if np.isfinite(rows).all() else None
+
+
+def _block(array: np.ndarray) -> np.ndarray:
+    """The block of memory from which an array was cut, as whole numbers."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.view(np.int64)

@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 
 from daedal.drive.request import checked_request
-from daedal.ensembles.batch import Batch, Unsuited
-from daedal.ensembles.batch_mechanism import MechanismBatch
-from daedal.ensembles.columns import Chunk, Vectors
-from daedal.ensembles.layout import StateLayout
-from daedal.ensembles.numbers import NumbersOf
-from daedal.ensembles.part import TIMED_OUT, Part
-from daedal.ensembles.request import EnsembleRequest
+from daedal.ensembles.batch import Batch, MechanismBatch, Unsuited
+from daedal.ensembles.columns import Chunk, NumbersOf, Vectors
+from daedal.ensembles.inputs import EnsembleRequest
+from daedal.ensembles.part import TIMED_OUT, Part, StateLayout
 from daedal.errors import DaedalError
 from daedal.events.event import Event
 from daedal.hybrid.mode_settings import RunSettings

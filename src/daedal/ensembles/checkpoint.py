@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from daedal.ensembles.columns import Chunk, Listed, Members, Named, Streamed
-from daedal.ensembles.layout import StateLayout
-from daedal.ensembles.part import NOT_RUN, Part
-from daedal.ensembles.request import EnsembleRequest
+from daedal.ensembles.inputs import EnsembleRequest
+from daedal.ensembles.part import NOT_RUN, Part, StateLayout
 from daedal.errors import InvalidProblemError
 from daedal.messages import warn
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.ensembles.layout import StateLayout
-from daedal.ensembles.part import EVENT, FINISHED, NOT_RUN, Part
+from daedal.ensembles.part import EVENT, FINISHED, NOT_RUN, Part, StateLayout
 from daedal.ensembles.reductions import BLOCK, Reduction
 
 _MOST_MESSAGES = 100_000  # kept of members that failed

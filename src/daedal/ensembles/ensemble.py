@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,10 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.ensembles.columns import Listed, Members, Named
-from daedal.ensembles.layout import StateLayout
-from daedal.ensembles.part import EVENT, EVENT_FIELDS, FINISHED, NOT_RUN, STATUS
+from daedal.ensembles.part import EVENT, EVENT_FIELDS, FINISHED, NOT_RUN, STATUS, StateLayout
 from daedal.errors import InvalidProblemError
 from daedal.messages import unknown_name
+from daedal.results.archive import make_folder
+from daedal.results.schema import Array, Integer, ListOf, MappingOf, Number, Optional, Plain, Record, Text
 from daedal.tabular import Tabular
 
 
@@ -177,14 +180,10 @@ class Ensemble:
 
     def to_dataframe(self) -> Any:
         """A pandas frame with a row for each member: what varies, final states, outputs that are numbers, status."""
-        from daedal.ensembles.tables import to_dataframe
-
         return to_dataframe(self)
 
     def to_xarray(self) -> Any:
         """An xarray data set with the dimensions member, variable and time."""
-        from daedal.ensembles.tables import to_xarray
-
         return to_xarray(self)
 
     def save(self, path: Any) -> Path:
@@ -195,8 +194,6 @@ class Ensemble:
         same arrays instead, which other programs read in parts.
         """
         if Path(path).suffix == ".zarr":
-            from daedal.ensembles.tables import save_zarr
-
             return save_zarr(self, Path(path))
         from daedal.results.file import save
 
@@ -269,3 +266,189 @@ def _merged(old: Ensemble, new: Ensemble, rows: np.ndarray) -> Ensemble:
         seconds=old.seconds + new.seconds,
         message=f"{old.message} Of {rows.size} that had not, {left} came through when they were run again.",
     )
+
+
+# --- what a file holds of an ensemble ---------------------------------------------------------------------------------
+
+_OUTPUT = "output:"
+_EVENTS = Record(
+    {
+        "member": Array("i8", ("events",)),
+        "t": Array("f8", ("events",)),
+        "name": ListOf(Text(), "events"),
+        "direction": Array("i8", ("events",)),
+        "terminal": Array("i8", ("events",)),
+    },
+    dict,
+    take=dict,
+)
+_FIELDS = {
+    "members": Integer(),
+    "code": Array("i8", (None,)),
+    "failed": Array("i8", (None,)),
+    "t": Optional(Array("f8", (None,))),
+    "t_final": Array("f8", (None,)),
+    "final": Optional(Array("f8", (None, None))),
+    "y": Optional(Array("f8", (None, None, None))),
+    "outputs": Plain(),
+    "reduced": Plain(),
+    "varied": Plain(),
+    "messages": MappingOf(Text()),
+    "message": Text(),
+    "seconds": Number(),
+    "names": Optional(ListOf(Text(), None, tuple)),
+    "n_q": Optional(Integer(1)),
+    "events": _EVENTS,
+}
+
+
+def _taken(ensemble: Ensemble) -> dict[str, Any]:
+    arrays, layout = ensemble.arrays, ensemble.layout
+    same = ("members", "code", "failed", "t", "t_final", "messages", "message", "seconds", "events")
+    return {name: getattr(ensemble, name) for name in same} | {
+        "final": arrays.get("final"),
+        "y": arrays.get("y"),
+        "outputs": ensemble.outputs,
+        "reduced": ensemble.reduced,
+        "varied": ensemble.parameters(),
+        "names": None if layout is None else layout.names,
+        "n_q": None if layout is None else layout.n_q,
+    }
+
+
+def _wrong(given: dict[str, Any]) -> str | None:
+    """What is wrong with the sizes of the parts, or with what they point at."""
+    members, code, names = given["members"], given["code"], given["names"]
+    if code.size and not 0 <= code.min() <= code.max() < len(STATUS):
+        return "has members that ended in an unknown way"
+    rows = [given["failed"], given["events"]["member"]]
+    if any(row.size and not 0 <= row.min() <= row.max() < members for row in rows):
+        return "names members that do not exist"
+    if not all(text.isdecimal() and int(text) < members for text in given["messages"]):
+        return "has messages of members that do not exist"
+    kept = [array for array in (given["final"], given["y"]) if array is not None]
+    if kept and names is None:
+        return "has states without names"
+    if any(array.shape[0] != members or array.shape[1] != len(names) for array in kept):
+        return "has states of other members or variables"
+    if given["y"] is not None and (given["t"] is None or given["y"].shape[2] != given["t"].size):
+        return "has states at other times"
+    if given["n_q"] is not None and (names is None or 2 * given["n_q"] > len(names)):
+        return "has more coordinates than names"
+    if not all(isinstance(given[name], dict) for name in ("outputs", "reduced", "varied")):
+        return "has outputs, reductions or parameters without names"
+    for name in ("outputs", "varied"):
+        if not all(isinstance(array, np.ndarray) and array.shape[:1] == (members,) for array in given[name].values()):
+            return f"has {name} of other members"
+    return None
+
+
+def _made(outputs, final, y, names, n_q, events, messages, code, **given) -> Ensemble:
+    arrays = {name: array for name, array in (("final", final), ("y", y)) if array is not None}
+    return Ensemble(
+        arrays=arrays | {f"{_OUTPUT}{name}": array for name, array in outputs.items()},
+        code=code,
+        messages={int(member): text for member, text in messages.items()},
+        layout=None if names is None else StateLayout(names, n_q),
+        event_rows=[(*row[:-1], bool(row[-1])) for row in zip(*(list(events[name]) for name in EVENT_FIELDS))],
+        **given,
+    )
+
+
+LAYOUTS = {"Ensemble": Record(_FIELDS, _made, _wrong, _taken)}
+
+
+# --- an ensemble as a frame or a data set -----------------------------------------------------------------------------
+
+
+def to_dataframe(ensemble: Any) -> Any:
+    """A row for each member."""
+    pandas = imported("pandas", "to_dataframe")
+    columns: dict[str, Any] = dict(ensemble.parameters())
+    if "final" in ensemble.arrays:
+        final = ensemble.arrays["final"]
+        columns |= {_free(columns, name): final[:, k] for k, name in enumerate(ensemble.names)}
+        columns["t_final"] = ensemble.t_final
+    for name, values in ensemble.outputs.items():
+        if values.ndim == 1:
+            columns[name] = values
+    columns["status"] = ensemble.status
+    frame = pandas.DataFrame(columns)
+    frame.index.name = "member"
+    return frame
+
+
+def _free(columns: dict[str, Any], name: str) -> str:
+    return f"{name} (final)" if name in columns else name
+
+
+def to_xarray(ensemble: Any) -> Any:
+    """A data set with the dimensions member, variable and time."""
+    xarray = imported("xarray", "to_xarray")
+    coordinates: dict[str, Any] = {"member": np.arange(ensemble.members)}
+    coordinates |= {name: ("member", values) for name, values in ensemble.parameters().items()}
+    data: dict[str, Any] = {"status": ("member", ensemble.status.astype(str))}
+    if ensemble.t_final.size:
+        data["t_final"] = ("member", ensemble.t_final)
+    if ensemble.names:
+        coordinates["variable"] = list(ensemble.names)
+    if ensemble.t is not None:
+        coordinates["time"] = ensemble.t
+    if "final" in ensemble.arrays:
+        data["final"] = (("member", "variable"), ensemble.arrays["final"])
+    if "y" in ensemble.arrays:
+        data["y"] = (("member", "variable", "time"), ensemble.arrays["y"])
+    for name, values in ensemble.outputs.items():
+        timed = values.ndim == 2 and ensemble.t is not None and values.shape[1] == ensemble.t.size
+        inner = ("time",) if timed else tuple(f"{name}_{k}" for k in range(1, values.ndim))
+        data[name] = (("member", *inner), values)
+    return xarray.Dataset(data, coordinates, {"message": ensemble.message})
+
+
+def _arrays(ensemble: Any) -> dict[tuple[str, ...], np.ndarray]:
+    """All arrays of numbers by their place: what varies, states, outputs, reductions."""
+    found: dict[tuple[str, ...], Any] = {("parameter", name): v for name, v in ensemble.parameters().items()}
+    found |= {(name.removeprefix("output:"),): values for name, values in ensemble.arrays.items()}
+    for name, quantities in ensemble.reduced.items():
+        for quantity, value in quantities.items():
+            parts = {(k,): v for k, v in value.items()} if isinstance(value, dict) else {(): value}
+            found |= {(name, quantity, *map(str, k)): v for k, v in parts.items()}
+    if ensemble.t is not None:
+        found["t",] = ensemble.t
+    found["t_final",] = ensemble.t_final
+    return {key: np.asarray(values) for key, values in found.items()}
+
+
+def save_zarr(ensemble: Any, target: Path) -> Path:
+    """A Zarr group, complete or not at all: it is written beside its place, and takes the place of an older one."""
+    make_folder(target)
+    zarr = imported("zarr", f"saving {target.name}")
+    beside, old = (target.with_name(f".{target.name}.{os.getpid()}{end}") for end in ("", ".old"))
+    if target.exists() and not (target / "zarr.json").exists():
+        raise InvalidProblemError(f"{target} is there already, and is no Zarr group: choose another name")
+    try:
+        group = zarr.open_group(beside, mode="w")
+        for key, values in _arrays(ensemble).items():
+            group.create_array("/".join(key), data=values)
+        group.create_array("status", data=ensemble.code)
+        group.create_array("failed", data=ensemble.failed)
+        group.attrs["names"], group.attrs["status"] = list(ensemble.names), list(STATUS)
+        group.attrs["messages"] = {str(member): text for member, text in ensemble.messages.items()}
+        group.attrs["message"] = ensemble.message
+        if target.exists():
+            target.rename(old)
+        beside.rename(target)
+    finally:
+        for left in (beside, old):
+            shutil.rmtree(left, ignore_errors=True)
+    return target
+
+
+def imported(package: str, what: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(package)
+    except ImportError:
+        extra = "zarr" if package == "zarr" else "data"
+        raise InvalidProblemError(f"{what} needs {package}: pip install 'daedal[{extra}]'") from None

@@ -8,16 +8,77 @@ from typing import Any
 
 import numpy as np
 
-from daedal.ensembles.columns import Chunk, Vectors
-from daedal.ensembles.gpu_model import Model, gpu_model
-from daedal.ensembles.gpu_order import order_of_runs
-from daedal.ensembles.gpu_run import MOST_STEPS, Results, Task, execute, gpu, gpu_kernel
-from daedal.ensembles.gpu_source import BLOCK
-from daedal.ensembles.numbers import NumbersOf
+from daedal.drive.request import check_span, check_times, checked_settings
+from daedal.ensembles.columns import Chunk, NumbersOf, Vectors
+from daedal.ensembles.gpu_model import (
+    BLOCK,
+    MOST_STEPS,
+    GPUModel,
+    GPUResults,
+    GPUTask,
+    execute,
+    gpu,
+    gpu_kernel,
+    gpu_model,
+)
+from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import EVENT, FAILED, FINISHED, Part
-from daedal.ensembles.request import EnsembleRequest
 from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import MEANINGS, Ending
+
+# Threads of a warp go through the same instructions. Runs with nearly the same starts and parameters accept and reject
+# their steps together and end together, so that no thread waits: docs/guide/ensembles-gpu.md has the figures.
+
+FEWEST_OPERATIONS = 100
+"""Operations of the accelerations from which sorting takes less time than it saves. Linearly implicit methods reject
+few steps; their runs stay as they are."""
+_MOST_COLUMNS = 8
+_BITS = 48  # of the key
+
+
+def order_of_runs(xp: Any, code: Any, arrays: list[Any]) -> Any:
+    """The order for a problem in C; None where the given one will do."""
+    if not code.positions or code.operations < FEWEST_OPERATIONS:
+        return None
+    return neighbours_together(xp, arrays, max(map(len, arrays)))
+
+
+def neighbours_together(xp: Any, arrays: list[Any], count: int) -> Any:
+    """An order of members along which starts and parameters change little; None if nothing varies.
+
+    It goes along the curve of Morton through the ranks of what varies: with one quantity, that is its order.
+
+    Parameters
+    ----------
+    xp : module
+        CuPy or NumPy.
+    arrays : list of array
+        With rows for the members, or one for all.
+    count : int
+        How many members there are.
+    """
+    varying: list[Any] = []
+    for array in arrays:
+        if len(array) == count and count > 1:
+            changes = xp.any(array != array[:1], axis=0)
+            varying += [array[:, k] for k in range(array.shape[1]) if bool(changes[k])]
+    columns = varying[:_MOST_COLUMNS]
+    if not columns:
+        return None
+    if len(columns) == 1:
+        return xp.argsort(columns[0]).astype(xp.int32)
+    bits = _BITS // len(columns)
+    key = xp.zeros(count, dtype=xp.int64)
+    for place, column in enumerate(columns):
+        rank = xp.empty(count, dtype=xp.int64)
+        rank[xp.argsort(column)] = xp.arange(count)
+        level = rank * (1 << bits) // count
+        for bit in range(bits):
+            key |= ((level >> bit) & 1) << (bit * len(columns) + place)
+    return xp.argsort(key).astype(xp.int32)
+
+
+# --- ensembles on a GPU: one thread for each run, with its own step size ----------------------------------------------
 
 _MOST_MEMBERS = 1 << 22  # of a chunk
 _SHARE = 0.4  # of the free memory that a chunk may take
@@ -112,7 +173,7 @@ class GPUBackend:
         _check_request(request)
         self._request = request
         self._engine = Engine(options) if engine is None else engine
-        self._model: Model = gpu_model(
+        self._model: GPUModel = gpu_model(
             request.problem, request.settings, outputs=request.n_times > 0, single=self._single
         )
         times = np.zeros(0) if request.t_eval is None else request.t_eval
@@ -179,7 +240,7 @@ class GPUBackend:
 
     # --- results ------------------------------------------------------------------------------------------------------
 
-    def _filled(self, part: Part, found: Results) -> Part:
+    def _filled(self, part: Part, found: GPUResults) -> Part:
         fetched, request = self._engine.fetched, self._request
         statuses, t = fetched(found.statuses), fetched(found.t)
         part.layout, part.t_final = request.layout, t
@@ -223,9 +284,9 @@ def _check_request(request: EnsembleRequest) -> None:
         raise InvalidProblemError("on='gpu': t_stop is not available; steps never go beyond t_span")
 
 
-def task_of(model: Model, settings: Any, span: tuple[float, float], times: np.ndarray) -> Task:
+def task_of(model: GPUModel, settings: Any, span: tuple[float, float], times: np.ndarray) -> GPUTask:
     """What is the same for all runs."""
-    return Task(
+    return GPUTask(
         t_span=span,
         t_eval=times,
         rtol=model.rtol,
@@ -235,3 +296,88 @@ def task_of(model: Model, settings: Any, span: tuple[float, float], times: np.nd
         max_steps=settings.max_steps or MOST_STEPS,
         largest_correction=np.inf if settings.correct_initial else 10.0,
     )
+
+
+# --- ensembles that begin and end on a GPU: arrays of CuPy in, arrays of CuPy out -------------------------------------
+
+
+def solve_on_gpu(
+    problem: Any,
+    t_span: Any,
+    initials: Any,
+    *,
+    params: Any = None,
+    t_eval: Any = None,
+    on: GPU | None = None,
+    engine: Any = None,
+    **options: Any,
+) -> GPUResults:
+    """Many runs on a GPU, with results that stay there.
+
+    For what goes on on the GPU: a loss function, a histogram, training data. :func:`daedal.solve_many` with
+    ``on="gpu"`` fetches results, looks at failures and knows reductions.
+
+    Parameters
+    ----------
+    problem : MechanicalSystem, ODE, ImplicitDAE or SemiExplicitDAE
+        With functions that can be traced.
+    t_span : (float, float)
+    initials : tuple of array, or array
+        As :func:`daedal.solve` takes them, (q0, v0) of mechanisms and (y0, z0) or y0 of other problems, each with a
+        leading axis where it varies; of NumPy or CuPy.
+    params : array, optional
+        The numbers of the parameters, one row for each member.
+    t_eval : array, optional
+        Where values are wanted.
+    on : GPU, optional
+        Which one, and its precision.
+    engine : object, optional
+        Where kernels run, for tests.
+    **options
+        Of :func:`daedal.prepare`: method, rtol, atol, terminal events, max_steps and so on.
+
+    Returns
+    -------
+    Results
+        Arrays on the device: ``y`` of shape (members, n) and ``t``, the end of each run; ``outputs``, of shape
+        (members, times, n); ``statuses``, positive for runs that came through (2: finished, 4: ended by an event);
+        ``steps``, ``rejections``, ``fired``.
+    """
+    on = GPU() if on is None else on
+    engine = Engine(on) if engine is None else engine
+    settings, span = checked_settings(**options), check_span(t_span)
+    times = np.zeros(0) if t_eval is None else check_times(t_eval, span)
+    single = on.precision == "single"
+    model = gpu_model(problem, settings, outputs=times.size > 0, single=single)
+    xp = engine.xp
+    with engine.device():
+        rows = [_starts(xp, model, initials), _numbers(xp, model, problem, params)]
+        counts = {len(array) for array in rows if len(array) != 1}
+        if len(counts) > 1:
+            raise InvalidProblemError(f"initials have {len(rows[0])} rows and params {len(rows[1])}")
+        order = order_of_runs(xp, model.code, rows)
+        kernel = engine.kernel(model.source)
+        return execute(xp, kernel, model.code, task_of(model, settings, span, times), *rows, single=single, order=order)
+
+
+def _starts(xp: Any, model: GPUModel, initials: Any) -> Any:
+    parts = list(initials) if isinstance(initials, (tuple, list)) and np.ndim(initials[0]) else [initials]
+    arrays = [xp.atleast_2d(xp.asarray(part, dtype=float)) for part in parts if part is not None]
+    if not model.code.positions and arrays[0].shape[1] == model.code.n:
+        arrays = arrays[:1]  # y' is not needed
+    count = max(map(len, arrays))
+    rows = xp.concatenate([xp.broadcast_to(array, (count, array.shape[1])) for array in arrays], axis=1)
+    if rows.shape[1] != model.code.n:
+        raise InvalidProblemError(f"initials have {rows.shape[1]} values for a state of {model.code.n}")
+    return rows
+
+
+def _numbers(xp: Any, model: GPUModel, problem: Any, params: Any) -> Any:
+    layout = model.traced.layout
+    if layout is None:
+        return xp.zeros((1, 0))
+    rows = layout.numbers(problem.params) if params is None else params
+    rows = xp.atleast_2d(xp.asarray(rows, dtype=float))
+    if rows.shape[1] != layout.count:
+        raise InvalidProblemError(f"params has {rows.shape[1]} columns; the problem has {layout.count} parameters")
+    return rows

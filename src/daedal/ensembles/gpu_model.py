@@ -2,30 +2,196 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from daedal.ensembles.gpu_source import METHODS, EventsInC, integrator_source
 from daedal.errors import InvalidProblemError
 from daedal.events.event import functions_of, named_events, standard_functions
 from daedal.methods.rosenbrock import Rosenbrock
-from daedal.methods.rosenbrock_tableaux import TABLEAUX
+from daedal.methods.rosenbrock_tableaux import TABLEAUX, RosenbrockTableau
 from daedal.methods.runge_kutta import DOPRI5
+from daedal.methods.runge_kutta_step import HARMLESS
 from daedal.problems import ODE, ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.symbolic import Untraceable
+from daedal.symbolic.cuda import PRELUDE, c_number
 from daedal.tracing.in_c import ProblemInC, problem_in_c, switching_functions_in_c
 from daedal.tracing.problem import traced_problem
 from daedal.tracing.tracer import TracedProblem
+
+# The same text is CUDA C and plain C. What differs between two ensembles of one problem (starts, parameters,
+# tolerances, times) are arguments, so that a source is compiled once.
+
+METHODS = ("dopri5", *TABLEAUX)
+"""Methods that exist in C."""
+MOST_UNROLLED = 250
+"""Operations of the slopes up to which all stages of a step are written out."""
+BLOCK = 64
+"""Threads of a block."""
+_MOST_FAILURES = 30  # of a step of a Rosenbrock method, as in its CPU version
+_MOST_CORRECTIONS = 10  # of Newton's method
+
+
+@dataclass(frozen=True)
+class EventsInC:
+    """Switching functions that may end a run.
+
+    Attributes
+    ----------
+    text : str
+        The function ``switching_functions(t, y, p, result)``.
+    names : tuple of str
+    directions, occurrences : tuple of int
+        Which crossings count, and the occurrence that ends the run.
+    """
+
+    text: str = ""
+    names: tuple[str, ...] = ()
+    directions: tuple[int, ...] = ()
+    occurrences: tuple[int, ...] = ()
+
+
+def integrator_source(
+    problem: ProblemInC,
+    method: str,
+    events: EventsInC | None = None,
+    *,
+    outputs: bool = False,
+    single: bool = False,
+    **launch: int,
+) -> str:
+    """The text of an integrator.
+
+    Parameters
+    ----------
+    problem : ProblemInC
+        Its functions, for this method.
+    method : str
+        One of `METHODS`.
+    events : EventsInC, optional
+        What ends runs early.
+    outputs : bool
+        Whether values are wanted between the start and the end.
+    single : bool
+        Single precision.
+    **launch : int
+        Of a GPU: BLOCK, LEAST_BLOCKS, REFILL, UNROLLED (all stages are written out), APART (functions are called).
+    """
+    explicit = method == "dopri5"
+    events = EventsInC() if events is None else events
+    constrained = problem.constraints + problem.velocity_constraints > 0
+    unrolled = launch.pop("UNROLLED", int(problem.operations <= MOST_UNROLLED))
+    apart = launch.pop("APART", 0)
+    macros = {
+        "N": problem.n,
+        "K": problem.n - problem.positions,
+        "P": problem.n_parameters,
+        "E": len(events.names),
+        "OUTPUTS": int(outputs),
+        "POSITIONS": problem.positions,
+        "PROJECTS": int(constrained),
+        "POSITION_CONSTRAINTS": int(problem.constraints > 0),
+        "ALGEBRAIC": int(problem.algebraic),
+        "MAXIMUM_NORM": int(constrained),
+        "MOST_CORRECTIONS": _MOST_CORRECTIONS,
+        "HARMLESS": f"NUMBER({HARMLESS!r})",
+        "UNROLL": '_Pragma("unroll")',
+        "UNROLL_STAGES": '_Pragma("unroll")' if unrolled else '_Pragma("unroll 1")',
+        **{"BLOCK": BLOCK, "LEAST_BLOCKS": 1, "REFILL": 32, **launch},
+    }
+    tableau, coefficients = _explicit(problem.positions) if explicit else _rosenbrock(TABLEAUX[method])
+    parts = [
+        "#define SINGLE" if single else "",
+        "#define APART" if apart else "",
+        PRELUDE,
+        *(f"#define {name} {value}" for name, value in {**macros, **tableau}.items()),
+        coefficients,
+        problem.text,
+        events.text,
+        _table("DIRECTIONS", [events.directions or (0,)], "int"),
+        _table("OCCURRENCES", [events.occurrences or (1,)], "int"),
+        *(_template(name) for name in ("integrator", "explicit" if explicit else "rosenbrock", "kernel")),
+    ]
+    return "\n".join(parts)
+
+
+def _template(name: str) -> str:
+    return (files("daedal.ensembles") / "templates" / f"{name}.c").read_text(encoding="utf-8")
+
+
+def _table(name: str, rows: Sequence[Sequence[Any]], kind: str = "real") -> str:
+    """An array of numbers; a matrix if there are several rows."""
+    number = str if kind == "int" else c_number
+    texts = ["{" + ", ".join(number(x) for x in row) + "}" for row in rows]
+    if len(rows) == 1:
+        return f"TABLE {kind} {name}[{len(rows[0])}] = {texts[0]};"
+    return f"TABLE {kind} {name}[{len(rows)}][{len(rows[0])}] = {{{', '.join(texts)}}};"
+
+
+# --- coefficients -----------------------------------------------------------------------------------------------------
+
+
+def _explicit(positions: int) -> tuple[dict[str, Any], str]:
+    """The coefficients of DOPRI5, for mechanisms those of positions in terms of accelerations as well.
+
+    Where q' = v, the slopes of positions are v + h sum_j a_ij v'_j (Hairer, Norsett, Wanner (II.14.13)), so that
+    accelerations are all that has to be kept of a stage.
+    """
+    tableau = DOPRI5.tableau
+    arrays = tableau.arrays
+    a, e, c, stages = arrays["a"], arrays["e"], arrays["c"], arrays["e"].size
+    dense = _polynomials(tableau.inner, 4)
+    combine, estimate = ["FUNCTION void combine(int i, const real* y, real k[][K], real h, real* result) {"], []
+    combine.append("  switch (i) {")
+    for i in range(1, stages):
+        loops = [_loop("K", a[i], "result[POSITIONS + j] = y[POSITIONS + j] + h * ({})")]
+        if positions:
+            drift = f"result[j] = y[j] + h * ({c_number(float(c[i]))} * y[POSITIONS + j] + h * ({{}}))"
+            loops.append(_loop("POSITIONS", (a @ a)[i], drift))
+        combine.append(f"  case {i}: {' '.join(loops)} break;")
+    estimate.append("FUNCTION void estimate(real k[][K], real h, real* result) {")
+    estimate.append("  " + _loop("K", e, "result[POSITIONS + j] = h * ({})"))
+    if positions:
+        estimate.append("  " + _loop("POSITIONS", e @ a, "result[j] = h * h * ({})"))
+    tables = [_table("NODES", [c.tolist()]), _table("DENSE", dense.tolist())]
+    if positions:
+        tables.append(_table("DENSE_POSITIONS", (a.T @ dense).tolist()))
+    macros = {"STAGES": stages, "ORDER": tableau.order, "DEGREE": 4, "SLOPES": 1, "MOST_FAILURES": 0}
+    return macros, "\n".join([*tables, *combine, "  }", "}", *estimate, "}"])
+
+
+def _rosenbrock(tableau: RosenbrockTableau) -> tuple[dict[str, Any], str]:
+    degree = len(tableau.inner) + 1
+    macros = {"STAGES": tableau.s, "ORDER": tableau.order, "DEGREE": degree, "SLOPES": 0, "GAMMA": tableau.gamma}
+    return macros | {"MOST_FAILURES": _MOST_FAILURES}, _table("DENSE", _polynomials(tableau.weights, degree).tolist())
+
+
+def _loop(size: str, weights: np.ndarray, statement: str) -> str:
+    """A loop over components with a sum of slopes, the first ones first."""
+    terms = " + ".join(f"{c_number(float(w))} * k[{j}][j]" for j, w in enumerate(weights) if w != 0.0)
+    return f"UNROLL for (int j = 0; j < {size}; j++) {statement.format(terms or '0')};"
+
+
+def _polynomials(weights, degree: int) -> np.ndarray:
+    """For each stage the coefficients of theta, ..., theta^degree in its weight, which vanishes at theta = 0."""
+    places = np.arange(1, degree + 1) / degree
+    powers = places[:, None] ** np.arange(1, degree + 1)
+    return np.linalg.solve(powers, np.array([weights(theta) for theta in places])).T
+
+
+# --- what a GPU integrates: a traced problem with a method and terminal events, as the source of one kernel -----------
 
 _SHARP = 1e-5  # relative tolerance below which the method of order 5 takes less time
 _OTHERWISE = "use on='threads'"
 
 
 @dataclass(frozen=True)
-class Model:
+class GPUModel:
     """A kernel in the making.
 
     Attributes
@@ -48,7 +214,7 @@ class Model:
     atol: np.ndarray
 
 
-def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = False, **launch: int) -> Model:
+def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = False, **launch: int) -> GPUModel:
     """The model of a problem.
 
     Parameters
@@ -62,7 +228,7 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
     single : bool
         Single precision.
     **launch : int
-        See :func:`daedal.ensembles.gpu_source.integrator_source`.
+        See :func:`daedal.ensembles.gpu_model.integrator_source`.
 
     Raises
     ------
@@ -87,7 +253,7 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
         raise InvalidProblemError(f"on='gpu' needs functions that can be traced. {error}; {_OTHERWISE}") from error
     events = _events(traced, settings.events)
     source = integrator_source(code, method, events, outputs=outputs, single=single, **launch)
-    return Model(traced, code, method, events, source, rtol, atol)
+    return GPUModel(traced, code, method, events, source, rtol, atol)
 
 
 def _check_settings(settings: Any) -> None:
@@ -138,3 +304,169 @@ def _events(traced: TracedProblem, events: Any) -> EventsInC:
             raise InvalidProblemError(f"on='gpu' looks for terminal events only, and {name} is not one: {_OTHERWISE}")
     names, directions, occurrences = zip(*rows)
     return EventsInC(text, names, directions, occurrences)
+
+
+# --- runs of an integrator in C: the arguments of its kernel, its compilation, its results ----------------------------
+
+# Arrays are made with the module ``xp``, CuPy or NumPy: the same integrator runs on both.
+
+MOST_STEPS = 1_000_000
+"""Steps of a run if no limit is given: a thread that never ends would hold the GPU."""
+_OF_TOLERANCE = 1e-3  # share of the tolerance that the constraints may be off inside of a run
+_BLOCKS_PER_PROCESSOR = 32  # more than fit; the rest follow
+
+Kernel = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class GPUTask:
+    """What is the same for all runs.
+
+    Attributes
+    ----------
+    t_span : tuple of float
+    t_eval : ndarray
+        Where values are wanted, in the order of the integration.
+    rtol, atol : ndarray
+        For each entry of the state.
+    first_step : float
+        0 where each run finds its own.
+    largest_correction : float
+        How far a start may be moved onto the constraints, in units of the tolerance.
+    """
+
+    t_span: tuple[float, float]
+    t_eval: np.ndarray
+    rtol: np.ndarray
+    atol: np.ndarray
+    first_step: float = 0.0
+    max_step: float = np.inf
+    max_steps: int = MOST_STEPS
+    largest_correction: float = 10.0
+
+
+@dataclass(frozen=True)
+class GPUResults:
+    """What runs have ended with, one after the other in the first axis of all arrays.
+
+    Attributes
+    ----------
+    y, t : array
+        The state and the time at the end.
+    outputs : array
+        At the times that were asked for; NaN behind the end of a run.
+    statuses : array of int
+        Numbers of :class:`daedal.kernels.endings.Ending`.
+    steps, rejections : array of int
+        How many were accepted, and how many were not.
+    fired : array of int
+        The switching function that ended the run, or -1.
+    """
+
+    y: Any
+    t: Any
+    outputs: Any
+    statuses: Any
+    steps: Any
+    rejections: Any
+    fired: Any
+
+
+def execute(
+    xp: Any, kernel: Kernel, problem: ProblemInC, task: GPUTask, starts, params, *, single: bool = False, order=None
+) -> GPUResults:
+    """Run all members.
+
+    Parameters
+    ----------
+    xp : module
+        CuPy or NumPy.
+    kernel : callable
+        ``kernel(*arguments)`` with those of the kernel, in order.
+    problem : ProblemInC
+    task : Task
+    starts, params : array
+        One row for each member, or one for all: shapes (count or 1, n) and (count or 1, n_parameters).
+    single : bool
+        Single precision.
+    order : array of int, optional
+        In which order runs begin.
+    """
+    real = xp.float32 if single else xp.float64
+    count, n, n_eval = max(len(starts), len(params)), problem.n, task.t_eval.size
+    columns = [_columns(xp, values, count, real) for values in (starts, params)]
+    tolerances = [xp.asarray(values, dtype=real) for values in (task.rtol, task.atol)]
+    t_eval = xp.asarray(task.t_eval, dtype=xp.float64)
+    outputs = xp.full((n_eval, n, count), np.nan, dtype=real)
+    ends, times = xp.empty((n, count), dtype=real), xp.empty(count, dtype=xp.float64)
+    numbers = [xp.empty(count, dtype=xp.int32) for _ in range(4)]
+    given = None if order is None else xp.asarray(order, dtype=xp.int32)
+    negligible = max(1e-9, float(np.sqrt(_OF_TOLERANCE * task.rtol.min())))
+    scalars = [*task.t_span, task.first_step, task.max_step, negligible, task.largest_correction]
+    kernel(
+        *columns,
+        *tolerances,
+        t_eval,
+        outputs,
+        ends,
+        times,
+        *numbers,
+        given,
+        xp.zeros(1, dtype=xp.uint32),
+        *map(np.float64, scalars),
+        *map(np.int32, (task.max_steps, n_eval, count)),
+    )
+    return GPUResults(ends.T, times, outputs.transpose(2, 0, 1), *numbers)
+
+
+def _columns(xp: Any, values: Any, count: int, real: Any) -> Any:
+    """Rows as columns, one for each member; at least one number, whose address may be taken."""
+    array = xp.asarray(values, dtype=real)
+    if array.shape[1] == 0:
+        return xp.zeros(1, dtype=real)
+    return xp.ascontiguousarray(xp.broadcast_to(array.T, (array.shape[1], count)))
+
+
+# --- the GPU ----------------------------------------------------------------------------------------------------------
+
+
+def gpu() -> Any:
+    """CuPy, if there is one and it sees a GPU.
+
+    Raises
+    ------
+    InvalidProblemError
+        If not, with the remedy.
+    """
+    try:
+        import cupy
+    except ImportError as error:
+        raise InvalidProblemError(
+            "on='gpu' needs CuPy, which is not installed: pip install 'daedal[gpu]' (cupy-cuda12x, or the package of "
+            "your version of CUDA), or use on='threads'"
+        ) from error
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise InvalidProblemError(f"on='gpu': CuPy finds no usable GPU ({error}); use on='threads'") from error
+    if count == 0:
+        raise InvalidProblemError("on='gpu': there is no GPU on this machine; use on='threads'")
+    return cupy
+
+
+@lru_cache(maxsize=64)
+def gpu_kernel(source: str, device: int, block: int, contract: bool = True) -> Kernel:
+    """The kernel of a source on a device; CuPy keeps compiled sources on disk, by their digests."""
+    cupy = gpu()
+    options = ("--std=c++17", f"--fmad={'true' if contract else 'false'}")
+    with cupy.cuda.Device(device):
+        function = cupy.RawModule(code=source, options=options).get_function("run")
+        processors = cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+
+    def launch(*arguments: Any) -> None:
+        count = int(arguments[-1])
+        blocks = min(-(-count // block), processors * _BLOCKS_PER_PROCESSOR)
+        given = [np.uint64(0) if value is None else value for value in arguments]
+        function((max(blocks, 1),), (block,), tuple(given))
+
+    return launch

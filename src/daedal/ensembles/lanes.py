@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.formulations.projection import CoordinateProjection
+from daedal.formulations.constraint_levels import CoordinateProjection
 from daedal.methods.rosenbrock import Rosenbrock
 from daedal.methods.rosenbrock_tableaux import TABLEAUX
 from daedal.methods.runge_kutta import Tableau

@@ -7,30 +7,120 @@ those that end a process twice have failed.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import secrets
 import subprocess
 import sys
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, Listener, wait
+from multiprocessing.connection import Client, Connection, Listener, wait
+from threading import Lock
 from typing import Any
 
 from daedal.ensembles.columns import Chunk
+from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import TIMED_OUT, Part
-from daedal.ensembles.request import EnsembleRequest
-from daedal.ensembles.transport import packed
-from daedal.errors import DaedalError
+from daedal.ensembles.work import Alarm, Worker
+from daedal.errors import DaedalError, InvalidProblemError
+
+
+def main() -> None:
+    """Connect to the address that stands on the standard input, and serve."""
+    address, key = pickle.load(sys.stdin.buffer)
+    connection = Client(address, authkey=key)
+    data, limit = connection.recv_bytes(), connection.recv()
+    try:
+        worker = Worker(pickle.loads(data))
+    except Exception as error:
+        _send(connection, error)
+        return
+    while True:
+        try:
+            chunk = connection.recv()
+        except (EOFError, OSError):
+            return
+        _send(connection, _results(worker, chunk, connection, limit))
+
+
+def _results(worker: Worker, chunk: Chunk, connection: Connection, limit: float | None) -> Any:
+    if limit is None:
+        return worker(chunk)
+    if not worker.is_warm:
+        worker.warm_up(chunk)
+    part = Part.empty(chunk)
+    for row in range(chunk.count):
+        connection.send(row)
+        with Alarm(limit):
+            worker.member(part, row, chunk)
+    return part
+
+
+def _send(connection: Connection, message: Any) -> None:
+    with suppress(OSError):
+        connection.send(message)
+
+
+# --- requests as bytes for other processes, and their workers there: made once in each process ------------------------
+
+_MOST_WORKERS = 4
+_workers: OrderedDict[str, Worker] = OrderedDict()
+_guard = Lock()
+
+
+def packed(request: EnsembleRequest) -> bytes:
+    """The request as bytes; functions that are not part of a module travel by value, by cloudpickle."""
+    try:
+        import cloudpickle
+
+        return cloudpickle.dumps(request)
+    except ImportError:
+        pass
+    except Exception as error:
+        raise InvalidProblemError(f"the problem cannot be sent to other processes: {error}") from error
+    try:
+        data = pickle.dumps(request)
+        if b"__main__" not in data:
+            return data
+        reason = "its functions are defined in the main script"
+    except Exception as error:
+        reason = str(error)
+    raise InvalidProblemError(
+        f"the problem cannot be sent to other processes with pickle alone ({reason}). Remedy: pip install "
+        "'daedal[ensembles]', which brings cloudpickle; move its functions to a module; or solve_many(..., workers=1)"
+    )
+
+
+def worker_for(data: bytes) -> Worker:
+    """The worker of a request in this process."""
+    key = hashlib.sha256(data).hexdigest()
+    with _guard:
+        if key in _workers:
+            _workers.move_to_end(key)
+            return _workers[key]
+        made = _workers[key] = Worker(pickle.loads(data))
+        while len(_workers) > _MOST_WORKERS:
+            _workers.popitem(last=False)
+        return made
+
+
+def run_chunk(data: Any, chunk: Chunk) -> Part:
+    """One task of an executor: the results of a chunk."""
+    return worker_for(data)(chunk)
+
+
+# --- processes: for problems whose functions are Python, one interpreter for each worker ------------------------------
 
 _GRACE = 2.0  # seconds beyond its limit after which a member is taken to hang where no exception reaches it
 _START = 120.0  # seconds that a process may take to answer at first
 
 
 @dataclass
-class _Process:
+class _WorkerProcess:
     """A worker and what it is doing."""
 
     handle: subprocess.Popen
@@ -53,7 +143,7 @@ class ProcessesBackend:
         """Run all chunks."""
         again: deque[Chunk] = deque()  # single members of chunks whose worker died
         broken: dict[int, int] = {}  # how often a member has ended its process
-        processes: list[_Process] = []
+        processes: list[_WorkerProcess] = []
         try:
             self._fill(processes, chunks, again)
             while processes:
@@ -77,7 +167,7 @@ class ProcessesBackend:
 
     # --- work ---------------------------------------------------------------------------------------------------------
 
-    def _fill(self, processes: list[_Process], chunks: Iterator[Chunk], again: deque[Chunk]) -> None:
+    def _fill(self, processes: list[_WorkerProcess], chunks: Iterator[Chunk], again: deque[Chunk]) -> None:
         """As many processes as there is work for."""
         while len(processes) < self.workers:
             chunk = again.popleft() if again else next(chunks, None)
@@ -87,7 +177,7 @@ class ProcessesBackend:
             processes.append(process)
             self._send(process, chunk)
 
-    def _next(self, process: _Process, processes, chunks: Iterator[Chunk], again: deque[Chunk]) -> None:
+    def _next(self, process: _WorkerProcess, processes, chunks: Iterator[Chunk], again: deque[Chunk]) -> None:
         chunk = again.popleft() if again else next(chunks, None)
         if chunk is None:
             processes.remove(process)
@@ -96,14 +186,14 @@ class ProcessesBackend:
         else:
             self._send(process, chunk)
 
-    def _send(self, process: _Process, chunk: Chunk) -> None:
+    def _send(self, process: _WorkerProcess, chunk: Chunk) -> None:
         process.chunk, process.row, process.began = chunk, -1, time.monotonic()
         try:
             process.connection.send(chunk)
         except OSError:  # it has died, which shows when its answer is waited for
             return
 
-    def _receive(self, process: _Process, deliver: Callable[[Part], None]) -> bool:
+    def _receive(self, process: _WorkerProcess, deliver: Callable[[Part], None]) -> bool:
         """Take what a process has sent; whether it is free for the next chunk."""
         try:
             message = process.connection.recv()
@@ -121,20 +211,20 @@ class ProcessesBackend:
 
     # --- processes that die or hang -------------------------------------------------------------------------------
 
-    def _patience(self, processes: list[_Process]) -> float | None:
+    def _patience(self, processes: list[_WorkerProcess]) -> float | None:
         if self._limit is None:
             return None
         return max(0.05, min(self._end(p) - time.monotonic() for p in processes))
 
-    def _end(self, process: _Process) -> float:
+    def _end(self, process: _WorkerProcess) -> float:
         """When a process is taken to hang."""
         assert self._limit is not None
         return process.began + (_START if process.row < 0 else self._limit + _GRACE)
 
-    def _hangs(self, process: _Process) -> bool:
+    def _hangs(self, process: _WorkerProcess) -> bool:
         return self._limit is not None and process.chunk is not None and time.monotonic() > self._end(process)
 
-    def _timed_out(self, process: _Process, again: deque[Chunk], deliver: Callable[[Part], None]) -> None:
+    def _timed_out(self, process: _WorkerProcess, again: deque[Chunk], deliver: Callable[[Part], None]) -> None:
         """The member that hangs has failed; the others of its chunk are run again."""
         chunk = process.chunk
         assert chunk is not None
@@ -145,7 +235,7 @@ class ProcessesBackend:
         deliver(part)
         again += chunk.only([k for k in range(chunk.count) if k != row])
 
-    def _buried(self, process: _Process, again, broken: dict[int, int], deliver, how: str) -> None:
+    def _buried(self, process: _WorkerProcess, again, broken: dict[int, int], deliver, how: str) -> None:
         """Run the members of a process that died once more, each by itself; those that end it again have failed."""
         chunk = process.chunk
         if chunk is None:
@@ -161,14 +251,14 @@ class ProcessesBackend:
         part.fail(0, f"the process that ran it {how}, twice")
         deliver(part)
 
-    def _start(self) -> _Process:
+    def _start(self) -> _WorkerProcess:
         """A new interpreter, connected and with the request."""
         key = secrets.token_bytes(16)
         with Listener(authkey=key) as listener:
             environment = os.environ | {
                 name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
             }
-            command = [sys.executable, "-c", "from daedal.ensembles.process_worker import main; main()"]
+            command = [sys.executable, "-c", "from daedal.ensembles.processes import main; main()"]
             environment["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
             handle = subprocess.Popen(
                 command, stdin=subprocess.PIPE, env=environment, start_new_session=os.name == "posix"
@@ -179,7 +269,7 @@ class ProcessesBackend:
             connection = _accepted(listener, handle)
         connection.send_bytes(self._data)
         connection.send(self._limit)
-        return _Process(handle, connection)
+        return _WorkerProcess(handle, connection)
 
 
 def _accepted(listener: Listener, handle: subprocess.Popen) -> Connection:

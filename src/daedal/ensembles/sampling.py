@@ -61,7 +61,7 @@ def sample(
     columns = {name: np.asarray(function(unit[:, k]), float) for k, (name, function) in enumerate(inverse.items())}
     if not frame:
         return columns
-    from daedal.ensembles.tables import imported
+    from daedal.ensembles.ensemble import imported
 
     return imported("pandas", "sample(..., frame=True)").DataFrame(columns)
 

@@ -10,19 +10,15 @@ from typing import Any
 import numpy as np
 
 from daedal.drive.request import check_span, check_times, checked_settings
-from daedal.ensembles.backends import Chosen, chosen_backend
+from daedal.ensembles.backends import Chosen, chosen_backend, probe
 from daedal.ensembles.checkpoint import Checkpoint, without
 from daedal.ensembles.collector import Collector
 from daedal.ensembles.columns import Chunk, Listed, Members
-from daedal.ensembles.distributed import Pieces
 from daedal.ensembles.ensemble import Ensemble
-from daedal.ensembles.executors import is_dask_client
-from daedal.ensembles.inputs import read_params, read_starts
-from daedal.ensembles.layout import layout_of
-from daedal.ensembles.part import NOT_RUN, Part
-from daedal.ensembles.probe import probe
+from daedal.ensembles.executors import Pieces, is_dask_client
+from daedal.ensembles.inputs import EnsembleRequest, read_params, read_starts
+from daedal.ensembles.part import NOT_RUN, Part, layout_of
 from daedal.ensembles.reductions import named_reductions
-from daedal.ensembles.request import EnsembleRequest
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_positive
 
@@ -150,7 +146,7 @@ def solve_many(
     )
     if not gather and (not is_dask_client(on) or reductions or checkpoint is not None):
         raise InvalidProblemError("gather=False needs on=client, a Dask client, without reduce= and checkpoint=")
-    plan = _Plan(on, _count(workers, "workers"), _count(chunk_size, "chunk_size"), checkpoint, progress, gather)
+    plan = _ManyPlan(on, _count(workers, "workers"), _count(chunk_size, "chunk_size"), checkpoint, progress, gather)
     ensemble = _solve(request, members, reductions, plan)
     given = {"on": on, "workers": workers, "chunk_size": chunk_size, "member_timeout": member_timeout}
     given |= {"keep_events": keep_events, "progress": progress, "t_stop": t_stop, **options}
@@ -158,7 +154,7 @@ def solve_many(
     return ensemble
 
 
-class _Plan:
+class _ManyPlan:
     """How the members are run."""
 
     def __init__(
@@ -222,14 +218,14 @@ class _Kept(Members):
         return Members(Listed("initials", list(starts)), None if none else Listed("params", list(params)))
 
 
-def _solve(request: EnsembleRequest, members: Members, reductions: list, plan: _Plan) -> Ensemble:
+def _solve(request: EnsembleRequest, members: Members, reductions: list, plan: _ManyPlan) -> Ensemble:
     began = time.perf_counter()
     collector = Collector(members.count, reductions)
     store = None if plan.checkpoint is None else Checkpoint(plan.checkpoint, request, members)
     if store is not None:
         for part in store.stored():
             collector.add(part)
-    bar = _Bar(plan.progress, members.count)
+    bar = _RunsBar(plan.progress, members.count)
     bar.update(collector.done, len(collector.failed_members))
     kept = _Kept() if members.streamed else None
     waiting: dict[int, Chunk] = {}
@@ -346,7 +342,7 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-class _Bar:
+class _RunsBar:
     """A progress bar with the rate, the time that is left and the number of failures, or nothing."""
 
     def __init__(self, show: bool, count: int | None):

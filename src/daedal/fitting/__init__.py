@@ -2,6 +2,6 @@
 
 from daedal.fitting.experiment import Experiment
 from daedal.fitting.fit import fit
-from daedal.fitting.result import Fit
+from daedal.fitting.fit_result import Fit
 
 __all__ = ["Experiment", "Fit", "fit"]

@@ -10,9 +10,8 @@ import numpy as np
 import daedal
 from daedal.errors import InvalidProblemError
 from daedal.fitting.experiment import measurements
-from daedal.fitting.residuals import Comparison, Point
-from daedal.fitting.result import Fit
-from daedal.fitting.shooting import Pieces
+from daedal.fitting.fit_result import Fit
+from daedal.fitting.runs import FitPoint, RunsCompared, ShotPieces
 from daedal.fitting.unknowns import Unknowns
 from daedal.hybrid.state_form import StateForm
 
@@ -137,15 +136,15 @@ def fit(
         raise InvalidProblemError(
             f"parameters: {len(unknowns.all)} numbers cannot be found from {count} measured values"
         )
-    comparison = Comparison(problem, runs, unknowns, outputs, {"rtol": rtol, "atol": atol, **options})
-    search = _Search(comparison, unknowns, loss, f_scale, max_evaluations)
-    with _Bar(progress) as bar:
+    comparison = RunsCompared(problem, runs, unknowns, outputs, {"rtol": rtol, "atol": atol, **options})
+    search = _FitSearch(comparison, unknowns, loss, f_scale, max_evaluations)
+    with _FitBar(progress) as bar:
         comparison.told = bar
         x = unknowns.start()
         interrupted = False
         try:
             if shooting is not None:
-                pieces = Pieces(problem, comparison, shooting, {"rtol": rtol, "atol": atol, **options})
+                pieces = ShotPieces(problem, comparison, shooting, {"rtol": rtol, "atol": atol, **options})
                 x, interrupted = pieces.shoot(x)
             comparison.at(x)
             if not interrupted:
@@ -161,10 +160,10 @@ def fit(
     return Fit.of(comparison, best, search.result, interrupted)
 
 
-class _Search:
+class _FitSearch:
     """The least-squares search of SciPy; of a robust one without a scale, a plain one first tells the scale."""
 
-    def __init__(self, comparison: Comparison, unknowns: Unknowns, loss: str, f_scale: float | None, most: int):
+    def __init__(self, comparison: RunsCompared, unknowns: Unknowns, loss: str, f_scale: float | None, most: int):
         self._comparison, self._unknowns, self._most = comparison, unknowns, most
         self._loss, self._scale = loss, f_scale
         if f_scale is None and (loss == "linear" or all(run.with_sigma for run in comparison.runs)):
@@ -214,7 +213,7 @@ def _known(problem: Any, outputs: Mapping) -> list[str]:
     return [*names, *multipliers, *map(str, outputs)]
 
 
-class _Bar:
+class _FitBar:
     """A progress bar that counts evaluations and shows the cost; nothing where it is not wanted."""
 
     def __init__(self, wanted: bool):
@@ -224,12 +223,12 @@ class _Bar:
 
             self._bar = tqdm(desc="fit", unit=" evaluations")
 
-    def __call__(self, point: Point) -> None:
+    def __call__(self, point: FitPoint) -> None:
         if self._bar is not None:
             self._bar.set_postfix_str("failed" if point.failure else f"sum of squares {2.0 * point.cost:.4g}")
             self._bar.update()
 
-    def __enter__(self) -> _Bar:
+    def __enter__(self) -> _FitBar:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -3,13 +3,22 @@
 import difflib
 
 from daedal.errors import InvalidProblemError
-from daedal.formulations.essential import EssentialODE
+from daedal.formulations.constraint_levels import (
+    GGL,
+    Baumgarte,
+    CoordinateProjection,
+    FuehrerLeimkuhler,
+    Hanke,
+    Index1,
+    Index2,
+    Index3,
+    Knorrenschild,
+    Loetstedt,
+    Overdetermined,
+    ProjectedInvariants,
+)
 from daedal.formulations.formulation import Formulation
-from daedal.formulations.index_reduction import Baumgarte, Index1, Index2, Index3
-from daedal.formulations.projection import CoordinateProjection
-from daedal.formulations.regularised import Hanke, Knorrenschild, Loetstedt
-from daedal.formulations.stabilised import GGL, FuehrerLeimkuhler, Overdetermined, ProjectedInvariants
-from daedal.formulations.state_space import MinimalExtension, StateSpace
+from daedal.formulations.state_space import EssentialODE, MinimalExtension, StateSpace
 
 FORMULATIONS = {
     form.name: form

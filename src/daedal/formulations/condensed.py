@@ -15,6 +15,7 @@ Without F_q, F_v and E_q these are the two systems of Wijckmans (6.53); with the
 are treated as Newton's method asks for.
 """
 
+from daedal.formulations.formulation import ACCELERATION, DYNAMICS
 from daedal.formulations.residuals import (
     FORM,
     accelerate_with_levels,
@@ -26,7 +27,6 @@ from daedal.formulations.residuals import (
     multipliers_at,
     set_direction,
 )
-from daedal.formulations.shape import ACCELERATION, DYNAMICS
 from daedal.kernels.callbacks import UNEVALUABLE, owner
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.dense import SINGULAR, factor_lu, solve_lu

@@ -6,6 +6,7 @@ Leimkuhler (equations in :mod:`daedal.formulations.residuals` and :mod:`daedal.f
 Where D mu stands, mu vanishes for the exact solution, and the derivative of D is left out.
 """
 
+from daedal.formulations.formulation import ACCELERATION, FUEHRER_LEIMKUHLER, MINIMAL_EXTENSION
 from daedal.formulations.residuals import (
     FORM,
     damping_of,
@@ -14,7 +15,6 @@ from daedal.formulations.residuals import (
     multipliers_at,
     set_direction,
 )
-from daedal.formulations.shape import ACCELERATION, FUEHRER_LEIMKUHLER, MINIMAL_EXTENSION
 from daedal.formulations.variants import slope_of_velocity
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import entry, part

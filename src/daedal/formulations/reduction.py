@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daedal.formulations.dependent import dependent_coordinates
-from daedal.formulations.shape import MINIMAL_EXTENSION, Shape, index_options
+from daedal.errors import InvalidProblemError
+from daedal.formulations.formulation import MINIMAL_EXTENSION, ProjectedSteps, Shape, Sizes, index_options
 from daedal.kernels.functions import NativeFunction
+from daedal.mechanics.sparse.equations import SparseEquations
 from daedal.mechanics.start import Start
+from daedal.problems import ImplicitDAE, MechanicalSystem
 
 if TYPE_CHECKING:
     from daedal.formulations.formulation import Formulation
+    from daedal.mechanics.sparse.assembly import SparseAssembly
 
 _NEARLY_DEPENDENT = 1e-10  # the part of a unit row that the others do not explain
 
@@ -238,3 +241,114 @@ def _monitor(reduction: Reduction, changes: bool):
         smallest=_NEARLY_DEPENDENT,
         gram=dense_lu(assembly.n_c),
     )
+
+
+# --- the builder of formulations with sparse matrices: what of a declaration has a sparse form, and its reduction -----
+
+_KNOWN = "ggl (projection='GT'), index3, index2, index1, baumgarte"
+
+
+def check_sparse(formulation: Formulation, system: MechanicalSystem):
+    """Refuse a formulation that has no sparse form, before anything is computed."""
+    n_c = system.n_constraints
+    _check(type(formulation).__name__, formulation.shape(Sizes(2, n_c, n_c)))
+
+
+def _check(title: str, shape: Shape):
+    if shape.lowered:
+        raise InvalidProblemError(f"multipliers='derivative' of {title} has no sparse form; leave it out")
+    if not shape.by_levels:
+        raise InvalidProblemError(f"{title} has no sparse form; formulations for sparse matrices: {_KNOWN}")
+    if shape.low and not shape.along_gradients:
+        raise InvalidProblemError("GGL has a sparse form with projection='GT' only: others would fill G")
+
+
+class SparseReduction(Reduction):
+    """A formulation in the unknowns of :mod:`daedal.mechanics.sparse.equations`."""
+
+    def __init__(self, formulation: Formulation, shape: Shape, assembly: SparseAssembly, start: Start):
+        _check(type(formulation).__name__, shape)
+        self._stabilised = shape.low > 0 and assembly.n_c > 0
+        self._equations = SparseEquations(assembly, shape.directed(start.direction), self._stabilised)
+        super().__init__(formulation, shape, assembly, self._equations.n, assembly.n_state)
+        self.begin(start)
+
+    @cached_property
+    def problem(self) -> ImplicitDAE:
+        """F(t, y, y') = 0 with its sparse iteration matrix."""
+        return ImplicitDAE(
+            self._equations.residual,
+            self.n,
+            jacobian=self._equations.jacobian,
+            sparsity=self._equations.blocks.pattern,
+            algebraic=np.arange(self.n) >= self.n_state,
+            names=self.names,
+        )
+
+    def choose(self, start: Start) -> None:
+        """The sign of damping."""
+        self._equations.levels = self.shape.directed(start.direction)
+
+    def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
+        """(q, v, lam, mu) and derivatives at a start."""
+        y, yp = np.zeros(self.n), np.zeros(self.n)
+        y[: self.n_state], yp[: self.n_state] = start.z, start.slope
+        y[self.n_state : self.n_state + self.assembly.n_c] = start.lam
+        return y, yp
+
+    pack = None
+
+    def _hand_over(self, usual_norms: Any) -> None:
+        """Nothing is kept of a start."""
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the unknowns."""
+        rows = self.row_labels
+        names = [*self.assembly.state_names(), *[f"lam[{row}]" for row in rows]]
+        return (*names, *[f"mu[{row}]" for row in rows if self._stabilised])
+
+
+# --- dependent coordinates of the minimal extension; what is done after every step ------------------------------------
+
+
+def dependent_coordinates(assembly, start: Start) -> np.ndarray:
+    """For every position and velocity 1 + the number of the dependent coordinate that it is, or 0."""
+    from scipy.linalg import qr
+
+    nx, n_g, n_c = assembly.nx, assembly.n_g, assembly.n_c
+    pivot = np.zeros((2, nx), dtype=np.int64)
+    values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
+    if values is None:
+        raise InvalidProblemError(f"the system cannot be evaluated at t = {start.t:g}")
+    for rows, places in zip((n_g, n_c), pivot, strict=True):
+        if rows:
+            columns = np.sort(qr(values["jacobian"][:rows], mode="r", pivoting=True)[1][:rows])
+            places[columns] = 1 + np.arange(rows)
+    return pivot
+
+
+def step_hook(shape: Shape, assembly, steps: ProjectedSteps | None):
+    """The watch over the dependent coordinates, or the projection after every step."""
+    if assembly.n_c == 0:
+        return None
+    if shape.variant == MINIMAL_EXTENSION:
+        return _pivot_watch(shape, assembly)
+    if steps is None:
+        return None
+    from daedal.mechanics.manifold import projection_hook
+
+    projector = assembly.projector(steps.weight, steps.levels)
+    projector["rtol"], projector["atol"] = steps.rtol, steps.atol
+    return projection_hook, projector
+
+
+def _pivot_watch(shape: Shape, assembly):
+    """The hook that stops a run when other dependent coordinates have to be chosen."""
+    from daedal.formulations.charts import CHART, pivot_hook
+    from daedal.kernels.dense import dense_lu
+    from daedal.kernels.records import Record
+
+    matrix = dense_lu(max(assembly.n_c, 1))
+    record = Record.allocated(CHART, system=assembly.record, matrix=matrix, limit=shape.restart)
+    return pivot_hook, record

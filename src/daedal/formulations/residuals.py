@@ -12,12 +12,12 @@ All of them share the unknowns and the shape
     g^(j-1)                           = 0      j = 1 .. low
     d                                 = 0
 
-and differ in the choices of :mod:`daedal.formulations.shape`. With alpha_m = 1 the combination of levels, Baumgarte's,
-enters the augmented system, and there are no top multipliers. Equations of Ascher and Petzold: index reduction (3.3)
-and (3.11) by the alpha_l, stabilised index 2 (2.18), (4.15), projected invariants (3.25), (3.27).
+and differ in the choices of ``formulation.py``. With alpha_m = 1 the combination of levels, Baumgarte's, enters the
+augmented system, and there are no top multipliers. Equations of Ascher and Petzold: index reduction (3.3) and (3.11)
+by the alpha_l, stabilised index 2 (2.18), (4.15), projected invariants (3.25), (3.27).
 """
 
-from daedal.formulations.shape import (
+from daedal.formulations.formulation import (
     ACCELERATION,
     DYNAMICS,
     FUEHRER_LEIMKUHLER,

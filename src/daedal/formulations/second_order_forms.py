@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.formulations.dependent import step_hook
-from daedal.formulations.reduction import Reduction
-from daedal.formulations.shape import MINIMAL_EXTENSION, ProjectedSteps, Shape, level
+from daedal.formulations.formulation import MINIMAL_EXTENSION, ProjectedSteps, Shape, level
+from daedal.formulations.reduction import Reduction, step_hook
 from daedal.kernels.functions import NativeFunction, NativeMatrix
 from daedal.mechanics.start import Start
 from daedal.problems import SecondOrderDAE

@@ -1,6 +1,6 @@
 r"""What single formulations do beyond the shape that all share, in compiled code."""
 
-from daedal.formulations.shape import KNORRENSCHILD, MINIMAL_EXTENSION
+from daedal.formulations.formulation import KNORRENSCHILD, MINIMAL_EXTENSION
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.records import address_of
 from daedal.kernels.vectors import copy, largest

@@ -18,9 +18,9 @@ from daedal.index_reduction.sheet import Sheet
 from daedal.problems import ImplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.structure.derivative_array import equation_in_words
+from daedal.structure.dulmage_mendelsohn import equations_named, unknowns_named
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
-from daedal.structure.singularity import equations_named, unknowns_named
 from daedal.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.symbolic.machine import MachineFunction
 from daedal.tabular import listing, plural, times

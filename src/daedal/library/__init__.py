@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from daedal.library.circuits import sparse_tableau as sparse_tableau
     from daedal.library.combustion import FlameRun as FlameRun
     from daedal.library.combustion import follow_flame as follow_flame
-    from daedal.library.model import Indices as Indices
-    from daedal.library.model import Model as Model
-    from daedal.library.model import Reference as Reference
     from daedal.library.nodal_analysis import Control as Control
     from daedal.library.nodal_analysis import mna as mna
+    from daedal.library.registry import Indices as Indices
+    from daedal.library.registry import Model as Model
+    from daedal.library.registry import Reference as Reference
     from daedal.library.violin import ViolinRun as ViolinRun
     from daedal.library.violin import play_violin as play_violin
 
@@ -39,9 +39,9 @@ _OTHERS = {
     "Branch": "circuits",
     "Control": "nodal_analysis",
     "FlameRun": "combustion",
-    "Indices": "model",
-    "Model": "model",
-    "Reference": "model",
+    "Indices": "registry",
+    "Model": "registry",
+    "Reference": "registry",
     "Source": "circuits",
     "ViolinRun": "violin",
     "follow_flame": "combustion",

@@ -7,8 +7,14 @@ import numpy as np
 
 import daedal
 from daedal.library.diffusion import FRONT_TIMES, HEAT_RELEASE, REACTION_RATE
-from daedal.library.model import Model, check_choice, check_positive, compile_if_large, model
-from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
+from daedal.library.registry import (
+    BRENAN_CAMPBELL_PETZOLD,
+    Model,
+    check_choice,
+    check_positive,
+    compile_if_large,
+    model,
+)
 
 # --- ignition in a closed cylinder, in coordinates that go with the gas ---------------------------------------------
 

@@ -26,7 +26,7 @@ def computed() -> dict[str, dict[str, Any]]:
     """The same from the problems themselves."""
     import inspect
 
-    from daedal.library import model as registry
+    from daedal.library import registry
 
     folder = [str(FILE.parent)]
     for module in pkgutil.iter_modules(folder, f"{_PACKAGE}."):

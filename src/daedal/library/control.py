@@ -6,8 +6,18 @@ import numpy as np
 
 import daedal
 from daedal.library.circuits import Source, linear_dae
-from daedal.library.model import Indices, Model, Reference, check_choice, check_positive, closed_model, known, model
-from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD, CAMPBELL_GRIEPENTROG
+from daedal.library.registry import (
+    BRENAN_CAMPBELL_PETZOLD,
+    CAMPBELL_GRIEPENTROG,
+    Indices,
+    Model,
+    Reference,
+    check_choice,
+    check_positive,
+    closed_model,
+    known,
+    model,
+)
 
 WEIGHTS = {1: (1.0, 1.0, 1.0), 3: (1.0, 1.0, 0.0), 5: (1.0, 0.0, 0.0)}
 """Weights of the deviation, the velocity and the control, by the index that they lead to."""

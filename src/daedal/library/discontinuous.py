@@ -6,8 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, Reference, check_positive, model
-from daedal.library.sources import WIJCKMANS
+from daedal.library.registry import WIJCKMANS, Model, Reference, check_positive, model
 
 
 def constant_rate(t, x, xp, p):

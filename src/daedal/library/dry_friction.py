@@ -5,8 +5,16 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, Reference, check_positive, known, known_reference, model
-from daedal.library.sources import BRASEY_HAIRER, WIJCKMANS
+from daedal.library.registry import (
+    BRASEY_HAIRER,
+    WIJCKMANS,
+    Model,
+    Reference,
+    check_positive,
+    known,
+    known_reference,
+    model,
+)
 from daedal.library.violin import ADHESION, SLIDING, SPEED, violin_slip
 
 # --- the friction oscillator -----------------------------------------------------------------------------------------

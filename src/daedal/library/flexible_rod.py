@@ -5,9 +5,16 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.mechanical_model import mechanical_model
-from daedal.library.model import Model, check_choice, check_positive, known, known_reference, model
-from daedal.library.sources import TEST_SET
+from daedal.library.registry import (
+    TEST_SET,
+    Model,
+    check_choice,
+    check_positive,
+    known,
+    known_reference,
+    mechanical_model,
+    model,
+)
 
 # Crank, rod, slider: masses (kg), moments of inertia (kg m^2), lengths (m)
 M2, M3, J1, J2, L1, L2 = 0.151104, 0.075552, 0.002727, 0.0045339259, 0.15, 0.30

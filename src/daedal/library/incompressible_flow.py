@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, check_choice, check_positive, model
-from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
+from daedal.library.registry import BRENAN_CAMPBELL_PETZOLD, Model, check_choice, check_positive, model
 
 GHIA = (
     "U. Ghia, K. N. Ghia, C. T. Shin, High-Re solutions for incompressible flow using the Navier-Stokes equations and "

@@ -1,10 +1,24 @@
-"""Chemical kinetics: Robertson's reaction, the growth of a plant, an oscillating reaction, a stirred reactor."""
+"""Chemical kinetics: Robertson's reaction, the growth of a plant, an oscillating reaction, reactors, the air."""
+
+import math
+from typing import Any
 
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, check_choice, check_positive, explicit_start, known_reference, model
-from daedal.library.sources import HAIRER_WANNER, TEST_SET
+from daedal.library.registry import (
+    BRENAN_CAMPBELL_PETZOLD,
+    HAIRER_WANNER,
+    TEST_SET,
+    Indices,
+    Model,
+    check_choice,
+    check_positive,
+    closed_model,
+    explicit_start,
+    known_reference,
+    model,
+)
 
 RATES = (0.04, 1.0e4, 3.0e7)
 
@@ -152,7 +166,7 @@ def oregonator() -> Model:
 # --- a stirred reactor ----------------------------------------------------------------------------------------------
 
 # k1 to k4, K, klA, Ks, the pressure of carbon dioxide and Henry's constant
-REACTOR = (18.7, 0.58, 0.09, 0.42, 34.4, 3.3, 115.83, 0.9, 737.0)
+AKZO_REACTOR = (18.7, 0.58, 0.09, 0.42, 34.4, 3.3, 115.83, 0.9, 737.0)
 
 
 def reactor_residual(t, y, yp, p):
@@ -189,10 +203,10 @@ def reactor_residual(t, y, yp, p):
 )
 def chemical_akzo_nobel() -> Model:
     """Six concentrations in a stirred reactor, one of them at equilibrium."""
-    params = np.array(REACTOR)
-    y0 = np.array([0.444, 0.00123, 0.0, 0.007, 0.0, REACTOR[6] * 0.444 * 0.007])
+    params = np.array(AKZO_REACTOR)
+    y0 = np.array([0.444, 0.00123, 0.0, 0.007, 0.0, AKZO_REACTOR[6] * 0.444 * 0.007])
     yp0 = -reactor_residual(0.0, y0, np.zeros(6), params)
-    yp0[5] = REACTOR[6] * (yp0[0] * y0[3] + y0[0] * yp0[3])
+    yp0[5] = AKZO_REACTOR[6] * (yp0[0] * y0[3] + y0[0] * yp0[3])
     return Model(
         problem=daedal.ImplicitDAE(
             reactor_residual, 6, params=params, algebraic=[5], names=[f"y{k}" for k in range(1, 7)]
@@ -203,4 +217,254 @@ def chemical_akzo_nobel() -> Model:
         reference=known_reference("chemical_akzo_nobel"),
         options={"rtol": 1e-6, "atol": 1e-9},
         plot={"variables": ["y1", "y3", "y6"]},
+    )
+
+
+# --- chemistry of the air: the pollution problem of twenty species ----------------------------------------------------
+
+# Verwer's 25 reactions: the rate constant, the species that react, those that come about (one twice where two of it do)
+REACTIONS = (
+    (0.35, ("NO2",), ("NO", "O3P")),
+    (26.6, ("NO", "O3"), ("NO2",)),
+    (1.23e4, ("HO2", "NO"), ("NO2", "OH")),
+    (8.6e-4, ("HCHO",), ("HO2", "HO2", "CO")),
+    (8.2e-4, ("HCHO",), ("CO",)),
+    (1.5e4, ("HCHO", "OH"), ("HO2", "CO")),
+    (1.3e-4, ("ALD",), ("MEO2", "HO2", "CO")),
+    (2.4e4, ("ALD", "OH"), ("C2O3",)),
+    (1.65e4, ("C2O3", "NO"), ("NO2", "MEO2", "CO2")),
+    (9.0e3, ("C2O3", "NO2"), ("PAN",)),
+    (2.2e-2, ("PAN",), ("C2O3", "NO2")),
+    (1.2e4, ("MEO2", "NO"), ("CH3O", "NO2")),
+    (1.88, ("CH3O",), ("HCHO", "HO2")),
+    (1.63e4, ("NO2", "OH"), ("HNO3",)),
+    (4.8e6, ("O3P",), ("O3",)),
+    (3.5e-4, ("O3",), ("O1D",)),
+    (1.75e-2, ("O3",), ("O3P",)),
+    (1.0e8, ("O1D",), ("OH", "OH")),
+    (4.44e11, ("O1D",), ("O3P",)),
+    (1.24e3, ("SO2", "OH"), ("SO4", "HO2")),
+    (2.1, ("NO3",), ("NO",)),
+    (5.78, ("NO3",), ("NO2", "O3P")),
+    (4.74e-2, ("NO2", "O3"), ("NO3",)),
+    (1.78e3, ("NO3", "NO2"), ("N2O5",)),
+    (3.12, ("N2O5",), ("NO3", "NO2")),
+)
+SPECIES = (
+    *("NO2", "NO", "O3P", "O3", "HO2", "OH", "HCHO", "CO", "ALD", "MEO2"),
+    *("C2O3", "CO2", "PAN", "CH3O", "HNO3", "O1D", "SO2", "SO4", "NO3", "N2O5"),
+)
+INITIAL = {"NO": 0.2, "O3": 0.04, "HCHO": 0.1, "CO": 0.3, "ALD": 0.01, "SO2": 0.007}
+
+
+FIRST = np.array([SPECIES.index(reacting[0]) for _, reacting, _ in REACTIONS])
+SECOND = np.array([SPECIES.index(reacting[1]) if len(reacting) == 2 else -1 for _, reacting, _ in REACTIONS])
+RATE = np.array([rate for rate, _, _ in REACTIONS])
+# How many of species i a reaction k brings about, less those that it uses up: i, k and that number
+CHANGES = [
+    (i, k, made.count(name) - reacting.count(name))
+    for k, (_, reacting, made) in enumerate(REACTIONS)
+    for i, name in enumerate(SPECIES)
+    if made.count(name) != reacting.count(name)
+]
+CHANGED, BY, AMOUNT = (np.array(column) for column in zip(*CHANGES, strict=True))
+
+
+def pollution_residual(t, y, yp):
+    rate = np.empty(25)
+    for k in range(25):
+        rate[k] = RATE[k] * y[FIRST[k]]
+        if SECOND[k] >= 0:
+            rate[k] = rate[k] * y[SECOND[k]]
+    r = yp.copy()
+    for j in range(len(CHANGED)):
+        r[CHANGED[j]] = r[CHANGED[j]] - AMOUNT[j] * rate[BY[j]]
+    return r
+
+
+@model(
+    title="Air pollution (POLLU)",
+    source="J. G. Verwer, Gauss-Seidel iteration for stiff ODEs from chemical kinetics, SIAM J. Sci. Comput. 15 "
+    "(1994), pp. 1243-1250; " + TEST_SET,
+    description="The chemistry of polluted air, as developed at the Dutch National Institute of Public Health: 25 "
+    "reactions of 20 species, among them ozone and nitrogen oxides, over one hour. Rate constants span sixteen orders "
+    "of magnitude, concentrations as many.",
+    equations=r"""y_i' = \sum_{k=1}^{25} \nu_{ik}\, k_k \prod_{j\ \text{reacts in}\ k} y_j,\qquad
+    i = 1, \ldots, 20""",
+)
+def pollution() -> Model:
+    """Twenty species in the air over 60 minutes; ``daedal.library.kinetics.REACTIONS`` lists the reactions."""
+    problem = daedal.ImplicitDAE(pollution_residual, 20, names=SPECIES)
+    return Model(
+        problem=problem,
+        t_span=(0.0, 60.0),
+        initial=explicit_start(problem, np.array([INITIAL.get(name, 0.0) for name in SPECIES])),
+        index=0,
+        reference=known_reference("pollution"),
+        options={"rtol": 1e-6, "atol": 1e-12},
+        plot={"variables": ["NO2", "NO", "O3", "PAN"], "factors": {"PAN": 100.0}},
+    )
+
+
+# --- stirred-tank reactors whose state is prescribed, or tied by a reaction in equilibrium ----------------------------
+
+# Flow, feed concentration, feed temperature, heat of reaction, cooling, rate, activation temperature; temperatures are
+# in units of that of the feed
+COOLED_REACTOR = (1.0, 1.0, 1.0, 0.3, 2.0, 2.5e7, 20.0)
+
+
+def given_jacket_residual(t, y, yp, p):
+    r = np.empty(3)
+    r[0] = yp[0] - p[0] * (p[1] - y[0]) + y[2]
+    r[1] = yp[1] - p[0] * (p[2] - y[1]) - p[3] * y[2] + p[4] * (y[1] - (1.05 + 0.02 * math.sin(t)))
+    r[2] = y[2] - p[5] * math.exp(-p[6] / y[1]) * y[0]
+    return r
+
+
+def given_temperature_residual(t, y, yp, p):
+    r = np.empty(4)
+    r[0] = yp[0] - p[0] * (p[1] - y[0]) + y[2]
+    r[1] = yp[1] - p[0] * (p[2] - y[1]) - p[3] * y[2] + p[4] * (y[1] - y[3])
+    r[2] = y[2] - p[5] * math.exp(-p[6] / y[1]) * y[0]
+    r[3] = y[1] - (1.15 + 0.02 * math.sin(t))
+    return r
+
+
+def given_product_residual(t, y, yp, p):
+    r = np.empty(4)
+    r[0] = yp[0] - p[0] * (p[1] - y[0]) + y[2]
+    r[1] = yp[1] - p[0] * (p[2] - y[1]) - p[3] * y[2] + p[4] * (y[1] - y[3])
+    r[2] = y[2] - p[5] * math.exp(-p[6] / y[1]) * y[0]
+    r[3] = y[0] - (0.5 + 0.1 * math.sin(t))
+    return r
+
+
+FORMS = {
+    1: (given_jacket_residual, ["C", "T", "R"]),
+    2: (given_temperature_residual, ["C", "T", "R", "T_C"]),
+    3: (given_product_residual, ["C", "T", "R", "T_C"]),
+}
+_BALANCES = r"""C' &= K_1 (C_0 - C) - R,\qquad T' = K_1 (T_0 - T) + K_2 R - K_3 (T - T_C) \\
+    0 &= R - K_4 e^{-K_5/T} C"""
+_DEMANDS = {
+    1: r",\qquad T_C = 1.05 + 0.02 \sin t",
+    2: r",\qquad 0 = T - 1.15 - 0.02 \sin t",
+    3: r",\qquad 0 = C - 0.5 - 0.1 \sin t",
+}
+
+
+@model(
+    source=BRENAN_CAMPBELL_PETZOLD + ", equations (1.3.9), after C. C. Pantelides (1988); the data are Daedal's",
+    description="A reaction of first order that gives heat, in a tank that is cooled by a jacket. With a given "
+    "temperature of the jacket the index is 1; if that temperature is sought which keeps the reactor on a given "
+    "temperature, it is 2; which keeps the concentration on a given course, 3.",
+)
+def cstr(index: int = 3) -> Model:
+    """A continuously stirred tank reactor, simulated (index 1) or controlled by its jacket (index 2 and 3).
+
+    Parameters
+    ----------
+    index : {1, 2, 3}
+        What is given: the temperature of the jacket, that of the reactor, or the concentration of the product.
+
+    Notes
+    -----
+    With index 3 ``model.extra["exact"](t, derivative)`` is the closed solution: the concentration gives the rate R,
+    this and the concentration the temperature, and its derivative the temperature of the jacket.
+    """
+    check_choice("index", index, (1, 2, 3))
+    residual, names = FORMS[index]
+    common: dict[str, Any] = {
+        "title": f"Stirred-tank reactor of index {index}",
+        "equations": r"\begin{aligned} " + " ".join((_BALANCES + _DEMANDS[index]).split()) + r" \end{aligned}",
+        "problem": daedal.ImplicitDAE(
+            residual, len(names), params=np.array(COOLED_REACTOR), algebraic=range(2, len(names)), names=names
+        ),
+        "index": index,
+        "indices": Indices.usual(index, 3 - index),
+        "plot": {"variables": names},
+    }
+    if index == 3:
+        return closed_model(exact=controlled_reactor, t1=5.0, accuracy=1e-13, **common)
+    return Model(
+        t_span=(0.0, 5.0),
+        initial=_start(index),
+        reference=known_reference("cstr", index=index),
+        options={"rtol": 1e-6, "atol": 1e-8},
+        **common,
+    )
+
+
+def _start(index: int) -> tuple[np.ndarray, np.ndarray]:
+    """Initial values from C = 0.5 and T = 1.15, with the given temperature of the jacket or of the reactor."""
+    k1, c0, t0, k2, k3, k4, k5 = COOLED_REACTOR
+    C, T = 0.5, 1.15
+    R = k4 * math.exp(-k5 / T) * C
+    C_slope = k1 * (c0 - C) - R
+    T_slope = 0.02 if index == 2 else k1 * (t0 - T) + k2 * R - k3 * (T - 1.05)
+    R_slope = R * (k5 / T**2 * T_slope + C_slope / C)
+    y, yp = [C, T, R], [C_slope, T_slope, R_slope]
+    if index == 2:
+        y.append(T + (T_slope - k1 * (t0 - T) - k2 * R) / k3)
+        yp.append(T_slope + (k1 * T_slope - k2 * R_slope) / k3)
+    return np.array(y), np.array(yp)
+
+
+def controlled_reactor(t: float, derivative: int = 0) -> np.ndarray:
+    """The state in which the concentration is 0.5 + 0.1 sin t, or its first derivative."""
+    k1, c0, t0, k2, k3, k4, k5 = COOLED_REACTOR
+    s, cos = 0.1 * math.sin(t), 0.1 * math.cos(t)
+    c = (0.5 + s, cos, -s, -cos)
+    r = (k1 * (c0 - c[0]) - c[1], -k1 * c[1] - c[2], -k1 * c[2] - c[3])
+    # T = K5 / w with w = log(K4 C / R)
+    w = math.log(k4 * c[0] / r[0])
+    w1 = c[1] / c[0] - r[1] / r[0]
+    w2 = c[2] / c[0] - (c[1] / c[0]) ** 2 - r[2] / r[0] + (r[1] / r[0]) ** 2
+    T = (k5 / w, -k5 * w1 / w**2, k5 * (2.0 * w1**2 / w - w2) / w**2)
+    if derivative == 0:
+        return np.array([c[0], T[0], r[0], T[0] + (T[1] - k1 * (t0 - T[0]) - k2 * r[0]) / k3])
+    return np.array([c[1], T[1], r[1], T[1] + (T[2] + k1 * T[1] - k2 * r[1]) / k3])
+
+
+# --- a reaction in equilibrium --------------------------------------------------------------------------------------
+
+
+def equilibrium_residual(t, y, yp, p):
+    flow, feed, slow, constant = p[0], p[1], p[2], p[3]
+    r = np.empty(3)
+    r[0] = yp[0] - flow * (feed - y[0]) + 2.0 * y[2]
+    r[1] = yp[1] + (flow + slow) * y[1] - y[2]
+    r[2] = y[1] - constant * y[0] * y[0]
+    return r
+
+
+@model(
+    title="Reactor with an equilibrium",
+    source="A. Kumar, P. Daoutidis, Control of Nonlinear Differential Algebraic Equation Systems, Chapman & Hall/CRC "
+    "(1999), on reactors with fast reversible reactions; the data are Daedal's",
+    description="Two molecules of A combine to B and fall apart again so fast that the two are always in equilibrium; "
+    "B decays slowly. The rate of the fast reaction is no longer given by a law: it is what keeps the equilibrium, a "
+    "multiplier of index 2.",
+    equations=r"a' = F (a_0 - a) - 2 r,\qquad b' = r - (F + k) b,\qquad 0 = b - K a^2",
+)
+def equilibrium_reactor() -> Model:
+    """A stirred-tank reactor in which a fast reaction is in equilibrium: index 2, with one initial value to choose."""
+    flow, feed, slow, constant = 1.0, 2.0, 0.5, 1.0
+    a = 0.5  # then b = K a^2, and b' = 2 K a a' gives the rate
+    b, drain = constant * a * a, flow + slow
+    total = flow * (feed - a) - 2.0 * drain * b
+    a_slope = total / (1.0 + 4.0 * constant * a)
+    b_slope = 2.0 * constant * a * a_slope
+    a_bend = -((flow + 4.0 * constant * a_slope) * a_slope + 2.0 * drain * b_slope) / (1.0 + 4.0 * constant * a)
+    b_bend = 2.0 * constant * (a_slope * a_slope + a * a_bend)
+    params = np.array([flow, feed, slow, constant])
+    return Model(
+        problem=daedal.ImplicitDAE(equilibrium_residual, 3, params=params, algebraic=[2], names=["a", "b", "r"]),
+        t_span=(0.0, 3.0),
+        initial=(np.array([a, b, b_slope + drain * b]), np.array([a_slope, b_slope, b_bend + drain * b_slope])),
+        index=2,
+        indices=Indices.usual(2, 1),
+        reference=known_reference("equilibrium_reactor"),
+        options={"rtol": 1e-6, "atol": 1e-8},
+        plot={"variables": ["a", "b", "r"]},
     )

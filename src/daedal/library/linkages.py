@@ -1,11 +1,29 @@
-"""Linkages in the plane with springs, of bodies and joints."""
+"""Linkages, grippers, bridges and chains in the plane, of bodies and joints."""
 
+import math
 from functools import cache
+from itertools import pairwise
 
+import numpy as np
+from scipy.optimize import brentq
+
+import daedal
 from daedal.library.iftomm import GRAVITY
 from daedal.library.machine_model import machine_model
-from daedal.library.model import Model, check_positive, known, model
-from daedal.multibody import Body, Equilibrium, Revolute, Spring, Start, ground
+from daedal.library.registry import Model, Reference, check_positive, known, model
+from daedal.multibody import (
+    Body,
+    Contact,
+    Equilibrium,
+    Gear,
+    Joint,
+    Planar,
+    Revolute,
+    Spring,
+    Start,
+    TorsionSpring,
+    ground,
+)
 from daedal.multibody import Model as Machine
 
 
@@ -82,4 +100,256 @@ def four_bar_with_spring(
         cut=("C",),
         known=known("four_bar_with_spring", stiffness=stiffness, damping=damping, displacement=displacement, t1=t1),
         extra={"rest": rest},
+    )
+
+
+# --- robot arms with hands that close by linkages, of bodies and joints -----------------------------------------------
+
+PALM, CRANK, FINGER = 0.03, 0.08, 0.09  # m: distance of the hinges on the palm, length of the cranks, of the fingers
+SIDES = {"left": 1.0, "right": -1.0}
+CUT = tuple(f"{side} tip 2" for side in SIDES)
+
+
+def _finger(side: str, arm: Body) -> list[Revolute]:
+    """Two cranks of equal length on the palm and a finger across their ends: a parallelogram."""
+    sign = SIDES[side]
+    end = arm.end.position
+    cranks = [Body.rod(f"{side} crank {k}", length=CRANK, mass=0.05) for k in (1, 2)]
+    finger = Body.rod(f"{side} finger", length=FINGER, mass=0.1)
+    hinges = [arm.at(end[0] - PALM * k, sign * 0.02) for k in (0, 1)]
+    ends = [finger.at(PALM - 0.5 * FINGER, 0.0), finger.start]
+    joints = [Revolute(f"{side} hinge {k + 1}", hinges[k], cranks[k].start) for k in range(2)]
+    return joints + [Revolute(f"{side} tip {k + 1}", cranks[k].end, ends[k]) for k in range(2)]
+
+
+@cache
+def _robot_gripper(stiffness: float, opening: float) -> tuple[Machine, Start]:
+    upper = Body.rod("upper arm", length=0.5, mass=2.0)
+    fore = Body.rod("forearm", length=0.4, mass=1.0)
+    left, right = _finger("left", fore), _finger("right", fore)
+    tip_1, tip_2 = (joints[2].frames[1].body.end for joints in (left, right))
+    machine = Machine(
+        Revolute("shoulder", ground, upper.start),
+        Revolute("elbow", upper.end, fore.start),
+        *left,
+        *right,
+        Gear("gear", "left hinge 1", "right hinge 1", ratio=-1.0),
+        TorsionSpring("shoulder drive", "shoulder", stiffness=100.0, angle=1.2, damping=2.0),
+        TorsionSpring("elbow drive", "elbow", stiffness=50.0, angle=-0.8, damping=1.0),
+        Spring("grip", tip_1, tip_2, stiffness=stiffness, length=0.12, damping=2.0),
+        gravity=(0.0, -GRAVITY),
+        planar=True,
+        name="Robot arm with a gripper",
+    )
+    closed = {
+        f"{side} {joint}": sign * sense * opening
+        for side, sign in SIDES.items()
+        for joint, sense in (("hinge 1", 1.0), ("hinge 2", 1.0), ("tip 1", -1.0))
+    }
+    return machine, machine.assemble(hold={"shoulder": 1.0, "elbow": -0.5, **closed}, cut=CUT)
+
+
+@model(
+    title="Robot arm with a gripper",
+    source="dimensions chosen; parallel-jaw gripper with geared cranks as in textbooks of robotics",
+    description="An arm of two links with a hand of two fingers. Each finger is carried by a parallelogram, so it "
+    "stays parallel to the forearm, and gears make the fingers close together: two closed loops and a coupling on a "
+    "tree.",
+)
+def robot_gripper(
+    stiffness: float = 100.0, opening: float = 0.8, t1: float = 0.5, coordinates: str = "relative"
+) -> Model:
+    """An arm of two links, held by springs at its joints, whose gripper is closed by a spring.
+
+    Parameters
+    ----------
+    stiffness : float
+        Of the spring between the fingers (N/m).
+    opening : float
+        Angle of the cranks with the forearm at the start, between 0 and pi/2 (rad).
+    t1 : float
+        End time (s); a reference is known for 0.5 with the other defaults.
+    coordinates : {"relative", "absolute"}
+        Angles of the joints, or positions and angles of all bodies.
+
+    Notes
+    -----
+    ``model.extra`` has ``machine`` and ``energy``. There are three degrees of freedom: the angles of shoulder, elbow
+    and cranks.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.robot_gripper()
+    >>> model.problem.n_q, model.problem.n_constraints
+    (8, 5)
+    """
+    check_positive(stiffness=stiffness, opening=opening)
+    machine, start = _robot_gripper(float(stiffness), float(opening))
+    return machine_model(
+        machine,
+        start,
+        t1,
+        coordinates=coordinates,
+        cut=CUT,
+        known=known("robot_gripper", stiffness=stiffness, opening=opening, t1=t1),
+    )
+
+
+# --- bridges and chains of many links, of bodies and joints -----------------------------------------------------------
+
+SPAN, SAG = 10.0, 1.2  # m between the supports; length of the links together, in units of the span
+MASS = 100.0  # kg of all links together
+
+
+def hanging_angles(n: int, load: float) -> np.ndarray:
+    r"""Angles of n equal links that hang between supports of equal height, with a load in the middle.
+
+    The moments about an end of link i balance if :math:`H \tan\vartheta_i` is the vertical force in its middle, with
+    the horizontal pull H; the links reach from one support to the other: :math:`\sum_i \cos\vartheta_i = n / 1.2`.
+    """
+    place = np.arange(n) - 0.5 * (n - 1)
+    vertical = MASS / n * GRAVITY * place + 0.5 * load * np.sign(place)
+
+    def gap(pull):
+        return np.sum(np.cos(np.arctan2(vertical, pull))) - n / SAG
+
+    weight = MASS * GRAVITY + load
+    return np.arctan2(vertical, brentq(gap, 1e-3 * weight, 1e3 * weight, xtol=1e-14 * weight, rtol=1e-15))
+
+
+@cache
+def _link_bridge(n: int, load: float) -> tuple[Machine, Start, Start]:
+    links = [Body.rod(f"link {i + 1}", length=SAG * SPAN / n, mass=MASS / n) for i in range(n)]
+    joints = [Revolute("support 1", ground, links[0].start)]
+    joints += [Revolute(f"joint {i}", links[i - 1].end, links[i].start) for i in range(1, n)]
+    joints += [Revolute("support 2", links[-1].end, ground.at(SPAN, 0.0))]
+    machine = Machine(*joints, gravity=(0.0, -GRAVITY), planar=True, name="Bridge of links")
+    layout = machine.layout(cut=("support 2",))
+    loaded, rest = (
+        Start(np.diff(hanging_angles(n, force), prepend=0.0), np.zeros(n), machine, layout) for force in (load, 0.0)
+    )
+    return machine, loaded, rest
+
+
+@model(
+    title="Bridge of links",
+    source="closed form of the start: balance of moments of each link (the catenary of links)",
+    description="Links between two supports of equal height hang at rest with a load in the middle, which falls off. "
+    "The shape before that is known in closed form, for any number of links.",
+)
+def link_bridge(n: int = 6, load: float = 500.0, t1: float = 2.0, coordinates: str = "relative") -> Model:
+    """A bridge of `n` links, 12 m and 100 kg in all, between supports 10 m apart, when its load falls off.
+
+    Parameters
+    ----------
+    n : int
+        Number of links, even. Of more than two dozen links, the equations are evaluated by compiled loops, not as
+        straight-line code. The highest frequencies grow with n: take a short time for a bridge of 1000 links.
+    load : float
+        The force on the joint in the middle before the start (N).
+    t1 : float
+        End time (s); a reference is known for 2 with the other defaults.
+    coordinates : {"relative", "absolute"}
+        Angles of the joints, or positions and angles of all links.
+
+    Notes
+    -----
+    ``model.extra`` has ``machine``, ``energy`` and ``rest``, the position of equilibrium without the load.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.link_bridge()
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    >>> energy = model.extra["energy"](sol.q, sol.v)
+    >>> bool(abs(energy - energy[0]).max() < 1e-4)
+    True
+    """
+    check_positive(n=n)
+    if n % 2 or n < 4:
+        raise daedal.InvalidProblemError(
+            f"n={n!r} must be even and at least 4: the load hangs at the joint in the middle"
+        )
+    machine, start, rest = _link_bridge(int(n), float(load))
+    return machine_model(
+        machine,
+        start,
+        t1,
+        coordinates=coordinates,
+        cut=("support 2",),
+        known=known("link_bridge", n=n, load=load, t1=t1),
+        extra={"rest": rest},
+    )
+
+
+# --- chains that fall, of bodies, joints and contacts -----------------------------------------------------------------
+
+LENGTH = 0.5  # m, of a link
+ANGLES = (-0.4, 0.3, 0.5)  # rad, of the first link with the floor, and of each other one with the one before
+
+
+@cache
+def _falling_chain() -> Machine:
+    links = [Body.rod(f"link {k + 1}", length=LENGTH, mass=1.0) for k in range(len(ANGLES))]
+    joints: list[Joint] = [Planar("flight", ground, links[0].start)]
+    joints += [Revolute(f"joint {k + 1}", a.end, b.start) for k, (a, b) in enumerate(pairwise(links))]
+    points = [links[0].start, *(link.end for link in links)]
+    floor = [Contact(f"floor {k + 1}", point, ground, normal="y") for k, point in enumerate(points)]
+    return Machine(*joints, *floor, gravity=(0.0, -GRAVITY), planar=True, name="Falling chain")
+
+
+@model(
+    title="Chain that falls on the floor",
+    source="closed form of the first impact, and of the rest by the conserved horizontal momentum",
+    description="Three links fall and hit a smooth floor, joint after joint. Each plastic impact passes through the "
+    "whole chain and throws other joints up again; at last it lies stretched out below its centre of mass.",
+    equations=r"M(q)\,q'' = f(q, q') + W(q) \Lambda,\qquad 0 \le g_N(q) \perp \Lambda \ge 0,\qquad \dot g_N^+ = 0",
+)
+def falling_chain(height: float = 0.35, t1: float = 1.0) -> Model:
+    r"""A chain of three links of 0.5 m and 1 kg that falls from rest on a smooth floor.
+
+    Parameters
+    ----------
+    height : float
+        Of the lowest point at the start (m).
+    t1 : float
+        End time (s); a reference is known from 1 on with the default height.
+
+    Notes
+    -----
+    Until the first impact at :math:`\sqrt{2 h / g}` the chain falls as a rigid body. The contacts are the four ends of
+    the links, so there are 16 modes. ``model.extra`` has ``machine`` and ``first_impact``.
+
+    From greater heights a link comes down with its ends hitting the floor in turn, at intervals that shrink to nothing;
+    behind this point, where both ends touch and do not move, it is lifted off by the others or stays.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.falling_chain()
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    >>> print(f"{sol.events[0].t:.6f} {model.extra['first_impact']:.6f}")
+    0.267125 0.267125
+    """
+    check_positive(height=height, t1=t1)
+    machine = _falling_chain()
+    angles = np.cumsum(ANGLES)
+    ends = LENGTH * np.cumsum([np.cos(angles), np.sin(angles)], axis=1)
+    center = float(np.mean(ends[0] - 0.5 * LENGTH * np.cos(angles)))
+    n = len(ANGLES)
+    at_rest = np.zeros(2 * (n + 2))
+    at_rest[0] = center - 0.5 * n * LENGTH
+    lowest = min(0.0, float(np.min(ends[1])))
+    problem = machine.problem()
+    rests = height == 0.35 and t1 >= 1.0
+    return Model(
+        problem=problem,
+        t_span=(0.0, float(t1)),
+        initial=("free", (np.array([0.0, height - lowest, *ANGLES]), np.zeros(n + 2))),
+        index=3,
+        reference=Reference(float(t1), at_rest, "at rest below the centre of mass", 1e-14) if rests else None,
+        options={"rtol": 1e-7, "atol": 1e-9},
+        plot={"variables": list(machine.layout().names)},
+        extra={"machine": machine, "first_impact": math.sqrt(2.0 * height / GRAVITY)},
     )

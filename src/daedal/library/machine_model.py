@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.library.mechanical_model import mechanical_model
-from daedal.library.model import Model, check_positive
+from daedal.library.registry import Model, check_positive, mechanical_model
 from daedal.multibody import Model as Machine
 from daedal.multibody import Start
 from daedal.multibody.coordinates import joint_velocities

@@ -1,14 +1,15 @@
 """Modified nodal analysis: the unknowns are the node voltages and those currents that no law gives by voltages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import splu, spsolve
 
 import daedal
 from daedal.library.circuits import Branch, Source, linear_residual, pack, without_derivative
-from daedal.library.model import check_choice, check_positive, compile_if_large
+from daedal.library.registry import Indices, Model, check_choice, check_positive, closed_model, compile_if_large, model
 
 VALUES = {"R": "resistance", "C": "capacitance", "L": "inductance"}
 CONTROLLED = ("VCVS", "CCVS", "VCCS", "CCCS")
@@ -172,3 +173,193 @@ def _source(value) -> Source:
 def _sparse(entries: dict[tuple[int, int], float], n: int) -> sparse.csr_array:
     rows, columns = np.array(list(entries), dtype=int).reshape(-1, 2).T
     return sparse.csr_array((list(entries.values()), (rows, columns)), shape=(n, n))
+
+
+# --- linear circuits of any size by modified nodal analysis, with exact solutions -------------------------------------
+
+# Their solutions are the oscillations that the sources force, and one natural mode exp(s t), a root of
+# det(s H + G) = 0: both follow from sparse linear systems, whatever the index. ``model.extra`` has
+# ``exact(t, derivative)``, ``branches``, the incidence list, and ``matrices``, H and G of ``H x' + G x = f(t)``.
+
+MNA = (
+    "C. Tischendorf, Topological index calculation of differential-algebraic equations in circuit simulation, Surveys "
+    "Math. Indust. 8 (1999), pp. 187-199; the circuit is Daedal's"
+)
+_KIRCHHOFF = (
+    r"A_C C A_C^T e' + A_R G A_R^T e + A_L i_L + A_V i_V + A_I s(t) = 0,\qquad "
+    r"L i_L' = A_L^T e,\qquad A_V^T e = v(t)"
+)
+SINE = Source(amplitude=1.0, frequency=1.0)
+
+
+@model(
+    title="Ladder of inductors and capacitors",
+    source=MNA,
+    description="A transmission line in pieces: inductors along it, capacitors to the ground, a resistor at its end. "
+    "No loop of capacitors and sources, no cutset of inductors: index 1, at any length.",
+    equations=_KIRCHHOFF,
+)
+def lc_ladder(cells: int = 50, compiled: bool | None = None) -> Model:
+    """A ladder of `cells` inductors and capacitors, driven by a voltage source: index 1.
+
+    Parameters
+    ----------
+    cells : int
+        Number of inductors and of capacitors; there are ``2 * cells + 2`` unknowns.
+    compiled : bool, optional
+        Whether the residual is compiled; by default from 200 unknowns on.
+    """
+    _check_size(cells=cells)
+    branches = [Branch("E", 1, 0, SINE)]
+    for k in range(1, cells + 1):
+        branches += [Branch("L", k, k + 1, 0.5), Branch("C", k + 1, 0, 0.5)]
+    branches.append(Branch("R", cells + 1, 0, 1.0))
+    shown = ["v1", f"v{cells + 1}", "i_E1"]
+    return _circuit(branches, Indices.usual(1, 2 * cells), -0.05 + 1.0j, shown, compiled)
+
+
+@model(
+    title="Loops of capacitors and a voltage source",
+    source=MNA,
+    description="A voltage source and capacitors form loops, so that the current of the source needs the derivative of "
+    "its voltage: index 2. The loops of capacitors alone do no harm.",
+    equations=_KIRCHHOFF,
+)
+def capacitor_loops(nodes: int = 100, compiled: bool | None = None) -> Model:
+    """A chain of capacitors with a voltage source in the first loop (CV-loop): index 2.
+
+    Parameters
+    ----------
+    nodes : int
+        Number of nodes besides the ground; there is one unknown more.
+    compiled : bool, optional
+        Whether the residual is compiled; by default from 200 unknowns on.
+    """
+    _check_size(nodes=nodes)
+    branches = [Branch("E", 1, 0, SINE)]
+    for k in range(2, nodes + 1):
+        branches += [Branch("C", k - 1, k, 1.0), Branch("C", k, 0, 0.5), Branch("R", k, 0, 1.0 + k / nodes)]
+    shown = ["v1", f"v{(nodes + 2) // 2}", "i_E1"]
+    return _circuit(branches, Indices.usual(2, nodes - 1), -0.5, shown, compiled)
+
+
+@model(
+    title="Cutsets of inductors and a current source",
+    source=MNA,
+    description="At every second node nothing but inductors meet, at the first one an inductor and a current source: "
+    "the voltages of these nodes need the derivative of a current, and the index is 2.",
+    equations=_KIRCHHOFF,
+)
+def inductor_cutsets(nodes: int = 100, compiled: bool | None = None) -> Model:
+    """A line of inductors fed by a current source, with resistors at every second node (LI-cutsets): index 2.
+
+    Parameters
+    ----------
+    nodes : int
+        Number of nodes besides the ground, an even number; there are ``2 * nodes - 1`` unknowns.
+    compiled : bool, optional
+        Whether the residual is compiled; by default from 200 unknowns on.
+    """
+    _check_size(nodes=nodes)
+    if nodes % 2:
+        raise daedal.InvalidProblemError(f"nodes={nodes} must be even: the line ends with a resistor")
+    branches = [Branch("S", 0, 1, SINE)]
+    branches += [Branch("L", k, k + 1, 1.0 + 0.5 * k / nodes) for k in range(1, nodes)]
+    branches += [Branch("R", k, 0, 1.0) for k in range(2, nodes + 1, 2)]
+    shown = ["v1", "v2", f"v{nodes}"]
+    return _circuit(branches, Indices.usual(2, nodes // 2 - 1), -0.3, shown, compiled)
+
+
+@model(
+    title="Controlled sources that differentiate",
+    source="D. Estévez Schwarz, C. Tischendorf, Structural analysis of electric circuits and consequences for MNA, "
+    "Int. J. Circuit Theory Appl. 28 (2000), pp. 131-162, on controlled sources; the circuit is Daedal's",
+    description="A voltage source charges a capacitor; its current, a derivative, controls the next voltage source, "
+    "which charges a capacitor, and so on. With controlled sources a small circuit has any index.",
+    equations=r"v_1 = \sin t,\qquad i_1 = -C v_1',\qquad v_{k+1} = r i_k,\qquad i_{k+1} = -C v_{k+1}'",
+)
+def controlled_sources(stages: int = 2) -> Model:
+    """Capacitors across voltage sources, each controlled by the current of the one before: index ``stages + 2``.
+
+    Parameters
+    ----------
+    stages : int
+        Number of controlled sources.
+    """
+    _check_size(stages=stages)
+    branches = [Branch("E", 1, 0, SINE), Branch("C", 1, 0, 0.5)]
+    for k in range(1, stages + 1):
+        branches += [Branch("CCVS", k + 1, 0, Control(2.0, branch=2 * k - 1)), Branch("C", k + 1, 0, 0.5)]
+    return _circuit(branches, Indices.usual(stages + 2, 0), None, ["v1", f"v{stages + 1}"], None, t1=2.0)
+
+
+# --- exact solutions -------------------------------------------------------------------------------------------------
+
+
+def forced_and_natural(circuit: Matrices, shift: complex | None) -> Callable[..., np.ndarray]:
+    """The solution ``x(t, derivative)`` of a circuit: forced oscillations, and the natural mode next to `shift`."""
+    terms: dict[complex, np.ndarray] = {}  # x = Re sum c exp(s t)
+    for row, source in circuit.sources:
+        for s, size in (
+            (0.0, source.offset),
+            (1j * source.frequency, -1j * source.amplitude * np.exp(1j * source.phase)),
+        ):
+            if size:
+                terms.setdefault(s, np.zeros(len(circuit.names), dtype=complex))[row] += size
+    terms = {s: spsolve((circuit.G + s * circuit.H).tocsc(), f) for s, f in terms.items()}
+    if shift is not None:
+        s, vector = natural_mode(circuit, shift)
+        terms[s] = terms.get(s, 0.0) + 0.5 * vector / np.abs(vector).max()
+
+    def exact(t: float, derivative: int = 0) -> np.ndarray:
+        return np.real(sum(s**derivative * np.exp(s * t) * c for s, c in terms.items()))
+
+    return exact
+
+
+def natural_mode(circuit: Matrices, shift: complex) -> tuple[complex, np.ndarray]:
+    """A root s of det(s H + G) = 0 near `shift` with its vector: inverse iteration."""
+    H, G = circuit.H.tocsc(), circuit.G.tocsc()
+    vector = np.exp(1j * np.arange(len(circuit.names)))
+    root = complex(shift)
+    for steps in (40, 4, 4):  # at the shift, then next to the root, where the matrix still has factors
+        s = root + 1e-7 * abs(root)
+        solve = splu((G + s * H).tocsc().astype(complex)).solve
+        for _ in range(steps):
+            image = solve(H @ vector)
+            root = s - np.vdot(vector, vector) / np.vdot(vector, image)  # (G + s H) v = (s - root) H v
+            vector = image / np.linalg.norm(image)
+    return root, vector / vector[np.argmax(np.abs(vector))]
+
+
+def _circuit(
+    branches: Sequence[Branch],
+    indices: Indices,
+    shift: complex | None,
+    shown: list[str],
+    compiled: bool | None,
+    t1: float = 5.0,
+) -> Model:
+    circuit = matrices(branches)
+    exact = forced_and_natural(circuit, shift)
+    known = {"error_test": "differential"} if indices.differentiation == 2 else {}
+    return closed_model(
+        mna(branches, compiled=compiled),
+        exact,
+        t1,
+        accuracy=1e-12,
+        origin="forced oscillations and a natural mode, by sparse linear systems",
+        index=indices.differentiation,
+        indices=indices,
+        options={"rtol": 1e-6, "atol": 1e-8} | known,
+        plot={"variables": shown},
+        extra={"branches": list(branches), "matrices": (circuit.H, circuit.G)},
+    )
+
+
+def _check_size(**given: int):
+    for name, value in given.items():
+        if not isinstance(value, int) or value < (1 if name == "stages" else 2):
+            raise daedal.InvalidProblemError(
+                f"{name}={value!r} must be a whole number from {1 if name == 'stages' else 2} on"
+            )

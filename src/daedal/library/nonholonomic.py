@@ -5,9 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.mechanical_model import mechanical_model
-from daedal.library.model import Model, check_positive, known, model
-from daedal.library.sources import ASCHER_PETZOLD
+from daedal.library.registry import ASCHER_PETZOLD, Model, check_positive, known, mechanical_model, model
 
 # --- a knife edge on an incline: q = (x, y, phi), p = (weight along the incline) --------------------------------
 

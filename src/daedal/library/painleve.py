@@ -5,9 +5,8 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, check_positive, model
+from daedal.library.registry import WIJCKMANS, Model, check_positive, model
 from daedal.library.rods import Rods
-from daedal.library.sources import WIJCKMANS
 
 # --- a crank-slider with friction in its guide -----------------------------------------------------------------------
 

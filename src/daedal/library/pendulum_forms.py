@@ -9,8 +9,15 @@ from dataclasses import replace
 import numpy as np
 
 import daedal
-from daedal.library.model import Indices, Model, check_choice, check_positive, known_reference, model
-from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
+from daedal.library.registry import (
+    BRENAN_CAMPBELL_PETZOLD,
+    Indices,
+    Model,
+    check_choice,
+    check_positive,
+    known_reference,
+    model,
+)
 
 
 def index3_residual(t, y, yp, p):

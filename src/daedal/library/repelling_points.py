@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.library.mechanical_model import mechanical_model
-from daedal.library.model import Model, Reference, check_choice, check_positive, known, model
-from daedal.library.sources import TEST_SET
+from daedal.library.registry import (
+    TEST_SET,
+    Model,
+    Reference,
+    check_choice,
+    check_positive,
+    known,
+    mechanical_model,
+    model,
+)
 
 POINTS = 20
 # The points begin on four circles of latitude: how many, their latitude, the turn of the first from a full step

@@ -10,9 +10,16 @@ from typing import NamedTuple
 import numpy as np
 
 import daedal
-from daedal.library.mechanical_model import check_angle, mechanical_model, pendulum_angle
-from daedal.library.model import Model, check_positive, known, model
-from daedal.library.sources import WIJCKMANS
+from daedal.library.registry import (
+    WIJCKMANS,
+    Model,
+    check_angle,
+    check_positive,
+    known,
+    mechanical_model,
+    model,
+    pendulum_angle,
+)
 
 # The pendulum that swings between +-pi/2 in two seconds: 3g/(4l) = (2K)^2, K the quarter period for modulus sin(pi/4)
 GRAVITY_PERIOD_2 = 18.33382884805432754

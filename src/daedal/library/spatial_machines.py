@@ -1,14 +1,29 @@
-"""Machines in space with closed loops, of bodies and joints."""
+"""Machines in space, of bodies and joints: closed loops, platforms on legs, tops."""
 
+import math
 from functools import cache
 
 import numpy as np
 
 from daedal.library.iftomm import GRAVITY
 from daedal.library.machine_model import machine_model
-from daedal.library.model import Model, known, model
-from daedal.multibody import Body, Prismatic, Revolute, Spherical, Start, Universal, ground
+from daedal.library.registry import Model, check_positive, known, model
+from daedal.multibody import (
+    Body,
+    Free,
+    GeneralForce,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Spring,
+    Start,
+    Torque,
+    Universal,
+    UserConstraint,
+    ground,
+)
 from daedal.multibody import Model as Machine
+from daedal.viz.shapes3d import Cylinder, Mesh
 
 AXLE, PIN, SLIDER = np.array([0.0, 0.1, 0.12]), np.array([0.0, 0.1, 0.2]), np.array([0.2, 0.0, 0.0])
 
@@ -72,3 +87,350 @@ def crank_slider_3d(speed: float = 6.0, t1: float = 2.0, coordinates: str = "rel
     machine, start = _crank_slider_3d(float(speed))
     entry = known("crank_slider_3d", speed=speed, t1=t1)
     return machine_model(machine, start, t1, coordinates=coordinates, cut=("B",), known=entry)
+
+
+# --- platforms on legs, of bodies and springs -------------------------------------------------------------------------
+
+MASS, RADIUS, THICKNESS, HEIGHT = 100.0, 0.6, 0.1, 1.0  # kg, m
+BASE_RADIUS = 1.0  # m
+LEGS = 6
+
+
+def _circle(radius: float, angles: tuple[float, ...]) -> np.ndarray:
+    """Points on a horizontal circle, in rows."""
+    return np.array([[radius * math.cos(angle), radius * math.sin(angle), 0.0] for angle in angles])
+
+
+# Pairs of legs start near each other on the base, 120 degrees apart, and end near each other half way between
+_PAIRS = [2.0 * math.pi * k / 3.0 for k in range(3)]
+FEET = _circle(BASE_RADIUS, tuple(pair + side * 0.15 for pair in _PAIRS for side in (-1.0, 1.0)))
+HEADS = _circle(RADIUS, tuple(pair + side * (math.pi / 3.0 - 0.2) for pair in _PAIRS for side in (-1.0, 1.0)))
+
+
+def leg_lengths(position, orientation) -> np.ndarray:
+    """Inverse kinematics: the lengths of the legs for a place and an orientation (a matrix) of the platform."""
+    heads = np.asarray(position, dtype=float) + HEADS @ np.asarray(orientation, dtype=float).T
+    return np.linalg.norm(heads - FEET, axis=1)
+
+
+@cache
+def _stewart_platform(stiffness: float, damping: float) -> tuple[Machine, float]:
+    """The platform, and the free length of the legs that carries its weight at the height of rest."""
+    length = float(leg_lengths((0.0, 0.0, HEIGHT), np.eye(3))[0])
+    free = length + MASS * GRAVITY * length / (LEGS * stiffness * HEIGHT)  # each leg carries a sixth of the weight
+    platform = Body.cylinder("platform", radius=RADIUS, length=THICKNESS, mass=MASS, position=(0.0, 0.0, HEIGHT))
+    legs = [
+        Spring(f"leg {k + 1}", ground.at(foot), platform.at(head), stiffness=stiffness, length=free, damping=damping)
+        for k, (foot, head) in enumerate(zip(FEET, HEADS))
+    ]
+    machine = Machine(
+        Free("pose", ground, platform), *legs, gravity=(0.0, 0.0, -GRAVITY), name="Stewart platform on soft legs"
+    )
+    return machine, free
+
+
+@cache
+def _start(stiffness: float, damping: float, shift: float, turn: float) -> tuple[Start, Start]:
+    """At rest, and displaced along x and turned about z."""
+    machine, _ = _stewart_platform(stiffness, damping)
+    cosine, sine = math.cos(turn), math.sin(turn)
+    orientation = np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
+    rest, displaced = (
+        machine.assemble(pose=pose) for pose in (((0.0, 0.0, HEIGHT), np.eye(3)), ((shift, 0.0, HEIGHT), orientation))
+    )
+    return rest, displaced
+
+
+@model(
+    title="Stewart platform",
+    source="V. E. Gough, S. G. Whitehall, Universal tyre test machine, Proc. FISITA (1962); D. Stewart, A platform "
+    "with six degrees of freedom, Proc. Inst. Mech. Eng. 180 (1965); dimensions chosen",
+    description="A disc on six legs, which stand in pairs. Where the disc is for given lengths of the legs takes the "
+    "solution of a polynomial of degree 40; the lengths for a given place and orientation are a formula. Here the "
+    "legs are springs with dampers and no mass, and the disc is released from a position to the side.",
+)
+def stewart_platform(
+    stiffness: float = 2e4,
+    damping: float = 200.0,
+    shift: float = 0.1,
+    turn: float = 0.2,
+    t1: float = 1.0,
+    coordinates: str = "relative",
+) -> Model:
+    """A disc of 100 kg on six legs that are springs with dampers.
+
+    Parameters
+    ----------
+    stiffness, damping : float
+        Of each leg (N/m, N s/m).
+    shift, turn : float
+        Where the disc is at the start: displacement along x (m), angle about the vertical (rad).
+    t1 : float
+        End time (s); a reference is known for 1 with the other defaults.
+    coordinates : {"relative", "absolute"}
+        For a single body without hinges they are the same.
+
+    Notes
+    -----
+    ``model.extra`` has ``machine``, ``energy``, ``rest``, the start at rest in the position of equilibrium 1 m above
+    the feet, ``feet`` and ``heads``, the ends of the legs on the ground and on the disc (in rows), ``free_length``,
+    and ``leg_lengths(position, orientation)``, the inverse kinematics.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.stewart_platform()
+    >>> model.extra["leg_lengths"]((0.0, 0.0, 1.0), [[1, 0, 0], [0, 1, 0], [0, 0, 1]]).round(4)
+    array([1.2, 1.2, 1.2, 1.2, 1.2, 1.2])
+    """
+    check_positive(stiffness=stiffness)
+    machine, free = _stewart_platform(float(stiffness), float(damping))
+    rest, start = _start(float(stiffness), float(damping), float(shift), float(turn))
+    return machine_model(
+        machine,
+        start,
+        t1,
+        coordinates=coordinates,
+        known=known("stewart_platform", stiffness=stiffness, damping=damping, shift=shift, turn=turn, t1=t1),
+        extra={"rest": rest, "feet": FEET, "heads": HEADS, "free_length": free, "leg_lengths": leg_lengths},
+    )
+
+
+# --- tops and gyroscopes on a ball joint, of bodies and joints --------------------------------------------------------
+
+
+@cache
+def _heavy_top() -> tuple[Machine, Start]:
+    top = Body("top", 15.0, (0.234375, 0.46875, 0.234375), center=(0.0, 1.0, 0.0))
+    machine = Machine(Spherical("pivot", ground, top), gravity=(0.0, 0.0, -GRAVITY), name="Heavy top")
+    return machine, machine.assemble(velocities={"pivot": (0.0, 150.0, -4.61538)})
+
+
+@model(
+    title="Heavy top",
+    source="M. Geradin, A. Cardona, Flexible Multibody Dynamics, Wiley (2001); O. Bruels, A. Cardona, On the use of "
+    "Lie group time integrators in multibody dynamics, J. Comput. Nonlinear Dynamics 5 (2010)",
+    description="A fast top that begins horizontally and precesses about the vertical with a small nutation; the test "
+    "of methods for large rotations. Euler parameters of unit norm describe the rotation.",
+)
+def heavy_top(t1: float = 0.5, coordinates: str = "relative") -> Model:
+    """A symmetric top of 15 kg on a ball joint, 1 m from its centre of mass, that spins with 150 rad/s.
+
+    Parameters
+    ----------
+    t1 : float
+        End time (s); a reference is known for 0.5.
+    coordinates : {"relative", "absolute"}
+        Euler parameters of the ball joint, or position and Euler parameters with the joint as constraint.
+
+    Notes
+    -----
+    ``model.extra`` has ``machine`` and ``energy``. The spin about the axis of the top and the angular momentum about
+    the vertical are constant, too.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.heavy_top()
+    >>> model.problem.n_q, model.problem.n_constraints
+    (4, 1)
+    """
+    machine, start = _heavy_top()
+    return machine_model(machine, start, t1, coordinates=coordinates, known=known("heavy_top", t1=t1))
+
+
+@cache
+def _gyroscope() -> Machine:
+    wheel = Body.cylinder("wheel", radius=0.1, length=0.02, mass=1.0)
+    pivot = Spherical("pivot", ground, wheel.at(0.0, 0.0, -0.15))
+    return Machine(pivot, gravity=(0.0, 0.0, -GRAVITY), name="Gyroscope")
+
+
+@model(
+    title="Gyroscope in steady precession",
+    source="H. Goldstein, Classical Mechanics, 2nd ed., Addison-Wesley (1980), section 5-7",
+    description="A spinning wheel on a ball joint that would fall if it did not spin; its axis goes around the "
+    "vertical at a constant angle. The motion is known in closed form.",
+)
+def gyroscope(
+    angle: float = math.pi / 3.0, precession: float = 3.0, t1: float = 1.0, coordinates: str = "relative"
+) -> Model:
+    r"""A wheel of 1 kg, radius 0.1 m, 0.15 m from its pivot, in steady precession.
+
+    Parameters
+    ----------
+    angle : float
+        Between the axis of the wheel and the vertical (rad), between 0 and pi.
+    precession : float
+        Rate :math:`\Omega` of the axis about the vertical (rad/s), positive.
+    t1 : float
+        End time (s).
+    coordinates : {"relative", "absolute"}
+        Euler parameters of the ball joint, or position and Euler parameters with the joint as constraint.
+
+    Notes
+    -----
+    With moments A about the pivot and C about the axis the wheel has to turn about its axis with
+    :math:`\omega_3 = (m g l + A \Omega^2 \cos\theta)/(C \Omega)`. ``model.extra`` has ``machine``, ``exact``,
+    ``energy`` and ``spin``, this rate.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.gyroscope()
+    >>> print(f"{model.extra['spin']:.3f}")
+    105.610
+    """
+    check_positive(angle=angle, precession=precession, below=math.pi - angle)
+    machine = _gyroscope()
+    wheel, length = machine.body("wheel"), 0.15
+    across = wheel.inertia.moments[0, 0] + wheel.mass * length**2
+    along = wheel.inertia.moments[2, 2]
+    torque = wheel.mass * GRAVITY * length
+    spin = (torque + across * precession**2 * math.cos(angle)) / (along * precession)
+    proper = spin - precession * math.cos(angle)
+    layout = machine.layout()
+
+    def exact(t):
+        plus, minus = 0.5 * (precession + proper), 0.5 * (precession - proper)
+        c, s = math.cos(0.5 * angle), math.sin(0.5 * angle)
+        a, b = plus * t, minus * t
+        p = [c * math.cos(a), s * math.cos(b), s * math.sin(b), c * math.sin(a)]
+        rates = [
+            -c * plus * math.sin(a),
+            -s * minus * math.sin(b),
+            s * minus * math.cos(b),
+            c * plus * math.cos(a),
+        ]
+        return np.array([*p, *rates])
+
+    q, v = np.split(exact(0.0), 2)
+    start = Start(q, v, machine, layout)
+    return machine_model(machine, start, t1, coordinates=coordinates, exact=exact, extra={"spin": spin})
+
+
+# --- the top that turns itself upside down, of one body, a contact and friction ---------------------------------------
+
+TOP_MASS, TOP_RADIUS, ECCENTRICITY, TOP_GRAVITY = 0.02, 0.02, 0.3, 9.82  # kg, m, part of the radius, m/s^2
+ALONG, ACROSS = (
+    2.0 / 5.0 * TOP_MASS * TOP_RADIUS**2,
+    131.0 / 350.0 * TOP_MASS * TOP_RADIUS**2,
+)  # kg m^2, about the centre of mass
+
+
+def _cut_ball() -> Mesh:
+    """The ball without its upper part, out of which the stem reaches as far as the ball would."""
+    n, around = 16, 40
+    angles = np.linspace(math.pi, math.acos(0.4), n)
+    turns = 2.0 * math.pi / around * np.arange(around)
+    rings = [(math.sin(a) * np.cos(turns), math.sin(a) * np.sin(turns), np.full(around, math.cos(a))) for a in angles]
+    vertices = TOP_RADIUS * np.concatenate([np.column_stack(ring) for ring in rings] + [[[0.0, 0.0, 0.4]]])
+    i, k = np.divmod(np.arange((n - 1) * around), around)
+    a, b = around * i + k, around * i + (k + 1) % around
+    lid = around * (n - 1) + np.arange(around)
+    faces = [*zip(a, b, b + around), *zip(a, b + around, a + around)]
+    faces += [*zip(lid, np.roll(lid, -1), np.full(around, n * around))]
+    return Mesh(vertices, faces)
+
+
+@cache
+def _tippe_top(spin: float, tilt: float, friction: float) -> tuple[Machine, Start]:
+    """The frame of the top is in the middle of its ball, with the stem along z."""
+    top = Body(
+        "top",
+        TOP_MASS,
+        (ACROSS, ACROSS, ALONG),
+        center=(0.0, 0.0, -ECCENTRICITY * TOP_RADIUS),
+        position=(0.0, 0.0, TOP_RADIUS),
+        shapes=(_cut_ball(), Cylinder(0.15 * TOP_RADIUS, 0.6 * TOP_RADIUS, offset=(0.0, 0.0, 0.7 * TOP_RADIUS))),
+    )
+    middle = top.at()
+
+    def height(t, motion):
+        return [motion.position(middle)[2] - TOP_RADIUS]
+
+    def sliding(t, motion):
+        v, w = motion.velocity(middle), motion.angular_velocity(middle)
+        return np.array([-friction * (v[0] - TOP_RADIUS * w[1]), -friction * (v[1] + TOP_RADIUS * w[0]), 0.0])
+
+    def twist(t, motion):
+        force = sliding(t, motion)
+        return np.array([TOP_RADIUS * force[1], -TOP_RADIUS * force[0], 0.0])
+
+    machine = Machine(
+        Free("pose", ground, top),
+        UserConstraint("table", height, 1, frames=(middle,)),
+        GeneralForce("sliding", middle, sliding),
+        Torque("twist of sliding", middle, twist),
+        gravity=(0.0, 0.0, -TOP_GRAVITY),
+        name="Tippe top",
+    )
+    leaning = (math.cos(0.5 * tilt), math.sin(0.5 * tilt), 0.0, 0.0)
+    rates = {"pose.x": 0.0, "pose.y": 0.0, "pose.about_x": 0.0, "pose.about_y": 0.0, "pose.about_z": spin}
+    return machine, machine.assemble(guess={"pose": (0.0, 0.0, TOP_RADIUS, *leaning)}, velocities=rates)
+
+
+@model(
+    title="Tippe top",
+    source="A. C. Or, The dynamics of a tippe top, SIAM J. Appl. Math. 54 (1994); N. M. Bou-Rabee, J. E. Marsden, "
+    "L. A. Romero, Tippe top inversion as a dissipation-induced instability, SIAM J. Appl. Dyn. Syst. 3 (2004)",
+    description="A ball whose centre of mass is below its middle spins on a table with its stem upwards. It rises "
+    "against its weight and ends up on the stem: friction takes energy but leaves Jellett's integral alone.",
+)
+def tippe_top(
+    spin: float = 155.0, tilt: float = 0.1, friction: float = 0.06, t1: float = 8.0, coordinates: str = "relative"
+) -> Model:
+    r"""A ball of 20 g and 4 cm across, with its centre of mass 6 mm off its middle, that spins on a table.
+
+    Parameters
+    ----------
+    spin : float
+        Angular velocity about the axis of the stem at the start (rad/s).
+    tilt : float
+        Angle of the stem with the vertical at the start (rad).
+    friction : float
+        Coefficient c of the friction :math:`F = -c\,v_Q` (N s/m) with the velocity of the point that touches.
+    t1 : float
+        End time (s); a reference is known for 8 with the other defaults.
+    coordinates : {"relative", "absolute"}
+        Both are position and Euler parameters of the one body.
+
+    Notes
+    -----
+    The ball touches the table all the time. With the vector a from the centre of mass to the point that touches and
+    the angular momentum L, :math:`-L \cdot a` is constant (Jellett 1872), because all forces act in that point;
+    ``model.extra["jellett"](q, v)`` gives it. The energy changes by :math:`-c |v_Q|^2`. If the top turns over
+    completely, it therefore spins with :math:`(\cos\vartheta_0 - \alpha)/(1 + \alpha)` of the rate at the start, where
+    :math:`\vartheta_0` is the tilt and :math:`\alpha R` the distance of the centre of mass from the middle. It does so
+    only if :math:`1 - \alpha < I_3/I_1 < 1 + \alpha`; here the ratio is 1.069.
+
+    ``model.extra`` has ``machine``, ``energy`` and ``jellett``.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.tippe_top()
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    >>> stem = sol.body("top").orientation[:, 2, 2]
+    >>> print(f"{stem[0]:.3f} {stem[-1]:.3f}")
+    0.995 -1.000
+    """
+    check_positive(friction=friction, tilt=tilt, below=math.pi - tilt)
+    machine, start = _tippe_top(float(spin), float(tilt), float(friction))
+    problem = machine.system(coordinates)
+
+    def jellett(q, v):
+        motion = problem.motion(q, v)
+        middle = machine.body("top").at()
+        R, w = motion.rotation(middle), motion.angular_velocity(middle)
+        arm = TOP_RADIUS * (ECCENTRICITY * R[:, 2] - np.array([0.0, 0.0, 1.0]))
+        return float(-arm @ (R @ (np.array([ACROSS, ACROSS, ALONG]) * (R.T @ w))))
+
+    return machine_model(
+        machine,
+        start,
+        t1,
+        coordinates=coordinates,
+        known=known("tippe_top", spin=spin, tilt=tilt, friction=friction, t1=t1),
+        extra={"jellett": jellett},
+    )

@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.mechanical_model import mechanical_model
-from daedal.library.model import Model, check_positive, known, model
+from daedal.library.registry import Model, check_positive, known, mechanical_model, model
 
 SOURCE = (
     "W. Schiehlen (ed.), Multibody Systems Handbook, Springer (1990); E. Hairer, G. Wanner, Solving Ordinary "

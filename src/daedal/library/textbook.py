@@ -6,8 +6,15 @@ from collections.abc import Callable
 import numpy as np
 
 import daedal
-from daedal.library.model import Indices, Model, check_choice, check_positive, closed_model, model
-from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
+from daedal.library.registry import (
+    BRENAN_CAMPBELL_PETZOLD,
+    Indices,
+    Model,
+    check_choice,
+    check_positive,
+    closed_model,
+    model,
+)
 
 
 def _model(

@@ -9,8 +9,7 @@ import numpy as np
 
 import daedal
 from daedal.library.circuits import Source, linear_dae
-from daedal.library.model import Indices, Model, closed_model, model
-from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
+from daedal.library.registry import BRENAN_CAMPBELL_PETZOLD, Indices, Model, closed_model, model
 
 
 def singular_pencil_residual(t, x, xp):

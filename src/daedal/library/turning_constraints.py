@@ -11,9 +11,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.mechanical_model import mechanical_model
-from daedal.library.model import Model, Reference, check_positive, model
-from daedal.library.sources import ASCHER_PETZOLD
+from daedal.library.registry import ASCHER_PETZOLD, Model, Reference, check_positive, mechanical_model, model
 
 
 @model(

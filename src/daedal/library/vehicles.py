@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.mechanical_model import mechanical_model
-from daedal.library.model import Model, check_positive, known, model
+from daedal.library.registry import Model, check_positive, known, mechanical_model, model
 
 # --- a rod on two springs, one of them on a moving support ----------------------------------------------------------
 # p = (L, L0, r, w, weight); k = M eps^2/2 stands for the mass in the scaled equations

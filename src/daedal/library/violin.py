@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.library.mechanical_model import mechanical_model
-from daedal.library.model import Model, check_choice, check_positive, model
-from daedal.library.sources import BRASEY_HAIRER
+from daedal.library.registry import BRASEY_HAIRER, Model, check_choice, check_positive, mechanical_model, model
 
 # (6.4): speed of the bow, sliding and adhesive friction
 SPEED, SLIDING, ADHESION = 0.3, 12.0, 16.0

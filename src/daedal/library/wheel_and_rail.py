@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, check_positive, known_reference, model
-from daedal.library.sources import TEST_SET
+from daedal.library.registry import TEST_SET, Model, check_positive, known_reference, model
 
 # Mass (kg), moments of inertia about the axle and across it (kg m^2), gravity (m/s^2), speed (m/s)
 MASS, AXIAL, LATERAL, GRAVITY, SPEED = 16.08, 0.0605, 0.366, 9.81, 30.0

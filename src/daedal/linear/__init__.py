@@ -14,25 +14,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from daedal.linear.canonical_form import StandardCanonicalForm
-    from daedal.linear.completion import Completion
-    from daedal.linear.constraints import Consistency
-    from daedal.linear.derivative_array import DerivativeArray
-    from daedal.linear.drazin import drazin_inverse
-    from daedal.linear.forcing import QuasiPolynomial, exponential, polynomial, sine
-    from daedal.linear.pencil import Pencil
-    from daedal.linear.projectors import MatrixChain
+    from daedal.linear.canonical_forms import MatrixChain, WeierstrassForm, triangular_order
+    from daedal.linear.coefficient_array import Completion, DerivativeArray, InitialValues, Solvability
+    from daedal.linear.exact_solution import Consistency, LinearSolution
+    from daedal.linear.functions_of_time import QuasiPolynomial, exponential, polynomial, sine
+    from daedal.linear.pencil import Pencil, drazin_inverse
     from daedal.linear.rank import RankDecision, UnclearRankError, rank_decision
-    from daedal.linear.second_order import FirstOrderForms, SecondOrder, SecondOrderStrangeness
-    from daedal.linear.series import RankChangeError
-    from daedal.linear.solution import LinearSolution
-    from daedal.linear.solvability import Solvability
-    from daedal.linear.start import InitialValues
-    from daedal.linear.strangeness import CharacteristicValues, Strangeness
-    from daedal.linear.strangeness_free import StrangenessFree
-    from daedal.linear.structural import triangular_order
-    from daedal.linear.time_varying import TimeVarying
-    from daedal.linear.weierstrass import WeierstrassForm
+    from daedal.linear.second_order_systems import FirstOrderForms, SecondOrder, SecondOrderStrangeness
+    from daedal.linear.strangeness import (
+        CharacteristicValues,
+        RankChangeError,
+        StandardCanonicalForm,
+        Strangeness,
+        StrangenessFree,
+    )
+    from daedal.linear.time_dependent import TimeVarying
 
 __all__ = [
     "CharacteristicValues",
@@ -65,32 +61,32 @@ __all__ = [
 ]
 _LATE = {
     "CharacteristicValues": "strangeness",
-    "Completion": "completion",
-    "Consistency": "constraints",
-    "DerivativeArray": "derivative_array",
-    "FirstOrderForms": "second_order",
-    "InitialValues": "start",
-    "LinearSolution": "solution",
-    "MatrixChain": "projectors",
+    "Completion": "coefficient_array",
+    "Consistency": "exact_solution",
+    "DerivativeArray": "coefficient_array",
+    "FirstOrderForms": "second_order_systems",
+    "InitialValues": "coefficient_array",
+    "LinearSolution": "exact_solution",
+    "MatrixChain": "canonical_forms",
     "Pencil": "pencil",
-    "QuasiPolynomial": "forcing",
-    "RankChangeError": "series",
+    "QuasiPolynomial": "functions_of_time",
+    "RankChangeError": "strangeness",
     "RankDecision": "rank",
-    "SecondOrder": "second_order",
-    "SecondOrderStrangeness": "second_order",
-    "Solvability": "solvability",
-    "StandardCanonicalForm": "canonical_form",
+    "SecondOrder": "second_order_systems",
+    "SecondOrderStrangeness": "second_order_systems",
+    "Solvability": "coefficient_array",
+    "StandardCanonicalForm": "strangeness",
     "Strangeness": "strangeness",
-    "StrangenessFree": "strangeness_free",
-    "TimeVarying": "time_varying",
+    "StrangenessFree": "strangeness",
+    "TimeVarying": "time_dependent",
     "UnclearRankError": "rank",
-    "WeierstrassForm": "weierstrass",
-    "drazin_inverse": "drazin",
-    "exponential": "forcing",
-    "polynomial": "forcing",
+    "WeierstrassForm": "canonical_forms",
+    "drazin_inverse": "pencil",
+    "exponential": "functions_of_time",
+    "polynomial": "functions_of_time",
     "rank_decision": "rank",
-    "sine": "forcing",
-    "triangular_order": "structural",
+    "sine": "functions_of_time",
+    "triangular_order": "canonical_forms",
 }
 
 

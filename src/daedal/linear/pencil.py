@@ -9,15 +9,29 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.linear.constraints import Consistency
-from daedal.linear.forcing import as_forcing
-from daedal.linear.projectors import MatrixChain, matrix_chain
-from daedal.linear.rank import MARGIN, TOLERANCE, RankDecision, decision_table, rank_decision, require_clear
-from daedal.linear.scaling import scale_pencil
-from daedal.linear.solution import LinearSolution, solve_constant, start_of
-from daedal.linear.staircase import staircase
-from daedal.linear.weierstrass import WeierstrassForm, shuffle, weierstrass_form
-from daedal.linear.words import Shown, check_matrix, check_names, numbers
+from daedal.linear.canonical_forms import (
+    MatrixChain,
+    WeierstrassForm,
+    matrix_chain,
+    shuffle,
+    staircase,
+    weierstrass_form,
+)
+from daedal.linear.exact_solution import Consistency, LinearSolution, solve_constant, start_of
+from daedal.linear.functions_of_time import as_forcing
+from daedal.linear.rank import (
+    MARGIN,
+    TOLERANCE,
+    RankDecision,
+    Shown,
+    check_matrix,
+    check_names,
+    decision_table,
+    numbers,
+    rank_decision,
+    require_clear,
+    scale_pencil,
+)
 from daedal.tabular import Tabular, plural
 
 _GENERIC = np.exp(1j * np.array([0.7, 1.9, 2.6]))  # points at which a pencil has its normal rank, almost surely
@@ -307,3 +321,44 @@ class Pencil(Shown):
     def __repr__(self) -> str:
         words = self._structure() if self.clear else "unclear: " + " or ".join(self.alternatives)
         return f"<Pencil {self.shape[0]}x{self.shape[1]}, {words}>"
+
+
+# --- the Drazin inverse -----------------------------------------------------------------------------------------------
+
+
+def drazin_inverse(M: Any, *, tolerance: float = TOLERANCE) -> np.ndarray:
+    r"""The Drazin inverse of a square matrix.
+
+    :math:`M^D M M^D = M^D`, :math:`M M^D = M^D M` and :math:`M^{\nu+1} M^D = M^\nu`, where :math:`\nu` is the index
+    of M, the smallest power whose rank the next one does not lower. For a regular matrix it is the inverse.
+
+    Parameters
+    ----------
+    M : array_like, shape (n, n)
+    tolerance : float
+        See :func:`daedal.linear.rank_decision`.
+
+    Raises
+    ------
+    UnclearRankError
+        If the numbers do not decide which eigenvalues vanish.
+
+    Notes
+    -----
+    The eigenvalue 0 of M is the infinite eigenvalue of the pencil :math:`\lambda M + I`; with its Weierstrass form
+    :math:`M^D = Q\, \mathrm{diag}(C, 0)\, Q^{-1}`.
+
+    Examples
+    --------
+    >>> from daedal import linear
+    >>> linear.drazin_inverse([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    array([[0.5, 0. , 0. ],
+           [0. , 0. , 0. ],
+           [0. , 0. , 0. ]])
+    """
+    matrix = check_matrix(M, "M")
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InvalidProblemError(f"M must be square, but its shape is {matrix.shape}")
+    form = Pencil(matrix, np.eye(len(matrix)), tolerance=tolerance).weierstrass()
+    k = form.n_finite
+    return form.Q[:, :k] @ form.C @ np.linalg.inv(form.Q)[:k] + 0.0

@@ -7,12 +7,13 @@ and keeps them, so that a user can see on which gap it stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from daedal.errors import DaedalError
+from daedal.errors import DaedalError, InvalidProblemError
 from daedal.tabular import Tabular
 
 TOLERANCE = 1e-10  # singular values below this part of the size of the matrix count as zero
@@ -167,3 +168,140 @@ def require_clear(decisions: Iterable[RankDecision], what: str) -> None:
             "to zero if they are errors, or give a `tolerance` well below them if they count.",
             unclear,
         )
+
+
+# --- equations, unknowns and time in units in which the numbers of a pencil come near 1 -------------------------------
+
+_WEIGHT_B = 0.1  # of B: the ranks of A decide, and stiff equations have entries of B that do not fit A
+_NOISE = 1e-13  # entries below this part of the others in their row and column are rounding errors: they set no scale
+
+
+class Scaled(NamedTuple):
+    """``A * rows[:, None] * columns * time`` and ``B * rows[:, None] * columns``, with factors that are powers of 2."""
+
+    A: np.ndarray
+    B: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    time: Any  # a float, or an array of them for stacks of matrices
+
+
+def scale_pencil(A: np.ndarray, B: np.ndarray) -> Scaled:
+    """Scale equations, unknowns and time such that the nonzero entries of A and B come near 1.
+
+    Least squares for the logarithms of the entries (A. R. Curtis, J. K. Reid, J. Inst. Maths Applics 10, 1972).
+    Powers of 2 leave all digits of the entries as they are. Time is a unit as well, which rows and columns of one
+    matrix do not have: those are scaled by :func:`daedal.structure.equilibration.equilibrate`. Of stacks of matrices
+    each pair is scaled by itself.
+    """
+    m, n = A.shape[-2:]
+    in_A, in_B = _present(A), _present(B)
+    weight = in_A + _WEIGHT_B * in_B
+    log_A = np.log2(np.abs(A), where=in_A > 0.0, out=np.zeros_like(A))
+    log_B = np.log2(np.abs(B), where=in_B > 0.0, out=np.zeros_like(B))
+    total = log_A + _WEIGHT_B * log_B
+    normal = np.zeros((*A.shape[:-2], m + n + 1, m + n + 1))
+    diagonal = np.arange(m + n)
+    normal[..., diagonal, diagonal] = np.concatenate([weight.sum(axis=-1), weight.sum(axis=-2)], axis=-1)
+    normal[..., :m, m:-1], normal[..., m:-1, :m] = weight, np.swapaxes(weight, -1, -2)
+    normal[..., -1, :-1] = np.concatenate([in_A.sum(axis=-1), in_A.sum(axis=-2)], axis=-1)
+    normal[..., :-1, -1] = normal[..., -1, :-1]
+    normal[..., -1, -1] = in_A.sum(axis=(-1, -2))
+    last = log_A.sum(axis=(-1, -2))[..., None]
+    right = np.concatenate([total.sum(axis=-1), total.sum(axis=-2), last], axis=-1)
+    # What the entries leave open (a common factor of rows and columns, empty rows) stays near 1.
+    logs = np.linalg.solve(normal + 1e-8 * np.eye(m + n + 1), right[..., None])[..., 0]
+    powers = np.exp2(-np.round(logs))
+    rows, columns, time = powers[..., :m], powers[..., m : m + n], powers[..., -1]
+    factors = rows[..., :, None] * columns[..., None, :]
+    scaled = A * factors * time[..., None, None]
+    return Scaled(scaled, B * factors, rows, columns, float(time) if time.ndim == 0 else time)
+
+
+def _present(matrix: np.ndarray) -> np.ndarray:
+    """1 where an entry sets a scale, 0 where it is zero or a rounding error beside the others."""
+    size = np.abs(matrix)
+    if size.size == 0:
+        return np.zeros(size.shape)
+    beside = np.minimum(size.max(axis=-1, keepdims=True), size.max(axis=-2, keepdims=True))
+    return (size > _NOISE * beside).astype(float)
+
+
+# --- how structures of linear systems are put into words --------------------------------------------------------------
+
+_LINE = 118
+
+
+def combination(coefficients: np.ndarray, names: Sequence[str], *, digits: int = 4) -> str:
+    """A linear combination as text: ``x1 - 2 x3``. Coefficients at the level of rounding errors are left out."""
+    size = np.max(np.abs(coefficients), initial=0.0)
+    text = ""
+    for value, name in zip(coefficients, names):
+        if abs(value) <= 1e-9 * size:
+            continue
+        sign = "-" if value < 0.0 else "+"
+        factor = "" if abs(abs(value) - 1.0) < 1e-12 else f"{abs(value):.{digits}g} "
+        text += f" {sign} {factor}{name}" if text else f"{'-' if value < 0.0 else ''}{factor}{name}"
+    return text or "0"
+
+
+def numbers(values: Iterable[complex], limit: int = 12) -> str:
+    """Numbers as text, complex ones in pairs; many of them shortened."""
+    shown = []
+    for value in sorted(np.atleast_1d(np.asarray(list(values))), key=lambda z: (round(z.real, 9), abs(z.imag))):
+        if value.imag < 0.0:
+            continue
+        shown.append(f"{value.real:.6g}" + (f" ± {value.imag:.6g}i" if value.imag > 0.0 else ""))
+    if len(shown) > limit:
+        return ", ".join(shown[:limit]) + f", ... ({len(shown)} in all)"
+    return ", ".join(shown) if shown else "none"
+
+
+def check_names(names: Sequence[str] | None, n: int) -> tuple[str, ...]:
+    """The names of the unknowns, ``x[0]``, ``x[1]``, ... by default."""
+    if names is None:
+        return tuple(f"x[{j}]" for j in range(n))
+    if isinstance(names, str) or len(names) != n:
+        raise InvalidProblemError(f"names must be a sequence of {n} names, one for each unknown")
+    return tuple(str(name) for name in names)
+
+
+def check_matrix(value: Any, name: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """A real matrix with finite entries, of the given shape."""
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidProblemError(f"{name} must be a real matrix: {error}") from None
+    if array.ndim != 2 or (shape is not None and array.shape != shape):
+        wanted = "a matrix" if shape is None else f"a matrix of shape {shape}"
+        raise InvalidProblemError(f"{name} must be {wanted}, but its shape is {array.shape}")
+    if not np.all(np.isfinite(array)):
+        i, j = np.argwhere(~np.isfinite(array))[0]
+        raise InvalidProblemError(f"{name}[{i}, {j}] is {array[i, j]}, which is not a finite number")
+    return array
+
+
+class Shown:
+    """An object that shows itself as a title and tables, as text and in a notebook."""
+
+    def title(self) -> str:
+        """The first line."""
+        raise NotImplementedError
+
+    def tables(self) -> Sequence[Tabular]:
+        """What stands below it."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "\n".join([self.title(), *(_indented(table) for table in self.tables())])
+
+    def _repr_html_(self) -> str:
+        from markupsafe import Markup
+
+        body = Markup("<p></p>").join(table.__html__() for table in self.tables())
+        return str(Markup("<p><b>{}</b></p>{}").format(self.title(), body))
+
+
+def _indented(table: Tabular) -> str:
+    width = _LINE if not table.header else None
+    return str(Tabular(table.columns, table.rows, table.header, indent=2, width=width))

@@ -1,13 +1,27 @@
-r"""What the theorems say about the order of a method on DAEs, for each class of variables."""
+"""What the analysis of any method has in common: predictions, a table, a picture."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from daedal.method_analysis.orders import HIGHEST_CONSTRAINED, index_1_order, index_2_orders
-from daedal.method_analysis.simplifying import Method, Order
+from daedal.method_analysis.orders_by_class import (
+    HIGHEST_CONSTRAINED,
+    ExactCoefficients,
+    Order,
+    index_1_order,
+    index_2_orders,
+)
+from daedal.methods.multistep_formula import MultistepFormula
+from daedal.methods.tableau import RungeKuttaTableau
+from daedal.tabular import Tabular
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 BOOK, HLR, HW = "BCP", "HLR", "HW"
 SOURCES = """\
@@ -55,7 +69,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Signature:
+class OrderSignature:
     """The numbers that the theorems speak of.
 
     k_d, k_I, and the algebraic orders k_a of index 1, 2, 3 (None if A is singular), B, C, D, r, stiff accuracy.
@@ -74,7 +88,7 @@ class Signature:
     backward_euler: bool
 
 
-def canonical_order(signature: Signature, index: int) -> Order | None:
+def canonical_order(signature: OrderSignature, index: int) -> Order | None:
     """The order for linear systems with constant coefficients, k_c (Theorem 4.2.2; section 4.2 for |r| = 1)."""
     orders = signature.k_a[:index]
     if any(k is None for k in orders):
@@ -88,9 +102,9 @@ def canonical_order(signature: Signature, index: int) -> Order | None:
     return min(signature.k_d, known[0] + (0 if signature.r_is_one else 1))
 
 
-def predict(signature: Signature, method: Method) -> tuple[Prediction, ...]:
+def predict(signature: OrderSignature, method: ExactCoefficients) -> tuple[Prediction, ...]:
     """Predictions for a Runge-Kutta method, from index 0 to 3."""
-    groups: list[Callable[[Signature, Method], Iterator[Prediction]]] = [
+    groups: list[Callable[[OrderSignature, ExactCoefficients], Iterator[Prediction]]] = [
         _index_0,
         _index_1,
         _linear,
@@ -100,11 +114,11 @@ def predict(signature: Signature, method: Method) -> tuple[Prediction, ...]:
     return tuple(sorted((x for group in groups for x in group(signature, method)), key=lambda x: x.index))
 
 
-def _index_0(signature: Signature, method: Method) -> Iterator[Prediction]:
+def _index_0(signature: OrderSignature, method: ExactCoefficients) -> Iterator[Prediction]:
     yield Prediction("y' = f(t, y)", 0, "y", signature.k_d, signature.k_d, "Butcher, rooted trees: k_d")
 
 
-def _index_1(signature: Signature, method: Method) -> Iterator[Prediction]:
+def _index_1(signature: OrderSignature, method: ExactCoefficients) -> Iterator[Prediction]:
     k_d = signature.k_d
     problem = "x' = f, 0 = g(x, y)"
     yield Prediction(problem, 1, "x", k_d, k_d, f"{BOOK} 4.3.1: that of the state-space form")
@@ -120,7 +134,7 @@ def _index_1(signature: Signature, method: Method) -> Iterator[Prediction]:
     yield _fully_implicit(signature, method, "F(t, y, y') = 0")
 
 
-def _fully_implicit(signature: Signature, method: Method, problem: str) -> Prediction:
+def _fully_implicit(signature: OrderSignature, method: ExactCoefficients, problem: str) -> Prediction:
     """Theorem 4.3.1."""
     k_d, k_i, k_a1 = signature.k_d, signature.k_i, signature.k_a[0]
     if signature.backward_euler:
@@ -138,7 +152,7 @@ def _fully_implicit(signature: Signature, method: Method, problem: str) -> Predi
     return Prediction(problem, 1, "y", order, at_most, f"{BOOK} Theorem 4.3.1{remark}")
 
 
-def _linear(signature: Signature, method: Method) -> Iterator[Prediction]:
+def _linear(signature: OrderSignature, method: ExactCoefficients) -> Iterator[Prediction]:
     for index in (1, 2, 3):
         problem, variables = "A y' + B y = f, constant", "y"
         if signature.k_a[index - 1] is None:
@@ -155,7 +169,7 @@ def _linear(signature: Signature, method: Method) -> Iterator[Prediction]:
         yield Prediction(problem, index, variables, order, order, f"{BOOK} {reason}")
 
 
-def _index_2(signature: Signature, method: Method) -> Iterator[Prediction]:
+def _index_2(signature: OrderSignature, method: ExactCoefficients) -> Iterator[Prediction]:
     """Theorem 4.4.1 for semi-explicit problems, trees for Hessenberg form."""
     general, hessenberg = "f(t, x, x', y) = 0, 0 = g(t, x, y)", "y' = f(y, z), 0 = g(y)"
     q = signature.k_i
@@ -179,7 +193,7 @@ def _index_2(signature: Signature, method: Method) -> Iterator[Prediction]:
 
 
 def _hessenberg_2(
-    signature: Signature, method: Method, problem: str, known: tuple[Order, Order], bound: Order
+    signature: OrderSignature, method: ExactCoefficients, problem: str, known: tuple[Order, Order], bound: Order
 ) -> Iterator[Prediction]:
     k_d, (low_y, low_z) = signature.k_d, known
     theorem_y = theorem_z = f"{BOOK} Theorem 4.4.1"
@@ -201,7 +215,7 @@ def _hessenberg_2(
     yield Prediction(problem, 2, "z", low_z, max(low_z, bound), theorem_z)
 
 
-def _why_not(method: Method, signature: Signature, g_x: Order) -> str:
+def _why_not(method: ExactCoefficients, signature: OrderSignature, g_x: Order) -> str:
     if method.omega is None:
         return f"{BOOK} Theorem 4.4.1 needs an invertible A"
     if not signature.strictly_stable:
@@ -209,7 +223,7 @@ def _why_not(method: Method, signature: Signature, g_x: Order) -> str:
     return f"{BOOK} Theorem 4.4.1 needs an order above 1, got {g_x:g}"
 
 
-def _index_3(signature: Signature, method: Method) -> Iterator[Prediction]:
+def _index_3(signature: OrderSignature, method: ExactCoefficients) -> Iterator[Prediction]:
     problem, k = "x1' = f1, x2' = f2(x1, x2), 0 = f3(x2)", signature.k_i
     names = ("x1, x2", "x3")
     if signature.backward_euler:
@@ -224,3 +238,100 @@ def _index_3(signature: Signature, method: Method) -> Iterator[Prediction]:
             yield Prediction(problem, 3, variables, order, at_most, theorem)
         else:
             yield Prediction(problem, 3, variables, None, None, f"{theorem} does not apply")
+
+
+# --- what the analysis of any method has in common: predictions, a table, a picture -----------------------------------
+
+_HEADER = ("index", "problem", "variables", "order", "by which theorem")
+
+
+@dataclass(frozen=True, repr=False)
+class MethodAnalysis(ABC):
+    """The result of :func:`daedal.analyse_method`; printed, it is a table.
+
+    Attributes
+    ----------
+    method : RungeKuttaTableau or MultistepFormula
+        The coefficients.
+    exact : bool
+        Whether everything but the angle of a stable sector was computed with exact numbers.
+    order : int
+        For ordinary differential equations.
+    a_stable, l_stable : bool
+        For the test equation.
+    angle : float
+        The angle of the largest stable sector in degrees.
+    predictions : tuple of Prediction
+        Orders on DAEs of index 0 to 3, for each class of variables.
+    """
+
+    method: RungeKuttaTableau | MultistepFormula
+    exact: bool
+    order: int
+    a_stable: bool
+    l_stable: bool
+    angle: float
+    predictions: tuple[Prediction, ...]
+
+    def predicted(self, index: int, variables: str | None = None) -> list[Prediction]:
+        """The predictions for an index, of all variables or of those named."""
+        return [x for x in self.predictions if x.index == index and variables in (None, x.variables)]
+
+    @abstractmethod
+    def rows(self) -> Sequence[tuple[str, str]]:
+        """Properties as names and values."""
+
+    def plot(self, *, save: str | Path | None = None, pyplot: bool = True, **options: Any) -> Figure:
+        """The stability region, see :func:`daedal.viz.plot_stability_region`."""
+        from daedal.viz import plot_stability_region
+
+        return plot_stability_region(self.method, save=save, pyplot=pyplot, **options)
+
+    def table(self) -> Tabular:
+        """The predictions as a table."""
+        return Tabular("rllll", [_line(x) for x in self.predictions], _HEADER)
+
+    def __repr__(self) -> str:
+        return f"<analysis of {self.method.name}: order {self.order}>"
+
+    def __str__(self) -> str:
+        properties = Tabular("ll", self.rows(), indent=2)
+        orders = Tabular("rllll", [_line(x) for x in self.predictions], _HEADER, indent=2)
+        return "\n".join(
+            [
+                self.method.name,
+                str(properties),
+                "",
+                'Order of convergence with constant steps. "2 to 3": 2 is guaranteed, 3 is not exceeded in general; '
+                '"-": nothing is guaranteed.',
+                str(orders),
+                "",
+                SOURCES,
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        from markupsafe import Markup
+
+        properties = Tabular("ll", self.rows()).__html__()
+        return str(Markup("<p><b>{}</b></p>{}<p></p>{}").format(self.method.name, properties, self.table().__html__()))
+
+
+def _line(x: Prediction) -> tuple[str, ...]:
+    return str(x.index), x.problem, x.variables, x.text, x.theorem
+
+
+def yes(holds: bool) -> str:
+    """yes or no."""
+    return "yes" if holds else "no"
+
+
+def stability_rows(a_stable: bool, l_stable: bool, angle: float, proved: bool) -> list[tuple[str, str]]:
+    """A-stability, L-stability and the angle in words."""
+    how = "proved" if proved else "numerically"
+    sector = "90°" if a_stable else f"{angle:.2f}° (numerically)" if angle else "none: the negative axis is not stable"
+    return [
+        ("A-stable", f"{yes(a_stable)} ({how})"),
+        ("A(α)-stable, α =", sector),
+        ("L-stable", f"{yes(l_stable)} ({how})"),
+    ]

@@ -37,7 +37,7 @@ from fractions import Fraction
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.quadratic import Quadratic
+from daedal.methods.exact_numbers import Quadratic
 from daedal.methods.tableau import HalfExplicitTableau, Number, as_coefficient, coefficients
 
 # Table 2 of Brasey and Hairer: the only method of order 3 with three stages.

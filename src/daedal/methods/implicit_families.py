@@ -13,16 +13,18 @@ from fractions import Fraction
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.exact_polynomials import integral, lagrange, laguerre, value
-from daedal.methods.quadrature_nodes import (
+from daedal.methods.exact_numbers import (
     gauss_nodes,
+    integral,
+    lagrange,
+    laguerre,
     left_radau_nodes,
     lobatto_nodes,
     right_radau_nodes,
+    value,
     zeros,
 )
-from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
-from daedal.methods.tableau import coefficients
+from daedal.methods.tableau import RungeKuttaTableau, coefficients
 
 Matrix = list[list[Any]]
 

@@ -21,7 +21,7 @@ from daedal.methods.implicit_stages import stages_of
 from daedal.methods.matrix_options import check_matrix_options, check_name, storage_kind
 from daedal.methods.named_formulas import formula
 from daedal.methods.run import OneStepRun
-from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
+from daedal.methods.tableau import RungeKuttaTableau
 from daedal.methods.task import Equations
 from daedal.methods.workspace import Workspace
 

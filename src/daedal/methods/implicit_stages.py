@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import Legendre
 
-from daedal.methods.runge_kutta_tableau import RungeKuttaTableau, same
+from daedal.methods.tableau import RungeKuttaTableau, same
 
 MOST_DEGREE = 7
 """Of the polynomial of a step."""

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.exact_polynomials import integral, lagrange, value
-from daedal.methods.runge_kutta_tableau import as_row
-from daedal.methods.tableau import Number
+from daedal.methods.exact_numbers import integral, lagrange, value
+from daedal.methods.tableau import Number, as_row
 
 
 @dataclass(frozen=True, repr=False)

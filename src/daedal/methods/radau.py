@@ -16,9 +16,9 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method, check_variable_index
 from daedal.methods.block_storage import storage
+from daedal.methods.collocation_tableaux import RADAU_STAGES, RadauTableau, radau_tableau
 from daedal.methods.correctors import check_corrector
 from daedal.methods.matrix_options import check_matrix_options, storage_kind
-from daedal.methods.radau_tableaux import STAGES, RadauTableau, radau_tableau
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations
 from daedal.methods.variable_classes import ClassifiedRun
@@ -79,7 +79,7 @@ class Radau(Method):
     takes_copies = True
 
     def __post_init__(self):
-        if self.stages != "auto" and (isinstance(self.stages, bool) or self.stages not in STAGES):
+        if self.stages != "auto" and (isinstance(self.stages, bool) or self.stages not in RADAU_STAGES):
             raise InvalidProblemError(f"stages must be 'auto', 3, 5 or 7, got {self.stages!r}")
         check_matrix_options(self)
         if self.corrector == "staggered direct":
@@ -94,7 +94,7 @@ class Radau(Method):
     @property
     def max_order(self) -> int:
         """The highest classical order."""
-        return radau_tableau(STAGES[-1] if self.stages == "auto" else self.stages).order
+        return radau_tableau(RADAU_STAGES[-1] if self.stages == "auto" else self.stages).order
 
     def prepare(self, equations: Equations) -> OneStepRun:
         """Matrices for all systems, and room for the stages."""
@@ -115,10 +115,10 @@ class _RadauRun(ClassifiedRun):
         n, problem = equations.n, equations.problem
         places = storage(n // problem.copies, kind, problem.bandwidth, problem.sparsity)
         self._places, self._f_y, self._f_yp = places, np.zeros(places.rows.size), np.zeros(places.rows.size)
-        tableaux = [radau_tableau(s) for s in STAGES]
+        tableaux = [radau_tableau(s) for s in RADAU_STAGES]
         automatic = method.stages == "auto"
-        lowest = 0 if automatic else STAGES.index(method.stages)
-        most = len(STAGES) if automatic else lowest + 1
+        lowest = 0 if automatic else RADAU_STAGES.index(method.stages)
+        most = len(RADAU_STAGES) if automatic else lowest + 1
         pairs = [
             places.block_matrix(workspace.bridge, 2, problem.copies) if p < tableaux[most - 1].pairs.shape[0] else None
             for p in range(matrix.MOST_PAIRS)

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from daedal.multibody.joints import Joint
 from daedal.multibody.topology import Topology
-from daedal.viz.figure import new_figure
-from daedal.viz.style import COLOURS, FAINT, INK
+from daedal.viz.figure import COLOURS, FAINT, INK, new_figure
 
 _TREE, _CUT = COLOURS[0], COLOURS[2]
 _ACROSS, _UP = 1.9, 1.3  # between bodies, in inches of a small graph

@@ -12,10 +12,9 @@ Anal. 30 (1993) 538-552, section 3. A. Murua, Computing 59 (1997) 43-61, for par
 
 from daedal.methods.half_explicit_tableaux import TABLEAUX, hem4_family
 from daedal.methods.tableau import HalfExplicitTableau
-from daedal.order_conditions.conditions import Condition, conditions, table
-from daedal.order_conditions.report import Check, Report
+from daedal.order_conditions.formulas import Condition, conditions, table
 from daedal.order_conditions.trees import Tree
-from daedal.order_conditions.verification import omega, order, verify, verify_stage, verify_z, z_order
+from daedal.order_conditions.verification import Check, Report, omega, order, verify, verify_stage, verify_z, z_order
 
 __all__ = [
     "TABLEAUX",

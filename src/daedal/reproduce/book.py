@@ -1,11 +1,11 @@
 """Brenan, Campbell and Petzold: the pendulum and trajectory control of chapter 6 by DASSL and by constant steps.
 
-The tables of chapter 3 are in :mod:`daedal.reproduce.book_orders`, those of implicit Runge-Kutta methods in
-:mod:`daedal.reproduce.book_runge_kutta`.
+The tables of chapter 3 and those of implicit Runge-Kutta methods are in :mod:`daedal.reproduce.book_orders`.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from decimal import Decimal, localcontext
 from functools import cache
 from typing import Any
 
@@ -13,9 +13,93 @@ import numpy as np
 
 import daedal
 from daedal import DASSL, library
-from daedal.reproduce import book_extrapolation, book_levels, book_orders, book_runge_kutta
-from daedal.reproduce.book_problems import Values, observed_orders
+from daedal.reproduce.book_orders import ORDERS, RUNGE_KUTTA, observed_orders
 from daedal.reproduce.printed_table import PrintedTable, Row
+from daedal.viz.figure import COLOURS
+
+Values = list[Mapping[str, Any] | None]
+FLAME_TIMES = np.linspace(0.0, 0.29, 101)  # "at time intervals of .0029"
+
+
+def control_histories(table: PrintedTable) -> Values:
+    """Figure 6.3.3: where the curves begin, by the related system of index 1."""
+    model = library.tppc2(form="index1")
+    y0, _ = model.initial
+    guess = np.where(model.problem.algebraic, 0.05, y0)
+    start, _ = daedal.consistent_initial(model.problem, model.t_span[0], (guess, None))
+    degrees = dict(zip(model.problem.names, start * 180.0 / math.pi))
+    return table.each(lambda row: {"value": degrees[row["quantity"]]})
+
+
+@cache
+def flame_curves() -> tuple[np.ndarray, np.ndarray]:
+    """The mesh and the temperatures of Figure 6.5.2: delta = 30 as printed, on a fixed mesh of 401 points."""
+    model = library.flame(delta=30.0)
+    sol = daedal.solve(model.problem, model.t_span, model.initial, t_eval=FLAME_TIMES, **model.options)
+    return model.extra["x"], sol.y
+
+
+def flame_figure(table: PrintedTable) -> Values:
+    """Figure 6.5.2: levels and places."""
+    x, temperature = flame_curves()
+    rising = temperature[:, (FLAME_TIMES > 0.1) & (FLAME_TIMES < 0.2)]
+    last = temperature[:, -1]
+    found = {
+        "where T is largest while it rises": float(np.max(x[np.argmax(rising, axis=0)])),
+        "T at x = 0 in the end": last[0],
+        "where T is 1.5 in the end": float(np.interp(-1.5, -last, x)),
+    }
+    return table.each(lambda row: {"value": found[row["quantity"]]})
+
+
+_LEVELS = {"fig-6.3.3": control_histories, "fig-6.5.2": flame_figure}
+
+
+# --- section 4.6: orders in the extrapolation table of the linearly implicit Euler method -----------------------------
+
+# Orders up to 8 show only where errors are far below round-off of floats: all is done with decimal numbers of many
+# digits, on a problem of index 1 whose solution is rational.
+
+_DIGITS = 120
+_STEP = Decimal(2) ** -20
+_ROWS = 10
+
+
+def _end(step: Decimal, n: int) -> tuple[Decimal, Decimal]:
+    """n linearly implicit Euler steps for y' = -2 y z, 0 = y - z^2 from (1, 1); J = [[-2, -2], [1, -2]] stays."""
+    h, y, z = step / n, Decimal(1), Decimal(1)
+    for _ in range(n):
+        a, b = -2 * h * y * z, z * z - y  # [[1 + 2h, 2h], [1, -2]] (dy, dz) = (a, b)
+        dy = (a + h * b) / (1 + 3 * h)
+        y, z = y + dy, z + (dy - b) / 2
+    return y, z
+
+
+@cache
+def _errors(refinement: int, component: int) -> list[list[Decimal]]:
+    """The errors of all entries of the table after one basic step; the solution is y = (1 + t)^-2, z = (1 + t)^-1."""
+    with localcontext() as context:
+        context.prec = _DIGITS
+        step = _STEP / refinement
+        truth = (1 / (1 + step) ** 2, 1 / (1 + step))[component]
+        table = daedal.extrapolation_table(range(1, _ROWS + 1), lambda n: _end(step, n)[component])
+        return [[abs(value - truth) for value in row] for row in table]
+
+
+def _orders(component: int, loss: int) -> Callable[[PrintedTable], Any]:
+    """The exponents of H in the local error, less `loss`."""
+
+    def values(row: Row) -> Mapping[str, float]:
+        coarse, fine = (_errors(refinement, component)[row["j"] - 1] for refinement in (1, 2))
+        return {f"k{k + 1}": math.log2(coarse[k] / fine[k]) - loss for k in range(len(fine))}
+
+    return lambda table: table.each(values)
+
+
+_EXTRAPOLATION = {"4.6.1": _orders(0, 1), "4.6.2": _orders(1, 0)}
+
+
+# --- Brenan, Campbell and Petzold: the pendulum and trajectory control of chapter 6 by DASSL and by constant steps ----
 
 
 def _residuals(sol: daedal.Solution) -> int:
@@ -183,10 +267,10 @@ def nothing(table: PrintedTable) -> Values:
 
 
 TABLES = {
-    **book_orders.TABLES,
-    **book_runge_kutta.TABLES,
-    **book_extrapolation.TABLES,
-    **book_levels.TABLES,
+    **ORDERS,
+    **RUNGE_KUTTA,
+    **_EXTRAPOLATION,
+    **_LEVELS,
     "6.2.1": pendulum_of_index_3,
     "6.2.2": drift_of_the_pendulum,
     "6.2.3": stabilised_pendulum,
@@ -197,4 +281,48 @@ TABLES = {
     "6.3.3": implicit_euler,
     "6.3.4": one_step_of_implicit_euler,
     "6.5.1": nothing,
+}
+
+
+# --- figures of sections 6.3 and 6.5 of Brenan, Campbell and Petzold --------------------------------------------------
+
+
+def draw_controls(figure: Any, result: Any) -> None:
+    """Figures 6.3.3 and 6.3.4: the controls of the trajectory of index 2, and the prescribed paths."""
+    sol, _ = solve_tppc2("relative", 1, 1e-8)
+    state = dict(zip(sol.names, sol.y * 180.0 / math.pi))
+    places = figure.subplots(1, 2)
+    for place, names in zip(places, ((("alpha", "α"), ("beta", "β")), (("gamma", "γ"), ("A", "azimuth A")))):
+        for i, (name, label) in enumerate(names):
+            place.plot(sol.t, state[name], color=COLOURS[2 * i], label=label)
+        place.set(xlabel="$t$ (s)", ylabel="degrees")
+        place.legend()
+
+
+def draw_drag(figure: Any, result: Any) -> None:
+    """Figures 6.3.5 and 6.3.6: the drag acceleration over the speed, and the bank angle."""
+    model = library.tppc3()
+    sol = daedal.solve(model.problem, model.t_span, model.initial, method="dassl", rtol=1e-9, atol=1e-9)
+    state = dict(zip(model.problem.names, sol.y))
+    left, right = figure.subplots(1, 2)
+    *_, c0, c1, c2, c3, start = model.problem.params
+    w = state["V"] - start
+    left.plot(state["V"], c0 + w * (c1 + w * (c2 + w * c3)), color=COLOURS[0])
+    left.set(xlabel="$V$ (ft/s)", ylabel="drag acceleration (ft/s²)")
+    right.plot(sol.t, np.degrees(state["beta"]), color=COLOURS[2])
+    right.set(xlabel="$t$ (s)", ylabel="bank angle (degrees)")
+
+
+def draw_flame(figure: Any, result: Any) -> None:
+    """Figure 6.5.2: the temperature at intervals of 0.0029."""
+    x, temperature = flame_curves()
+    axes = figure.add_subplot()
+    axes.plot(x, temperature, color=COLOURS[0], linewidth=0.5)
+    axes.set(xlabel="$x$", ylabel="$T$")
+
+
+FIGURES = {
+    "fig-6.3.3": ("Figures 6.3.3 and 6.3.4: control histories, prescribed paths", draw_controls),
+    "6.3.3": ("Figures 6.3.5 and 6.3.6: drag acceleration profile, bank angle", draw_drag),
+    "fig-6.5.2": ("Figure 6.5.2: the temperature at intervals of 0.0029", draw_flame),
 }

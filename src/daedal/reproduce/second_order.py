@@ -1,20 +1,186 @@
 """Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her control of the step size.
 
-Coefficients are in :mod:`daedal.reproduce.second_order_coefficients`.
+Coefficients are in :mod:`daedal.reproduce.second_order`.
 """
 
+import ast
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 import daedal
 from daedal import DASSL, Collocation, ModifiedBDF, library
-from daedal.reproduce import second_order_coefficients
 from daedal.reproduce.printed_table import PrintedTable, Row
+from daedal.viz.figure import COLOURS, FAINT
+
+_OPERATIONS: dict[type, Any] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+
+
+def value_of(text: str, names: Mapping[str, float] | None = None) -> float:
+    """The value of a printed formula; numbers, names, + - * / **, and sqrt.
+
+    Examples
+    --------
+    >>> value_of("(t - t1)/2", {"t": 3.0, "t1": 1.0}), value_of("sqrt(4)")
+    (1.0, 2.0)
+    """
+    return _value(ast.parse(text, mode="eval").body, names or {})
+
+
+def _value(node: Any, names: Mapping[str, float]) -> float:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return float(node.value)
+    if isinstance(node, ast.Name):
+        return names[node.id]
+    if isinstance(node, ast.BinOp):
+        return _OPERATIONS[type(node.op)](_value(node.left, names), _value(node.right, names))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand, names)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sqrt":
+        return math.sqrt(_value(node.args[0], names))
+    raise ValueError(f"not a formula: {ast.dump(node)}")
+
+
+def formula_for(
+    entry: Mapping[str, Any], computed: float, names: Mapping[str, float] | None = None, tolerance: float = 1e-9
+) -> str:
+    """Which formula of a cell has the computed value: the printed one, that which should be printed, or none of them.
+
+    Examples
+    --------
+    >>> formula_for({"printed": "1/3"}, 1.0 / 3.0), formula_for({"printed": "1/3", "recomputed": "2/3"}, 2.0 / 3.0)
+    ('1/3', '2/3')
+    >>> formula_for({"printed": "1/3"}, 0.5)
+    '0.5'
+    """
+    for text in (entry["printed"], entry.get("recomputed", entry["printed"])):
+        if math.isclose(value_of(text, names), computed, rel_tol=tolerance, abs_tol=tolerance):
+            return text
+    return repr(float(computed))
+
+
+# --- Wunderlich's thesis: the coefficients of Tables 2.1, 3.3 and 6.1, found by steps of the integrators --------------
 
 Values = list[Mapping[str, Any] | None]
+
+
+def bdf(table: PrintedTable) -> Values:
+    """Table 2.1. One step from unit vectors: of y' = 1 from zero, h/alpha_0; of y' = 0, -alpha_i/alpha_0."""
+
+    def step(k: int, slope: float, past: np.ndarray) -> float:
+        problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - slope], 1)
+        method = DASSL(max_order=k, starting_values=past[None])
+        return daedal.solve(problem, (0.0, float(k)), ([past[0]], [slope]), method=method, fixed_step=1.0).y[0, k]
+
+    def values(row: Row) -> Mapping[str, Any]:
+        k = row["k"]
+        leading = 1.0 / step(k, 1.0, np.zeros(k))
+        others = {f"a{k - j}": -leading * step(k, 0.0, unit) for j, unit in enumerate(np.eye(k))}
+        return {"a0": leading} | others
+
+    return table.each(values)
+
+
+# --- modified BDF on a grid, Table 3.3 ------------------------------------------------------------------------------
+
+_FORCES: tuple[Callable[[float], float], ...] = (np.cos, lambda t: 1.0 + t * t)
+
+
+def _velocities(grid: np.ndarray, orders: list[int], force: Callable[[float], float]) -> np.ndarray:
+    """The velocities of x'' = force(t) at the points of a grid."""
+    problem = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] - force(t)], 1)
+    method = ModifiedBDF(grid=grid, max_order=2, orders=orders, family="sand")
+    sol: Any = daedal.solve(problem, (grid[0], grid[-1]), ([1.0], [0.5]), method=method)
+    return sol.xp[0]
+
+
+def _alpha(t: np.ndarray, velocities: list[np.ndarray], n: int, order: int) -> list[float]:
+    """alpha_1 v[t_n, t_n-1] + alpha_2 v[t_n, t_n-1, t_n-2] = f(t_n) in step n, solved for two forces f."""
+    equations = []
+    for v in velocities:
+        differences = [(v[n] - v[n - 1]) / (t[n] - t[n - 1])]
+        if order == 2:
+            before = (v[n - 1] - v[n - 2]) / (t[n - 1] - t[n - 2])
+            differences.append((differences[0] - before) / (t[n] - t[n - 2]))
+        equations.append(differences)
+    return list(np.linalg.solve(equations[:order], [force(t[n]) for force in _FORCES[:order]]))
+
+
+def coefficients_of_modified_bdf(table: PrintedTable) -> Values:
+    """Table 3.3: the printed formulas at the points of the steps in which they are used."""
+    grid, orders = np.array(table.data["grid"]), table.data["orders"]
+    velocities = [_velocities(grid, orders, force) for force in _FORCES]
+
+    def values(row: Row) -> Mapping[str, Any]:
+        n = row["step"]
+        names = {"t": grid[n]} | {f"t{i}": grid[n - i] for i in range(1, min(n, 4) + 1)}
+        found = _alpha(grid, velocities, n, orders[n - 1])
+        cells = zip(("alpha1", "alpha2"), found)
+        return {key: formula_for(row.cells[key], alpha, names) for key, alpha in cells if key in row.cells}
+
+    return table.each(values)
+
+
+# --- collocation, Table 6.1 -----------------------------------------------------------------------------------------
+
+
+def collocation(table: PrintedTable) -> Values:
+    """Table 6.1."""
+    nodes = {kind: [value_of(text) for text in texts] for kind, texts in table.data["nodes"].items()}
+    found = {kind: _collocation(kind, c) for kind, c in nodes.items()}
+    return table.each(
+        lambda row: {key: formula_for(row.cells[key], found[key][row["entry"]], tolerance=1e-11) for key in row.cells}
+    )
+
+
+def _collocation(kind: str, c: list[float]) -> dict[str, float]:
+    """Coefficients of two stages, from one step of length 1 from rest; l_j is the Lagrange polynomial of node j.
+
+    x'' = l_j(t) has the velocities a_ij at the nodes and b_j at the end, and the position b~_j there. x'' = l_j + l_i x
+    ends with the velocity b_j + b_i X_i, where the stage X_i = a~_ij + a~_ii X_i is not seen otherwise.
+    """
+    entries: dict[str, float] = {}
+    stages = {}
+    for j in range(2):
+        sol = _one_step(kind, c, [1.0 if k == j else 0.0 for k in range(2)], [0.0, 0.0])
+        entries |= {f"A{i + 1}{j + 1}": sol(c[i])[1] for i in range(2)}
+        entries |= {f"b{j + 1}": sol.xp[0, -1], f"b~{j + 1}": sol.x[0, -1]}
+    for i in range(2):
+        for j in range(2):
+            unit = np.eye(2)
+            end = _one_step(kind, c, list(unit[j]), list(unit[i])).xp[0, -1]
+            stages[i, j] = (end - entries[f"b{j + 1}"]) / entries[f"b{i + 1}"]
+        own = stages[i, i] / (1.0 + stages[i, i])
+        entries |= {f"A~{i + 1}{j + 1}": own if j == i else stages[i, j] * (1.0 - own) for j in range(2)}
+    return entries
+
+
+def _one_step(kind: str, c: list[float], constant: list[float], factor: list[float]) -> Any:
+    """x'' = p(t) + q(t) x, with linear p and q by their values at the nodes."""
+
+    def residual(t, x, xp, xpp):
+        share = (t - c[0]) / (c[1] - c[0])
+        p, q = ((1.0 - share) * values[0] + share * values[1] for values in (constant, factor))
+        return [xpp[0] - p - q * x[0]]
+
+    options: dict[str, Any] = {"method": Collocation(kind, 2), "fixed_step": 1.0}
+    return daedal.solve(daedal.SecondOrderDAE(residual, 1), (0.0, 1.0), ([0.0], [0.0]), **options)
+
+
+_COEFFICIENTS = {"2.1": bdf, "3.3": coefficients_of_modified_bdf, "6.1": collocation}
+
+
+# --- Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her control of the step size ------
+
 TIMES = np.linspace(0.0, 1.0, 11)
 
 
@@ -238,7 +404,7 @@ def multiplier_figures(table: PrintedTable) -> Values:
 
 
 TABLES = {
-    **second_order_coefficients.TABLES,
+    **_COEFFICIENTS,
     "2.2": constant_steps,
     "3.2": constant_steps,
     "2.3": variable_steps,
@@ -249,3 +415,27 @@ TABLES = {
     **dict.fromkeys(("8.4", "8.5"), radau),
     "truck": truck,
 }
+
+
+# --- figures of Wunderlich's thesis -----------------------------------------------------------------------------------
+
+
+def draw_multipliers(figure: Any, result: Any) -> None:
+    """Figures 8.1 and 8.2: lambda of modified BDF and of DASSL at their steps, and the errors."""
+    left, right = figure.subplots(1, 2)
+    t = np.linspace(0.0, 1.0, 201)
+    left.plot(t, np.sin(t) * np.cos(t), color=FAINT, label="exact")
+    every: dict[str, Any] = {"t_eval": None}
+    for i, (label, sol, row) in enumerate(
+        (("modified BDF", controlled_run("8.1", **every), 2), ("DASSL", dassl_run("8.1", **every), 4))
+    ):
+        values = (sol.x if i == 0 else sol.y)[row]
+        style = {"color": COLOURS[2 * i], "marker": "os"[i], "markersize": 3.0, "linewidth": 0.9, "label": label}
+        left.plot(sol.t, values, **style)
+        right.semilogy(sol.t[1:], np.abs(values - np.sin(sol.t) * np.cos(sol.t))[1:], **style)
+    left.set(xlabel="$t$", ylabel=r"$\lambda$")
+    right.set(xlabel="$t$", ylabel=r"error of $\lambda$")
+    left.legend()
+
+
+FIGURES = {"fig-8.1": ("Figures 8.1 and 8.2: the multiplier and its error, at all steps", draw_multipliers)}

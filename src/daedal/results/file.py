@@ -20,7 +20,7 @@ _LAYOUTS = {  # the classes that a file may hold: the module with the layout of 
     "RecognisedSolution": "daedal.index_reduction.recognised_layout",
     "HybridSolution": "daedal.hybrid.solution_layout",
     "KinematicSolution": "daedal.machine_record",
-    "Ensemble": "daedal.ensembles.ensemble_layout",
+    "Ensemble": "daedal.ensembles.ensemble",
 }
 _KEYS = ("format", "version", "daedal", "class", "solution", "params", "attributes")
 

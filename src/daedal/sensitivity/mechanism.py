@@ -20,9 +20,8 @@ from daedal.drive.mechanism_output import Salvage, finished, outputs
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import run
 from daedal.errors import InvalidProblemError
-from daedal.formulations.formulation import Formulation
+from daedal.formulations.formulation import ACCELERATION, Formulation, Shape, level
 from daedal.formulations.reduction import Reduction
-from daedal.formulations.shape import ACCELERATION, Shape, level
 from daedal.kernels.functions import store_vector
 from daedal.mechanics.start import Start
 from daedal.methods import named_method

@@ -19,12 +19,16 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.linear.time_dependent import TimeVarying
+from daedal.problems import LinearDAE
 from daedal.structure.statement import statement
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.machine import compile_function
+from daedal.symbolic.modes import Followed, Modes
+from daedal.tabular import listing
 from daedal.tracing.parameters import NAME
 from daedal.tracing.tracer import Tracer
 
@@ -236,3 +240,136 @@ def orders_of(problem: Any) -> list[dict[int, int]] | None:
     """For each equation the unknowns in it with their highest derivative; None if functions cannot be traced."""
     equations = equations_of(problem)
     return None if equations is None else equations.signature()
+
+
+# --- switches in problems that are reduced: they are not followed, and the user is told of those that may be met ------
+
+_MOST_NAMED = 3
+_ROUND_OFF = 1e-12  # part of the change of a switching function within an interval
+
+
+class UnfollowedSwitches:
+    """The switches in the equations of a problem that is reduced.
+
+    Parameters
+    ----------
+    equations : Equations
+    """
+
+    def __init__(self, equations: Equations):
+        graph = equations.graph
+        with equations.lock:
+            modes = Modes(graph, ("t", *map(argument_name, range(equations.order + 1))), (NAME,))
+            modes.nodes(equations.nodes)
+            self._switches = modes.switches
+            self._in_time = []
+            for switch in self._switches:
+                [rate] = directional(graph, [switch.function], {equations.t: graph.one})
+                linear = modes.depends_on(rate) <= {NAME}
+                self._in_time.append(linear and modes.depends_on(switch.function) <= {"t", NAME})
+
+    def warning(self, equations: Equations, span: tuple[float, float]) -> str | None:
+        """What to tell about switches that a run may meet, with the parameters of `equations`; None if it meets none.
+
+        Conditions linear in time alone are not met where their times lie outside the interval, or at its ends, as
+        between break points.
+        """
+        met = [
+            switch.name
+            for switch, in_time in zip(self._switches, self._in_time)
+            if not in_time or _switches_within(switch, equations, span)
+        ]
+        if not met:
+            return None
+        named = listing(met[:_MOST_NAMED], len(met))
+        return (
+            f"switches are not followed, since the index of the problem is reduced: {named}. A run may step over them, "
+            "and kinks or jumps of what is differentiated are lost. Remedy: give their times as breakpoints, or take "
+            "formulation='none'; switches='never' says that they may be left to the step size control"
+        )
+
+
+def _switches_within(switch: Followed, equations: Equations, span: tuple[float, float]) -> bool:
+    """Whether a function that is linear in time leaves the bounds of its mode within the interval."""
+    begin, middle, end = (
+        float(equations.values([switch.function], t, np.zeros((0, equations.n)))[0])
+        for t in (span[0], 0.5 * (span[0] + span[1]), span[1])
+    )
+    lower, upper = switch.bounds(switch.mode_at(middle))
+    slack = _ROUND_OFF * max(abs(begin), abs(end))
+    return not lower - slack <= min(begin, end) <= max(begin, end) <= upper + slack
+
+
+# --- a linear problem, in whatever form it was stated, as A(t) x' + B(t) x = f(t) with exact derivatives --------------
+
+
+def linear_system(problem: Any) -> TimeVarying:
+    """The system A(t) x' + B(t) x = f(t) of a problem whose equations are linear.
+
+    Coefficients and right-hand side are taken from the traced equations, with exact derivatives with respect to time.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE, SemiExplicitDAE or LinearDAE
+
+    Returns
+    -------
+    daedal.linear.TimeVarying
+
+    Raises
+    ------
+    InvalidProblemError
+        If an equation is not linear in the unknowns and their derivatives; it is named.
+
+    Examples
+    --------
+    >>> import daedal, numpy as np
+    >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2, names=["x", "v"])
+    >>> system = daedal.linear_system(problem)
+    >>> system.index(0.0), system.consistent([1.0, 0.0], 0.0).x
+    (2, array([0., 1.]))
+    """
+    equations = Equations(problem.semi_explicit() if isinstance(problem, LinearDAE) else problem)
+    if equations.order != 1:
+        raise InvalidProblemError("a SecondOrderDAE has no system of first order; give an ImplicitDAE")
+    n = equations.n
+    rows = equations.jacobian(equations.nodes, equations.unknowns([0, 1]))
+    graph = equations.graph
+    for i, row in enumerate(rows):
+        if any(
+            graph.operations[k] == "argument" and graph.data[k][0].startswith("x") for k in graph.needed(row.values())
+        ):
+            raise InvalidProblemError(f"equation {i} is not linear in the unknowns and their derivatives")
+    zero = graph.constant(0.0)
+    table = [[row.get(j, zero) for j in range(2 * n)] for row in rows]
+    B = _levels(equations, [node for row in table for node in row[:n]])
+    A = _levels(equations, [node for row in table for node in row[n:]])
+
+    def matrix(level: Callable[[float, int], np.ndarray]) -> Callable[[float, int], np.ndarray]:
+        return lambda t, order: level(t, order).reshape(n, n)
+
+    f = _levels(equations, equations.nodes)
+    at_A, at_B = matrix(A), matrix(B)
+    return TimeVarying(
+        lambda t: at_A(t, 0),
+        lambda t: at_B(t, 0),
+        lambda t: -f(t, 0),
+        n=n,
+        names=equations.names,
+        A_derivatives=at_A,
+        B_derivatives=at_B,
+        f_derivatives=lambda t, order: -f(t, order),
+    )
+
+
+def _levels(equations: Equations, nodes: list[int]) -> Callable[[float, int], np.ndarray]:
+    """Nodes and their total derivatives, with all unknowns and their derivatives set to zero."""
+    derivatives, codes = [nodes], [equations.evaluator(nodes)]
+
+    def value(t: float, order: int) -> np.ndarray:
+        while len(codes) <= order:
+            derivatives.append(equations.rates(derivatives[-1]))
+            codes.append(equations.evaluator(derivatives[-1]))
+        return codes[order](t, np.zeros((order + 2, equations.n)))
+
+    return value

@@ -24,9 +24,8 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from daedal.structure.dulmage_mendelsohn import DulmageMendelsohn
+from daedal.structure.dulmage_mendelsohn import DulmageMendelsohn, refuse_singular
 from daedal.structure.equations import Equations
-from daedal.structure.singularity import refuse_singular
 from daedal.structure.vanishing import vanishing
 
 Orders = list[dict[int, int]]
@@ -129,7 +128,7 @@ def true_orders(equations: Equations) -> tuple[Orders, list[tuple[int, int, int]
 def highest_value_transversal(sigma: Orders) -> np.ndarray:
     """For each equation an unknown, each unknown once, such that the orders add up to as much as possible.
 
-    There must be one: see :func:`daedal.structure.singularity.refuse_singular`.
+    There must be one: see :func:`daedal.structure.dulmage_mendelsohn.refuse_singular`.
     """
     return best_transversal(*triplets(sigma), len(sigma))
 

@@ -1,19 +1,15 @@
 """Plots and animations of solutions. Matplotlib is imported when the first one is made."""
 
+from daedal.viz.analysis_plots import growth_factor, plot_conditioning, plot_eigenvalues, plot_stability_region
 from daedal.viz.animate import animate
 from daedal.viz.comparison_plot import plot_comparison, plot_work_precision
-from daedal.viz.conditioning_plot import plot_conditioning
 from daedal.viz.drawing import Drawing
-from daedal.viz.eigenvalue_plot import plot_eigenvalues
-from daedal.viz.ensemble_plot import plot_ensemble
-from daedal.viz.fit_plot import plot_fit, plot_fit_residuals, plot_uncertainty
-from daedal.viz.hybrid_plot import plot_hybrid, plot_modes
-from daedal.viz.notebook import solution_html
+from daedal.viz.ensemble_plot import plot_ensemble, plot_fit, plot_fit_residuals, plot_uncertainty
+from daedal.viz.pages import solution_html
 from daedal.viz.scene import Scene
 from daedal.viz.scene_parts import Arrow, Line, Part, Plot, RodLine, SpringLine, Trace
 from daedal.viz.shapes3d import Box, Cylinder, Disc, Ellipsoid, Gear, Mesh, Plane, Rod, Sphere
-from daedal.viz.solution_plot import plot_solution
-from daedal.viz.stability_region import growth_factor, plot_stability_region
+from daedal.viz.solution_plot import plot_hybrid, plot_modes, plot_solution
 
 __all__ = [
     "Arrow",

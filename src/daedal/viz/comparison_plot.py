@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
-from daedal.viz.figure import check_choice, new_figure
-from daedal.viz.style import COLOURS, FAINT
+from daedal.viz.figure import COLOURS, FAINT, check_choice, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

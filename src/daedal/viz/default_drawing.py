@@ -28,7 +28,7 @@ _RIGHT_ANGLE = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 
 @dataclass(frozen=True)
-class Body:
+class DrawnBody:
     """A point of the plane, or a body with an angle, by the numbers of its coordinates."""
 
     name: str
@@ -61,19 +61,23 @@ def default_drawing(names: Sequence[str], system: Any = None, t: Any = None, q: 
     if any(name.replace("x", "z", 1) in names for name in names if "x" in name):
         return None  # in space
     if gradients is None:
-        return Geometry(bodies, np.zeros((0, len(names), 1)), np.zeros((len(names), 1))).drawing() if bodies else None
+        return (
+            DrawnGeometry(bodies, np.zeros((0, len(names), 1)), np.zeros((len(names), 1))).drawing() if bodies else None
+        )
     if bodies:
-        return Geometry(bodies, *gradients).read().drawing()
+        return DrawnGeometry(bodies, *gradients).read().drawing()
     for size in (2, 3):
         if len(names) % size == 0:
-            tried = [Body(f"body {k + 1}", i, i + 1, i + 2 if size == 3 else None) for k, i in _blocks(names, size)]
-            geometry = Geometry(tried, *gradients).read()
+            tried = [
+                DrawnBody(f"body {k + 1}", i, i + 1, i + 2 if size == 3 else None) for k, i in _blocks(names, size)
+            ]
+            geometry = DrawnGeometry(tried, *gradients).read()
             if len(geometry.explained) == gradients[0].shape[0]:
                 return geometry.drawing()
     return _loops(*gradients)
 
 
-def named_bodies(names: Sequence[str]) -> list[Body]:
+def named_bodies(names: Sequence[str]) -> list[DrawnBody]:
     """Bodies by pairs of names such as x1 and y1, or x_bob and y_bob, and an angle such as phi1."""
     places, found = {name: k for k, name in enumerate(names)}, []
     for name, k in places.items():
@@ -82,7 +86,7 @@ def named_bodies(names: Sequence[str]) -> list[Body]:
         if not letter or y not in places:
             continue
         angles = [places[other] for word in _ANGLES if (other := f"{head}{word}{tail}") in places]
-        found.append(Body(f"({name}, {y})", k, places[y], angles[0] if angles else None))
+        found.append(DrawnBody(f"({name}, {y})", k, places[y], angles[0] if angles else None))
     return found
 
 
@@ -100,10 +104,10 @@ def _gradients(system: Any, t: Any, q: Any) -> tuple[np.ndarray, np.ndarray] | N
 
 
 @dataclass
-class Geometry:
+class DrawnGeometry:
     """What the gradients G (m, n, nt) of constraints say of bodies at the states q (n, nt)."""
 
-    bodies: list[Body]
+    bodies: list[DrawnBody]
     G: np.ndarray
     q: np.ndarray
     explained: set[int] = field(default_factory=set)  # rows of G
@@ -112,7 +116,7 @@ class Geometry:
     anchors: list[tuple[int, Pair]] = field(default_factory=list)  # a point of a body at constant distance of a place
     guides: list[tuple[Pair, Pair]] = field(default_factory=list)  # ends of lines
 
-    def read(self) -> Geometry:
+    def read(self) -> DrawnGeometry:
         """Look at all constraints."""
         for i, j in pairwise(range(self.G.shape[0])):
             if i not in self.explained and j not in self.explained and (pin := self._pin([i, j])):

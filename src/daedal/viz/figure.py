@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,13 +13,116 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
-from daedal.viz.labels import label, plain
-from daedal.viz.style import FAINT, INK, LINES, STYLE
 from daedal.viz.view import Block, share_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# P. Tol, Colour Schemes (SRON technical note EPS/TN/09-002, 2021): "high-contrast", whose three colours differ in
+# lightness as well, then three of "muted" with the same property. The second three are drawn dashed.
+COLOURS = ("#004488", "#DDAA33", "#BB5566", "#332288", "#44AA99", "#AA4499")
+DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (4.5, 1.6)), (0, (4.5, 1.6)), (0, (4.5, 1.6)))
+LINES = tuple(zip(COLOURS, DASHES))
+
+INK, FAINT, GRID = "#222222", "#666666", "#E3E3E3"
+
+STYLE: Any = {
+    "figure.facecolor": "white",
+    "figure.dpi": 110.0,
+    "savefig.dpi": 200.0,
+    "savefig.facecolor": "white",
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "mathtext.fontset": "dejavusans",
+    "text.color": INK,
+    "axes.facecolor": "white",
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.prop_cycle": f"cycler('color', {list(COLOURS)})",
+    "axes.axisbelow": True,
+    "axes.formatter.use_mathtext": True,
+    "axes.formatter.limits": (-4, 5),
+    "axes.xmargin": 0.01,
+    "axes.ymargin": 0.06,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "xtick.minor.visible": False,
+    "ytick.minor.visible": False,
+    "lines.linewidth": 1.4,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "legend.handlelength": 1.8,
+    "agg.path.chunksize": 10000,
+}
+
+
+# --- how the name of a variable is set in a figure --------------------------------------------------------------------
+
+GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
+    "omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
+).split()
+# A symbol as in a formula: one letter, perhaps with a number or, after an underscore, another subscript
+_SYMBOL = re.compile(rf"({'|'.join(GREEK)}|[A-Za-z])(?:(\d+)|_([A-Za-z0-9]+))?")
+_DEGREES_PER_RADIAN = 180.0 / math.pi
+
+
+def label(name: str, factor: float = 1.0) -> str:
+    """The name as Matplotlib text: symbols such as ``y1``, ``v_C2`` or ``lambda`` as in a formula, others as they are.
+
+    A `factor` stands in front, except the one that turns radians into degrees, which becomes the unit.
+    """
+    match = _SYMBOL.fullmatch(name)
+    if match is None:
+        text = plain(name)
+    else:
+        letter, number, subscript = match.groups()
+        symbol = "\\" + letter if letter in GREEK else letter
+        index = f"_{{{number}}}" if number else rf"_{{\mathrm{{{subscript}}}}}" if subscript else ""
+        text = f"${symbol}{index}$"
+    if factor == 1.0:
+        return text
+    if math.isclose(factor, _DEGREES_PER_RADIAN, rel_tol=1e-12):
+        return f"{text} [°]"
+    return f"{_number(factor)} {text}"
+
+
+def plain(name: str) -> str:
+    """A name as it was given, as Matplotlib text. Dollars that are not those of a formula stand for themselves."""
+    if "$" in name:
+        from matplotlib.mathtext import MathTextParser
+
+        try:
+            MathTextParser("path").parse(name)
+        except ValueError:
+            name = name.replace("$", r"\$")
+    return " " + name if name.startswith("_") else name  # Matplotlib leaves out what begins with an underscore
+
+
+def _number(value: float) -> str:
+    mantissa, _, exponent = f"{value:.6g}".partition("e")
+    power = math.log10(value) if value > 0.0 else math.nan
+    if power.is_integer() and abs(power) > 1.0:
+        return f"$10^{{{int(power)}}}$"
+    if not exponent:
+        return mantissa
+    return rf"${mantissa}\cdot 10^{{{int(exponent)}}}$"
+
+
+# --- what all figures share: how they begin and end, panels with curves, legends, marks at events ---------------------
 
 WIDTH = 7.0  # inches, of a figure over time
 _PANEL_HEIGHTS = (3.2, 1.8, 1.8, 1.5)  # inches, for one panel, two, three, more

@@ -14,8 +14,7 @@ import numpy as np
 import daedal
 from daedal.viz.animate import make_scene, player_element, playing_time
 from daedal.viz.pages import render
-from daedal.viz.scene_page import scene_element
-from daedal.viz.solution_scene import solution_scene
+from daedal.viz.scene_page import scene_element, solution_scene
 from daedal.viz.svg_plot import plot_svg
 
 # Parameters that show more of a motion, or less, than those of the source
@@ -75,7 +74,7 @@ LAST = ("bowed_string", "violin_slip", "stability_example1", "body_on_circle", "
 
 
 @dataclass(frozen=True)
-class Card:
+class GalleryCard:
     """One problem of the page: its HTML, what went wrong if something did, and the seconds it took."""
 
     name: str
@@ -95,10 +94,10 @@ class Gallery:
     """The page that was written, and its cards in order."""
 
     path: Path
-    cards: tuple[Card, ...]
+    cards: tuple[GalleryCard, ...]
 
     @property
-    def failed(self) -> tuple[Card, ...]:
+    def failed(self) -> tuple[GalleryCard, ...]:
         """The cards of problems that could not be shown."""
         return tuple(card for card in self.cards if card.failure)
 
@@ -108,7 +107,7 @@ def build_gallery(
     only: Sequence[str] = (),
     *,
     jobs: int = 1,
-    done: Callable[[Card], None] = lambda card: None,
+    done: Callable[[GalleryCard], None] = lambda card: None,
 ) -> Gallery:
     """Solve the problems of the library and write a page with a card for each, ``index.html`` in the folder `out`.
 
@@ -123,7 +122,7 @@ def build_gallery(
     jobs : int
         Number of processes. More than one need a main script that can be imported, as usual.
     done : callable
-        Called with each :class:`Card` when it is finished.
+        Called with each :class:`GalleryCard` when it is finished.
 
     Returns
     -------
@@ -152,7 +151,7 @@ def build_gallery(
     return Gallery(path, shown)
 
 
-def _rank(card: Card) -> tuple[int, bool, str]:
+def _rank(card: GalleryCard) -> tuple[int, bool, str]:
     return FIRST.index(card.name) if card.name in FIRST else len(FIRST), not card.moves, card.name
 
 
@@ -166,7 +165,7 @@ def _checked(only: Sequence[str]) -> list[str]:
     return [name for name in known if name in only] if only else known
 
 
-def _cards(names: Sequence[str], jobs: int) -> Iterable[Card]:
+def _cards(names: Sequence[str], jobs: int) -> Iterable[GalleryCard]:
     if jobs == 1:
         yield from map(make_card, names)
         return
@@ -183,7 +182,7 @@ def _cards(names: Sequence[str], jobs: int) -> Iterable[Card]:
                 yield _failed(name, "the process that solved it died")
 
 
-def _in_processes(names: Sequence[str], jobs: int) -> Iterable[Card]:
+def _in_processes(names: Sequence[str], jobs: int) -> Iterable[GalleryCard]:
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         for future in as_completed([pool.submit(make_card, name) for name in names]):
             yield future.result()
@@ -192,7 +191,7 @@ def _in_processes(names: Sequence[str], jobs: int) -> Iterable[Card]:
 # --- one card ---------------------------------------------------------------------------------------------------------
 
 
-def make_card(name: str) -> Card:
+def make_card(name: str) -> GalleryCard:
     """Solve a problem and describe it; whatever goes wrong is told on the card."""
     begin = time.perf_counter()
     try:
@@ -227,13 +226,13 @@ def make_card(name: str) -> Card:
         code=code(model, moves),
         facts=facts,
     )
-    return Card(name, html, moves, failure, time.perf_counter() - begin)
+    return GalleryCard(name, html, moves, failure, time.perf_counter() - begin)
 
 
-def _failed(name: str, failure: str, seconds: float = 0.0) -> Card:
+def _failed(name: str, failure: str, seconds: float = 0.0) -> GalleryCard:
     """The card of a problem of which nothing is known but its name."""
     html = render("card.html", name=name, model=None, words=name, tags=["failed"], picture="", failure=failure)
-    return Card(name, html, False, failure, seconds)
+    return GalleryCard(name, html, False, failure, seconds)
 
 
 def _solve(model: daedal.library.Model) -> Any:

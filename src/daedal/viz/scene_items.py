@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from daedal.viz import tessellation
-from daedal.viz.placement import placed, turned_to
-from daedal.viz.scene import Scene
-from daedal.viz.scene_camera import floor
+from daedal.viz.scene import Scene, floor
 from daedal.viz.scene_parts import Arrow, Line, Part, RodLine, SpringLine
 from daedal.viz.shapes3d import SLIM, Piece, Plane, knuckle
-from daedal.viz.tessellation import coarser
+from daedal.viz.tessellation import coarser, placed, turned_to
 
-# Those of daedal.viz.style, lighter: what is shaded looks darker than a line
+# Those of daedal.viz.figure, lighter: what is shaded looks darker than a line
 PALETTE = ("#2f6fb5", "#e2ae3c", "#c9606f", "#43a594", "#a95fa3")
 AT_REST = "#8b929c"  # parts that never move, springs
 ARROWS = ("#c9606f", "#2b8a79", "#a95fa3", "#2f6fb5")  # by unit

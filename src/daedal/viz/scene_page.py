@@ -1,21 +1,22 @@
 """A scene in space as a page to play, with three.js in it."""
 
 import base64
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import daedal
-from daedal.viz.animate import playing_time
+from daedal.viz.animate import FEWEST, checked_frames, coordinates, interval, playing_time
 from daedal.viz.pages import framed, render
-from daedal.viz.scene import Scene
-from daedal.viz.scene_camera import EYES, backdrop, eye_direction, first_view
+from daedal.viz.scene import EYES, Scene, backdrop, eye_direction, first_view
 from daedal.viz.scene_items import HEAD, Curve, Item, curves, items
 from daedal.viz.scene_parts import Part
 from daedal.viz.svg_plot import series_svg
 from daedal.viz.tessellation import Triangles
 
-MOST, FEWEST = 2000, 120  # frames
+MOST = 2000  # frames
 RATE = 60.0  # frames of a second
 LARGEST = 500_000  # numbers that follow the time; more and the frames become fewer
 _FRAME_HEIGHT = 620  # pixels, in a notebook
@@ -153,3 +154,27 @@ def _floats(values: np.ndarray) -> str:
 
 def _numbers(values: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype="<u4").tobytes()).decode("ascii")
+
+
+# --- a solution as a scene in space, made by a function of its states -------------------------------------------------
+
+
+def solution_scene(
+    sol: Any,
+    drawing: Callable[[np.ndarray, np.ndarray], Scene],
+    *,
+    t_span: tuple[float, float] | None = None,
+    frames: int | None = None,
+    seconds: float | None = None,
+    title: str = "",
+) -> Scene:
+    """The scene that `drawing` makes of times (nt,) and states (n, nt), evenly spread, earliest first."""
+    t = np.array(sorted(interval(sol, t_span)))
+    smooth = int(np.clip(round(RATE * playing_time(t, seconds)), FEWEST, MOST))
+    t = np.linspace(t[0], t[1], smooth if frames is None else checked_frames(frames))
+    scene = drawing(t, coordinates(sol, t))
+    if not isinstance(scene, Scene):
+        raise daedal.InvalidProblemError(
+            f"the drawing returned {type(scene).__name__}; a function (t, q) -> daedal.viz.Scene draws in space"
+        )
+    return replace(scene, title=title) if title else scene

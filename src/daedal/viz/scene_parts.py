@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 import daedal
-from daedal.viz.placement import rotation_matrices
 from daedal.viz.shapes3d import Shape
+from daedal.viz.tessellation import rotation_matrices
 
 _SAMPLES = 60  # times at which the bounds of a part are taken
 

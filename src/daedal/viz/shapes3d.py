@@ -8,8 +8,7 @@ import numpy as np
 
 import daedal
 from daedal.viz import tessellation
-from daedal.viz.placement import Vector, placed, rotation_matrices, turned_to
-from daedal.viz.tessellation import Triangles
+from daedal.viz.tessellation import Triangles, Vector, placed, rotation_matrices, turned_to
 
 ORIGIN = (0.0, 0.0, 0.0)
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.viz.labels import GREEK
+from daedal.viz.figure import GREEK
 from daedal.viz.view import logarithmic_part, sample, sample_segments, select_variables, share_panels, time_scale
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 600.0, 84.0, 28.0, 34.0, 54.0

@@ -10,8 +10,8 @@ from inspect import isfunction
 from typing import Any
 
 import daedal
-from daedal.library.drawings import modes, plane, space
-from daedal.library.model import DRAWINGS
+from daedal.library.drawings import plane, space
+from daedal.library.registry import DRAWINGS
 from daedal.multibody.system import MultibodySystem
 from daedal.viz import Drawing, Scene
 
@@ -54,4 +54,4 @@ def drawing_of(model: Any) -> Drawing | Callable[..., Scene] | None:
 
 
 def _draw(name: str, drawn: Any) -> Drawing | Callable[..., Scene]:
-    return next(getattr(module, name) for module in (plane, space, modes) if hasattr(module, name))(drawn)
+    return next(getattr(module, name) for module in (plane, space) if hasattr(module, name))(drawn)

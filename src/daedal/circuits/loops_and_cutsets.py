@@ -1,0 +1,249 @@
+"""What loops and cutsets say about a circuit: whether it can be solved, and which index its equations have.
+
+A *CV-loop* is a loop of capacitors and voltage sources with at least one source: the current along it is the derivative
+of a prescribed voltage. An *LI-cutset* is a set of inductors and current sources whose removal takes the circuit apart:
+the voltage across it is the derivative of a prescribed current. Modified nodal analysis of a circuit of resistors,
+capacitors, inductors, diodes and independent sources has index 2 if it has one of these, else at most 1 (C.
+Tischendorf, Surveys Math. Indust. 8, 1999; D. Estévez Schwarz, C. Tischendorf, Int. J. Circuit Theory Appl. 28, 2000);
+for the sparse tableau loops of capacitors alone count as well (Brenan, Campbell and Petzold, section 6.4).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+
+from daedal.circuits.elements import GROUND, Branch
+from daedal.errors import InvalidProblemError
+from daedal.tabular import listing
+
+
+class Forest:
+    """Which nodes hang together; a spanning forest grows with the branches that are joined."""
+
+    def __init__(self, nodes: Iterable[str]):
+        self._above = {node: node for node in nodes}
+        self._neighbours: dict[str, list[tuple[str, Branch]]] = {node: [] for node in self._above}
+
+    def root(self, node: str) -> str:
+        """The node that stands for all that hang together with this one."""
+        while self._above[node] != node:
+            self._above[node] = self._above[self._above[node]]
+            node = self._above[node]
+        return node
+
+    def join(self, branch: Branch) -> bool:
+        """Add a branch; False, and not added, if it closes a loop."""
+        one, other = (self.root(node) for node in branch.nodes)
+        if one == other:
+            return False
+        self._above[one] = other
+        for here, there in (branch.nodes, branch.nodes[::-1]):
+            self._neighbours[here].append((there, branch))
+        return True
+
+    def path(self, begin: str, end: str) -> list[Branch]:
+        """The branches on the way from one node to another that it hangs together with."""
+        came: dict[str, tuple[str, Branch] | None] = {begin: None}
+        queue = deque([begin])
+        while end not in came:
+            node = queue.popleft()
+            for there, branch in self._neighbours[node]:
+                if there not in came:
+                    came[there] = node, branch
+                    queue.append(there)
+        way = []
+        step = came[end]
+        while step is not None:
+            way.append(step[1])
+            step = came[step[0]]
+        return way[::-1]
+
+    def parts(self) -> list[list[str]]:
+        """The nodes by what hangs together, the part with the ground first."""
+        found: dict[str, list[str]] = {self.root(GROUND): []}
+        for node in self._above:
+            found.setdefault(self.root(node), []).append(node)
+        return list(found.values())
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Loops and cutsets of a circuit, by the names of their elements.
+
+    Attributes
+    ----------
+    source_loops : tuple
+        Loops of capacitors and voltage sources, with at least one source.
+    capacitor_loops : tuple
+        Loops of capacitors alone.
+    cutsets : tuple
+        Cutsets of inductors and current sources.
+    controlled : tuple of str
+        Controlled sources and operational amplifiers. The theorem does not hold with these.
+    degrees_of_freedom : int or None
+        How many initial values may be chosen; None where there are controlled sources.
+
+    Examples
+    --------
+    >>> from daedal import circuits
+    >>> circuit = circuits.parse("V1 a 0 SIN(0 1 50)\\nC1 a b 1u\\nC2 b 0 1u\\nR1 b 0 1k")
+    >>> circuit.topology.source_loops, circuit.topology.index()
+    ((('V1', 'C1', 'C2'),), 2)
+    """
+
+    source_loops: tuple[tuple[str, ...], ...]
+    capacitor_loops: tuple[tuple[str, ...], ...]
+    cutsets: tuple[tuple[str, ...], ...]
+    controlled: tuple[str, ...]
+    degrees_of_freedom: int | None
+    ordinary: bool
+
+    def index(self, form: str = "nodal") -> int | None:
+        """The index of the equations in a form; None where controlled sources leave it open."""
+        if self.controlled:
+            return None
+        if self.source_loops or self.cutsets or (form == "tableau" and self.capacitor_loops):
+            return 2
+        return 0 if self.ordinary and form == "nodal" else 1
+
+    def __str__(self) -> str:
+        lines = []
+        for title, found in (
+            ("loop of capacitors and voltage sources", self.source_loops),
+            ("loop of capacitors", self.capacitor_loops),
+            ("cutset of inductors and current sources", self.cutsets),
+        ):
+            lines += [f"{title}: {listing(names)}" for names in found]
+        if self.controlled:
+            lines.append(f"index not told by loops and cutsets: {listing(self.controlled)}")
+        else:
+            lines.append(f"index {self.index()}, {self.degrees_of_freedom} degrees of freedom")
+        return "\n".join(lines)
+
+
+def topology(branches: Sequence[Branch], nodes: Sequence[str]) -> Topology:
+    """The loops and cutsets of a circuit in which all is well."""
+    check(branches, nodes)
+    capacitors, sources = _of(branches, "C"), _of(branches, "VE")
+    by_capacitors, capacitor_loops = _loops(capacitors, nodes)
+    source_loops = []
+    for source in sources:
+        if not by_capacitors.join(source):
+            source_loops.append((source.name, *(b.name for b in by_capacitors.path(*source.nodes))))
+    cutsets = _cutsets(branches, nodes, "LI")
+    controlled = tuple(branch.name for branch in branches if branch.controlled)
+    inductors = len(_of(branches, "L"))
+    chosen = len(capacitors) - len(capacitor_loops) - len(source_loops) + inductors - len(cutsets)
+    return Topology(
+        tuple(source_loops),
+        tuple(capacitor_loops),
+        tuple(cutsets),
+        controlled,
+        None if controlled else chosen,
+        ordinary=not sources and len(_loops(capacitors, nodes)[0].parts()) == 1 and all(b.linear for b in capacitors),
+    )
+
+
+def check(branches: Sequence[Branch], nodes: Sequence[str]) -> None:
+    """Refuse what no values can mend: floating parts, loops of voltage sources, cutsets of current sources."""
+    if not any(GROUND in branch.nodes for branch in branches):
+        raise InvalidProblemError("no element is connected with the ground; one of the nodes must be called 0")
+    whole = Forest([GROUND, *nodes])
+    for branch in branches:
+        whole.join(branch)
+    for part in whole.parts()[1:]:
+        raise InvalidProblemError(
+            f"{_nodes(part)} not connected with the ground, so that no voltage is determined there; connect it, "
+            "if need be by a large resistor"
+        )
+    _, loops = _loops(_of(branches, "V"), nodes)
+    for loop in loops:
+        raise InvalidProblemError(
+            f"{listing(loop)} form a loop of voltage sources: their voltages contradict each other, or their currents "
+            "are not determined; put a small resistor into the loop"
+        )
+    for cutset in _cutsets(branches, nodes, "I"):
+        raise InvalidProblemError(
+            f"{listing(cutset)} form a cutset of current sources: their currents contradict each other, or the "
+            "voltage across them is not determined; put a large resistor beside one of them"
+        )
+
+
+def check_at_rest(branches: Sequence[Branch], resting: Sequence[Branch], nodes: Sequence[str]) -> None:
+    """Refuse circuits without one state at rest: parts behind capacitors, loops of inductors and voltage sources.
+
+    `resting` are those branches that are left where nothing changes.
+    """
+    remedy = (
+        "give initial voltages and currents (given={'C1': 0.0, 'L1': 0.0}, ic=0 in the netlist, or empty=True), or a "
+    )
+    for part in _parts(resting, nodes, "I")[1:]:
+        raise InvalidProblemError(
+            f"{_nodes(part)} connected with the ground by capacitors and sources of current alone, so that the voltage "
+            f"at rest is not determined there; {remedy}large resistor to the ground"
+        )
+    sources = {branch.name for branch in branches if branch.kind == "V"}
+    for loop in _loops(_of(resting, "V"), nodes)[1]:
+        given = [name for name in loop if name not in sources]
+        raise InvalidProblemError(
+            f"{listing(loop)} form a loop of voltage sources, of inductors at rest and of voltages that are given "
+            f"({listing(given)}): they contradict each other, or the current is not determined; leave one of the given "
+            f"voltages out, {remedy}small resistor in the loop"
+        )
+
+
+def independent_states(branches: Sequence[Branch], nodes: Sequence[str], held: Container[str]) -> list[str]:
+    """Capacitors and inductors, besides those that are `held`, whose voltages and currents can be chosen together."""
+    chosen = []
+    loops = Forest([GROUND, *nodes])
+    for branch in branches:
+        if branch.kind in "VE" or (branch.kind == "C" and branch.name in held):
+            loops.join(branch)
+    for branch in _of(branches, "C"):
+        if branch.name not in held and loops.join(branch):
+            chosen.append(branch.name)
+    whole = Forest([GROUND, *nodes])
+    for branch in branches:
+        if branch.kind not in "CLI" or (branch.kind == "C" and (branch.name in chosen or branch.name in held)):
+            whole.join(branch)
+    for branch in _of(branches, "L"):
+        if branch.name not in held and not whole.join(branch):
+            chosen.append(branch.name)
+    return chosen
+
+
+def _of(branches: Iterable[Branch], kinds: str) -> list[Branch]:
+    return [branch for branch in branches if branch.kind in kinds]
+
+
+def _loops(branches: Iterable[Branch], nodes: Sequence[str]) -> tuple[Forest, list[tuple[str, ...]]]:
+    """A spanning forest of branches, and the loop that each of the others closes."""
+    forest, loops = Forest([GROUND, *nodes]), []
+    for branch in branches:
+        if not forest.join(branch):
+            loops.append((branch.name, *(b.name for b in forest.path(*branch.nodes))))
+    return forest, loops
+
+
+def _parts(branches: Iterable[Branch], nodes: Sequence[str], without: str) -> list[list[str]]:
+    forest = Forest([GROUND, *nodes])
+    for branch in branches:
+        if branch.kind not in without:
+            forest.join(branch)
+    return forest.parts()
+
+
+def _cutsets(branches: Sequence[Branch], nodes: Sequence[str], kinds: str) -> list[tuple[str, ...]]:
+    """For each part that is left without these branches, but that of the ground, those that lead out of it."""
+    cutsets = []
+    for part in _parts(branches, nodes, kinds)[1:]:
+        inside = set(part)
+        leading = [b.name for b in _of(branches, kinds) if (b.positive in inside) != (b.negative in inside)]
+        cutsets.append(tuple(leading))
+    return cutsets
+
+
+def _nodes(part: Sequence[str]) -> str:
+    return f"node {part[0]} is" if len(part) == 1 else f"nodes {listing(part)} are"

@@ -1,0 +1,256 @@
+"""What several commands take and do: the name of a problem, its parameters, files, what they print."""
+
+import ast
+import importlib.util
+import inspect
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, NoReturn
+
+import numpy as np
+import typer
+
+import daedal
+from daedal.errors import near_names
+from daedal.tabular import Tabular
+
+Name = Annotated[str, typer.Argument(help="Name of a problem, as in 'daedal list'.", show_default=False)]
+RunName = Annotated[
+    str,
+    typer.Argument(help="Name of a problem, as in 'daedal list', or FILE.py:NAME of your own.", show_default=False),
+]
+Parameters = Annotated[
+    list[str] | None, typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter of the problem; repeatable.")
+]
+End = Annotated[float | None, typer.Option(help="End of the interval; that of the source by default.")]
+Plot = Annotated[Path | None, typer.Option(help="Write a plot to this file (.png, .pdf, .svg).")]
+
+
+def assignments(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
+    """``["a=1", "b=text"]`` as a dictionary; a value is a Python literal or else a text."""
+    values: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise typer.BadParameter(f"'{text}' has not the form name=value", param_hint=option)
+        try:
+            values[name.strip()] = ast.literal_eval(value.strip())
+        except (ValueError, SyntaxError):
+            values[name.strip()] = value.strip()
+    return values
+
+
+def literal(text: str | None, option: str) -> Any:
+    """A Python literal, such as a list of numbers; None if there is none."""
+    if text is None:
+        return None
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise typer.BadParameter(f"'{text}' is no list of numbers, pair or mapping", param_hint=option) from None
+
+
+def check_ending(option: str, path: Path | None, endings: Sequence[str]) -> None:
+    if path is not None and path.suffix.lower().removeprefix(".") not in endings:
+        known = ", ".join(f".{ending}" for ending in endings)
+        raise typer.BadParameter(f"'{path}' must end in one of {known}", param_hint=option)
+
+
+def check_figure(path: Path | None) -> None:
+    """Refuse a file for a plot that Matplotlib cannot write."""
+    if path is not None:
+        from matplotlib.backend_bases import FigureCanvasBase
+
+        check_ending("--plot", path, sorted(FigureCanvasBase.get_supported_filetypes()))
+
+
+# --- how commands print and how they end when something is wrong ------------------------------------------------------
+
+_NAMES = 10  # characters; all tables of a command begin their second column at the same place
+
+
+def print_rows(rows: Sequence[tuple[str, str]], wrap: bool = False) -> None:
+    """Names and values, two columns."""
+    width = max(40, min(shutil.get_terminal_size().columns, 120)) if wrap else None
+    print(Tabular("ll", rows, indent=2, width=width, least=_NAMES))
+
+
+def refuse(message: str, code: int = 1) -> NoReturn:
+    """End with an error."""
+    sys.stdout.flush()
+    print(f"daedal: {message}", file=sys.stderr)
+    raise typer.Exit(code)
+
+
+# --- a problem of the library as commands use it ----------------------------------------------------------------------
+
+
+def find_model(name: str, parameters: dict[str, Any]) -> daedal.library.Model:
+    """The model with these parameters; a wrong name or value ends the command."""
+    try:
+        return daedal.library.get(name, **parameters)
+    except daedal.DaedalError as error:
+        refuse(str(error))
+    except (TypeError, ValueError) as error:
+        refuse(f"the parameters {parameters} do not suit '{name}': {error}")
+
+
+def parameters_of(name: str) -> dict[str, inspect.Parameter]:
+    """The parameters of its factory."""
+    return dict(inspect.signature(getattr(daedal.library, name)).parameters)
+
+
+def span_of(model: daedal.library.Model, t_end: float | None) -> tuple[float, float]:
+    """The interval of the source, or up to another end."""
+    return model.t_span if t_end is None else (model.t_span[0], t_end)
+
+
+def short(value: Any) -> str:
+    """A value on one line; an array by its smallest and largest entry."""
+    if isinstance(value, np.ndarray):
+        return f"{value.min():g} to {value.max():g}" if value.min() < value.max() else f"{value.flat[0]:g}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# --- how good a solution is -------------------------------------------------------------------------------------------
+
+
+def quality(model: daedal.library.Model, solution: daedal.Solution) -> list[tuple[str, str]]:
+    """Rows of the summary that say how good the solution is."""
+    rows = []
+    if model.reference is not None:
+        found = largest_error(model.reference, solution)
+        place = f"the reference at t = {model.reference.t:g}"
+        rows.append(("error", f"not known: {place} was not passed" if found is None else f"{found} against {place}"))
+    return rows
+
+
+@dataclass(frozen=True)
+class _Error:
+    """The largest error of a solution, the variable that has it, and whether it is relative."""
+
+    size: float
+    name: str
+    relative: bool
+
+    def __str__(self) -> str:
+        return f"{self.size:.1e} ({'relative' if self.relative else 'absolute'}, largest in {self.name})"
+
+
+def largest_error(reference: daedal.library.Reference, solution: daedal.Solution) -> _Error | None:
+    """The error at the time of the reference; None if the solution does not reach it."""
+    if solution.t.size and np.isclose(solution.t[-1], reference.t, rtol=1e-12, atol=0.0):
+        values = solution.y[:, -1]
+    elif solution.dense is not None and solution.dense.interval[0] <= reference.t <= solution.dense.interval[1]:
+        values = solution(reference.t)
+    else:
+        return None
+    errors = reference.error(values)
+    worst = int(np.nanargmax(errors))
+    return _Error(float(errors[worst]), solution.names[worst], bool(reference.y[worst] != 0.0))
+
+
+# --- a problem of one's own on the command line: ``FILE.py:NAME`` -----------------------------------------------------
+
+_PROBLEMS = (
+    daedal.ImplicitDAE,
+    daedal.SemiExplicitDAE,
+    daedal.LinearDAE,
+    daedal.SecondOrderDAE,
+    daedal.MechanicalSystem,
+    daedal.HessenbergDAE,
+    daedal.HybridProblem,
+)
+_WANTED = "a problem, a daedal.library.Model, or a function without further arguments that returns one of them"
+
+
+def is_own(name: str) -> bool:
+    """Whether a name is one of a file, not of the library."""
+    path, colon, _ = name.rpartition(":")
+    return name.endswith(".py") or (bool(colon) and path.endswith(".py"))
+
+
+def own_model(name: str, parameters: dict[str, Any], t_span: Any, initial: Any) -> daedal.library.Model:
+    """The model that a file defines, with parameters, interval and initial values; what is missing ends the command."""
+    file, _, wanted = name.rpartition(":") if not name.endswith(".py") else (name, "", "")
+    module = _loaded(Path(file))
+    found = _defined(module, file, wanted)
+    if not isinstance(found, (daedal.library.Model, *_PROBLEMS)):
+        found, parameters = _called(found, f"{file}:{wanted}", parameters), {}
+    if isinstance(found, daedal.library.Model):
+        problem, title = found.problem, found.title or wanted
+        t_span, initial = t_span or found.t_span, found.initial if initial is None else initial
+        index, options, plot = found.index, found.options, found.plot
+        extra: dict[str, Any] = {"reference": found.reference if not parameters else None, "extra": found.extra}
+    else:
+        problem, title, index, options, plot, extra = found, wanted, None, {}, {}, {}
+    if parameters:
+        try:
+            problem = daedal_params(problem, parameters)
+        except daedal.DaedalError as error:
+            refuse(f"--set: {error}")
+    if t_span is None or initial is None:
+        lacks = [
+            text for text, value in (("--t-span 0,10", t_span), ("--initial '[1.0, 0.0]'", initial)) if value is None
+        ]
+        refuse(
+            f"{name} is a problem alone: give {' and '.join(lacks)} as well, or a daedal.library.Model that has them"
+        )
+    return daedal.library.Model(
+        name=wanted, title=title, problem=problem, t_span=t_span, initial=initial, index=index, options=options,
+        plot=plot, **extra,
+    )  # fmt: skip
+
+
+def daedal_params(problem: Any, parameters: dict[str, Any]) -> Any:
+    """The problem with parameters by name."""
+    if getattr(problem, "params", None) is None:
+        raise daedal.InvalidProblemError(
+            "the problem was stated without params; let a function make it, with arguments"
+        )
+    return problem.with_params(parameters)
+
+
+def _loaded(path: Path) -> ModuleType:
+    if not path.is_file():
+        refuse(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))  # as for ``python FILE.py``
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _defined(module: ModuleType, file: str, wanted: str) -> Any:
+    names = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (
+            isinstance(value, (daedal.library.Model, *_PROBLEMS))
+            or getattr(value, "__module__", None) == module.__name__
+        )
+    ]
+    if not wanted or not hasattr(module, wanted):
+        what = f"say what is to be run, {file}:NAME" if not wanted else f"{file} defines no '{wanted}'"
+        refuse(f"{what}; {near_names(wanted, names)}it defines {', '.join(names) or 'nothing that could be run'}")
+    return getattr(module, wanted)
+
+
+def _called(found: Any, name: str, parameters: dict[str, Any]) -> Any:
+    if not callable(found):
+        refuse(f"{name} is a {type(found).__name__}; wanted is {_WANTED}")
+    try:
+        inspect.signature(found).bind(**parameters)
+    except TypeError as error:
+        refuse(f"{name}{inspect.signature(found)} cannot be called with {parameters or 'nothing'} ({error}); use --set")
+    made = found(**parameters)
+    if not isinstance(made, (daedal.library.Model, *_PROBLEMS)):
+        refuse(f"{name} returns a {type(made).__name__}; wanted is {_WANTED}")
+    return made

@@ -1,0 +1,256 @@
+"""The commands that show what there is: ``daedal list``, ``show``, ``gallery``, ``reproduce`` and ``doctor``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+import daedal
+from daedal.cli.common import Name, find_model, largest_error, parameters_of, print_rows, refuse, short
+from daedal.library.contents import contents, unknowns
+from daedal.tabular import Tabular
+
+if TYPE_CHECKING:
+    from daedal.reproduce import PrintedTable, Reproduction, Result
+
+
+def list_problems() -> None:
+    """List the problems of the library."""
+    from rich.console import Console
+
+    rows = [(name, entry["index"], entry["unknowns"], entry["title"]) for name, entry in contents().items()]
+    Console(highlight=False).print(Tabular("lrrl", rows, ("name", "index", "unknowns", "title")))
+
+
+# --- ``daedal show`` --------------------------------------------------------------------------------------------------
+
+
+def show(name: Name) -> None:
+    """Describe a problem: what it models, its parameters, its source."""
+    model = find_model(name, {})
+    t0, t1 = model.t_span
+    reference = "none"
+    if model.reference is not None:
+        reference = f"t = {model.reference.t:g}, {model.reference.source}"
+    parameters = ", ".join(f"{key}={value.default!r}" for key, value in parameters_of(name).items())
+    print(f"{model.title}\n")
+    print_rows(
+        [
+            ("about", model.description),
+            ("unknowns", f"{unknowns(model.problem)}, {model.index_in_words}"),
+            ("interval", f"{t0:g} to {t1:g}"),
+            ("parameters", parameters or "none"),
+            ("options", ", ".join(f"{key}={short(value)}" for key, value in model.options.items()) or "none"),
+            ("reference", reference),
+            ("source", model.source),
+        ],
+        wrap=True,
+    )
+
+
+# --- ``daedal reproduce`` ---------------------------------------------------------------------------------------------
+
+
+def reproduce(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(help="Tables, such as stability/4.4, or documents; all by default.", show_default=False),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the tables and do nothing else.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the cells as JSON, or write them to a FILE.json that is named.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the web page.")] = Path("out/reproduction"),
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to write the web page.")] = True,
+    summary: Annotated[bool, typer.Option("--summary", help="Print one line for each table, not every cell.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the table of the documentation, with a line for each document.")
+    ] = False,
+) -> None:
+    """Compute the printed tables of the sources again and compare them cell by cell.
+
+    Example: daedal reproduce stability/4.4 half-explicit
+
+    The exit code is 1 if a cell is not reproduced and the data files do not say why.
+    """
+    from rich.console import Console
+
+    from daedal.reproduce import find
+    from daedal.reproduce.terminal import print_list
+
+    identifiers, files = _split(tables or [], json)
+    try:
+        wanted = find(identifiers)
+    except daedal.InvalidProblemError as error:
+        refuse(str(error), code=2)
+    if list_:
+        print_list(Console(highlight=False), wanted)
+        return
+    report = _run(wanted, quiet=(json and not files) or markdown, summary=summary)
+    if json and not files:
+        print(report.to_json())
+    if markdown:
+        print(f"{report.summary()}\n\n{report.markdown()}")
+    try:
+        for file in files:
+            report.write_json(file)
+        written = [str(file) for file in files]
+        if page:
+            from daedal.reproduce.page import write_page
+
+            written.append(str(write_page(report, out)))
+    except OSError as error:
+        refuse(f"cannot write: {error}")
+    for path in written:
+        print(f"written: {path}", file=sys.stderr if json and not files else sys.stdout)
+    if not report.holds:
+        raise typer.Exit(1)
+
+
+def _split(arguments: list[str], json: bool) -> tuple[list[str], list[Path]]:
+    """Identifiers, and the files that ``--json`` is to write."""
+    files = [text for text in arguments if json and text.endswith(".json")]
+    return [text for text in arguments if text not in files], [Path(file) for file in files]
+
+
+def _run(tables: list[PrintedTable], quiet: bool, summary: bool) -> Reproduction:
+    """Every table as soon as it is computed, then the summary."""
+    from rich.console import Console
+
+    from daedal.reproduce import run
+    from daedal.reproduce.terminal import print_cells, print_overview
+
+    if quiet:
+        return run([table.identifier for table in tables])
+    console = Console(highlight=False)
+
+    def done(result: Result) -> None:
+        if not summary:
+            print_cells(console, result)
+
+    report = run([table.identifier for table in tables], done=done)
+    if summary or len(tables) > 1:
+        print_overview(console, report)
+    console.print(f"\n[bold]{report.summary()}[/bold]", soft_wrap=True)
+    return report
+
+
+# --- ``daedal doctor`` ------------------------------------------------------------------------------------------------
+
+_SELF_TEST_ERROR = 1e-4  # a hundred times the relative tolerance of the problem
+
+
+def doctor() -> None:
+    """Check the installation: versions, the cache of compiled code, a problem solved and compared."""
+    print(f"Daedal {daedal.__version__}")
+    print_rows(
+        [
+            ("python", f"{platform.python_version()} ({platform.system()} {platform.machine()})"),
+            *((package, _version_of(package)) for package in ("numpy", "scipy", "llvmlite", "numba", "matplotlib")),
+            ("cores", str(cores())),
+        ]
+    )
+    try:
+        rows, healthy = _self_test()
+    except Exception as error:  # whatever is broken, the report has to be finished
+        rows, healthy = [("self-test", f"failed with {type(error).__name__}: {error}")], False
+    print_rows([*_kernel_report(), *rows])
+    if not healthy:
+        refuse("the self-test failed; reinstall Daedal and what it needs, or report this output")
+    print("All is well.")
+
+
+def _version_of(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed, and needed only for functions of your own" if package == "numba" else "missing"
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _self_test() -> tuple[list[tuple[str, str]], bool]:
+    """Solve Robertson's reaction with equations that are called and with traced ones; compare with the reference."""
+    model = daedal.library.robertson()
+    assert model.reference is not None
+    rows, healthy = [], True
+    for kind, compile in (("called", "never"), ("traced", "always")):
+        first = daedal.solve(model.problem, model.t_span, model.initial, compile=compile, **model.options)
+        again = daedal.solve(model.problem, model.t_span, model.initial, compile=compile, **model.options)
+        error = largest_error(model.reference, again)
+        right = error is not None and error.size < _SELF_TEST_ERROR and np.array_equal(first.y, again.y)
+        seconds = f"first {first.stats.seconds:.2f} s, again {again.stats.seconds:.4f} s"
+        rows.append((kind, f"robertson {seconds}, error {error}: {'right' if right else 'WRONG'}"))
+        healthy = healthy and right
+    return rows, healthy
+
+
+def _kernel_report() -> list[tuple[str, str]]:
+    """Where the machine code of kernels and of traced functions is."""
+    from daedal import object_store
+    from daedal.kernels.levels import host_levels
+    from daedal.kernels.units import SHIPPED, all_units, find
+
+    units = all_units()
+    there = sum(find(unit) is not None for unit in units)
+    source = "installed" if SHIPPED.is_dir() else "built"
+    remedy = "" if there == len(units) else "; `python -m daedal.build --all` builds the others, as first use does"
+    folder = object_store.folder()
+    files = list(folder.glob("*.o")) if folder.is_dir() else []
+    size = sum(file.stat().st_size for file in files) / 1e6
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    writable = "writable" if os.access(nearest, os.W_OK) else "NOT writable: set DAEDAL_CACHE_DIR to a folder that is"
+    return [
+        ("kernels", f"{there} of {len(units)} units {source}, for {host_levels()[0]}{remedy}"),
+        ("cache", f"{len(files)} files, {size:.1f} MB, {writable}"),
+        ("", str(folder)),
+    ]
+
+
+# --- ``daedal gallery`` -----------------------------------------------------------------------------------------------
+
+
+def gallery(
+    out: Annotated[Path, typer.Option(help="Folder for the page.")] = Path("out/gallery"),
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this problem; repeatable. All by default.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Number of processes; that of the cores, up to 4, by default.")
+    ] = None,
+) -> None:
+    """Solve the problems of the library and build a page with their equations, pictures, animations and code.
+
+    Example: daedal gallery --only seven_body --only robertson
+    """
+    from tqdm import tqdm
+
+    from daedal.viz.gallery import build_gallery
+
+    begin = time.perf_counter()
+    total = len(only or daedal.library.names())
+    try:
+        with tqdm(total=total, desc="gallery", unit=" problems", disable=not sys.stderr.isatty()) as bar:
+            made = build_gallery(out, only or (), jobs=jobs or min(cores(), 4), done=lambda card: bar.update())
+    except (daedal.DaedalError, OSError) as error:
+        refuse(str(error))
+    for card in made.failed:
+        print(f"  {card.name}: {card.failure}", file=sys.stderr)
+    moving = sum(card.moves for card in made.cards)
+    size, seconds = made.path.stat().st_size / 1e6, time.perf_counter() - begin
+    print(
+        f"{len(made.cards)} problems, {moving} of them move, {len(made.failed)} failed; {size:.1f} MB, {seconds:.0f} s"
+    )
+    print(f"open {made.path}")

@@ -1,0 +1,380 @@
+"""What a ready-made problem consists of: the equations, the data, and how the answer is known.
+
+A problem is stated in one place: a factory, decorated with :func:`model`, that returns a :class:`Model`. Solutions that
+are known, but not closed, stand in ``solutions.toml``, each with the parameters for which it holds.
+"""
+
+import functools
+import math
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import numpy as np
+
+import daedal
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A known point of the solution.
+
+    Attributes
+    ----------
+    t : float
+        The time of the values.
+    y : numpy.ndarray, shape (n,)
+        The values; ``nan`` stands where none is known.
+    source : str
+        Who computed them, and how.
+    accuracy : float
+        How far the values can be trusted, as a relative error.
+    """
+
+    t: float
+    y: np.ndarray
+    source: str
+    accuracy: float = 1e-10
+
+    def error(self, y) -> np.ndarray:
+        """Relative error of each component of `y`; absolute where the reference is 0, ``nan`` where none is known."""
+        size = np.where(self.y == 0.0, 1.0, np.abs(self.y))
+        return np.abs(np.asarray(y) - self.y) / size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Indices:
+    """What theory says of the index of a problem, notion by notion, along its solution.
+
+    Attributes
+    ----------
+    differentiation : int or None
+        How often the equations have to be differentiated until they determine all derivatives; None if no number is
+        enough, so that the problem does not determine its solution.
+    strangeness : int
+        The strangeness index of Kunkel and Mehrmann, which problems have that do not determine their solution, too.
+    degrees_of_freedom : int or None
+        How many initial values may be chosen; None like `differentiation`.
+    local : int or None
+        The index of the pencil ``s F_y' + F_y`` at the start; None where this is singular for every s.
+    structural : int
+        What the signature method of Pryce finds: ``max c_i``, plus 1 if some ``d_j`` is 0.
+    structure_suffices : bool
+        Whether the system Jacobian of that method is regular, so that what it finds is right.
+    after_order_reduction : int or None
+        For a second-order DAE the differentiation index of the companion form with the derivatives of all unknowns.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> indices = daedal.library.flexible_robot().indices
+    >>> indices.differentiation, indices.structural, indices.structure_suffices
+    (5, 3, False)
+    """
+
+    differentiation: int | None
+    strangeness: int
+    degrees_of_freedom: int | None
+    local: int | None
+    structural: int
+    structure_suffices: bool = True
+    after_order_reduction: int | None = None
+
+    @classmethod
+    def usual(cls, index: int, degrees_of_freedom: int, **others: Any) -> "Indices":
+        """Those of a problem of which all notions say the same; the strangeness index is smaller by one, or 0."""
+        agreed: dict[str, Any] = {"local": index, "structural": index}
+        return cls(
+            differentiation=index,
+            strangeness=max(index - 1, 0),
+            degrees_of_freedom=degrees_of_freedom,
+            **(agreed | others),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A problem of the library with everything needed to solve it and to judge the answer.
+
+    Attributes
+    ----------
+    name, title : str
+        The name in :func:`daedal.library.get`, and one for headings.
+    problem : daedal.ImplicitDAE or daedal.SemiExplicitDAE
+        The equations with their parameters.
+    t_span : tuple of float
+        The interval of the source.
+    initial : tuple
+        Initial values in the form that :func:`daedal.solve` expects.
+    index : int or None
+        The differentiation index; None if the problem does not determine its solution.
+    source : str
+        Where the problem comes from.
+    description : str
+        What it models and what it is good for.
+    equations : str
+        The equations in LaTeX.
+    reference : Reference or None
+        A known point of the solution; None when the parameters are not those of the source.
+    options : dict
+        Options for :func:`daedal.solve` that suit the problem.
+    plot : dict
+        What to show: ``variables`` (names), ``xscale``, ``yscale`` and ``factors`` (a factor for each variable shown).
+    extra : dict
+        What only this problem has, such as ``exact`` for a closed solution; the factory's documentation lists it.
+    indices : Indices or None
+        The index by each notion, where it is stated.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.get("robertson")
+    >>> solution = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    """
+
+    name: str = ""
+    title: str = ""
+    problem: Any = field(repr=False)
+    t_span: tuple[float, float]
+    initial: tuple[Any, Any] = field(repr=False)
+    index: int | None
+    source: str = field(default="", repr=False)
+    description: str = field(default="", repr=False)
+    equations: str = field(default="", repr=False)
+    reference: Reference | None = field(default=None, repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    plot: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    indices: Indices | None = field(default=None, repr=False)
+
+    @property
+    def solvable(self) -> bool:
+        """Whether the problem determines its solution; the few that do not are there to be refused."""
+        return self.index is not None
+
+    @property
+    def index_in_words(self) -> str:
+        """The index as it is printed."""
+        return f"index {self.index}" if self.solvable else "no index"
+
+    def _repr_markdown_(self) -> str:
+        return f"**{self.title}** (`{self.name}`, {self.index_in_words})\n\n{self.description}\n\n$${self.equations}$$"
+
+
+FACTORIES: dict[str, Callable[..., Model]] = {}
+DRAWINGS: dict[Any, str] = {}  # by function of the equations, or by name of the model
+
+
+def model(
+    *, title: str = "", source: str = "", description: str = "", equations: str = "", drawing: tuple[Any, ...] = ()
+) -> Callable[[Callable[P, Model]], Callable[P, Model]]:
+    """Enter a factory into the library under its own name; its models get the texts they do not state themselves.
+
+    `equations` are LaTeX, with lines broken at any blank. `drawing` is the name of a function of
+    :mod:`daedal.library.drawings` and the functions by which a problem is known that it draws; without functions it
+    draws the model, which is known by its name.
+    """
+    equations = " ".join(equations.split())
+    texts = {"title": title, "source": source, "description": description, "equations": equations}
+
+    def enter(factory: Callable[P, Model]) -> Callable[P, Model]:
+        name = factory.__name__
+
+        @functools.wraps(factory)
+        def made(*args: P.args, **parameters: P.kwargs) -> Model:
+            bare = factory(*args, **parameters)
+            missing: dict[str, Any] = {field: text for field, text in texts.items() if not getattr(bare, field)}
+            return replace(bare, name=name, **missing)
+
+        FACTORIES[name] = made
+        if drawing:
+            DRAWINGS.update(dict.fromkeys(drawing[1:] or (name,), drawing[0]))
+        return made
+
+    return enter
+
+
+def closed_model(
+    problem,
+    exact: Callable[..., np.ndarray],
+    t1: float,
+    *,
+    t0: float = 0.0,
+    initial: Any = None,
+    accuracy: float = 1e-14,
+    origin: str = "closed solution",
+    extra: Mapping[str, Any] | None = None,
+    **others: Any,
+) -> Model:
+    """A model on [t0, t1] with the closed solution ``exact(t, derivative)``, that of its start and of its reference."""
+    others.setdefault("options", {"rtol": 1e-6, "atol": 1e-8})
+    others.setdefault("plot", {"variables": list(problem.names)})
+    return Model(
+        problem=problem,
+        t_span=(float(t0), float(t1)),
+        initial=(exact(t0, 0), exact(t0, 1)) if initial is None else initial,
+        reference=Reference(float(t1), exact(t1, 0), origin, accuracy),
+        extra={"exact": exact, **(extra or {})},
+        **others,
+    )
+
+
+def explicit_start(problem: daedal.ImplicitDAE, y0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Initial values of y' - f(t, y) = 0 at t = 0: `y0` and f(0, y0)."""
+    return y0, 0.0 - problem.evaluate(0.0, y0, np.zeros(problem.n))
+
+
+@functools.cache
+def _solutions() -> dict[str, list[dict[str, Any]]]:
+    return tomllib.loads(Path(__file__).with_name("solutions.toml").read_text(encoding="utf-8"))
+
+
+def known(problem: str, **given: Any) -> dict[str, Any] | None:
+    """The entry of ``solutions.toml`` for a problem with the parameters `given`; None if there is none."""
+    return next((entry for entry in _solutions()[problem] if entry["given"] == given), None)
+
+
+def known_reference(problem: str, **given: Any) -> Reference | None:
+    """The values ``y`` at the time ``t`` of such an entry."""
+    entry = known(problem, **given)
+    return None if entry is None else Reference(entry["t"], np.array(entry["y"]), entry["source"], entry["accuracy"])
+
+
+_VERY_LARGE = 5000  # unknowns
+
+
+def compile_if_large(problem, compiled: bool | None, large: int = 200):
+    """The problem, compiled if that is wished or, without a wish, from `large` unknowns on.
+
+    Functions are traced; of very large problems, which make long traces, Numba compiles them if it is installed.
+    """
+    if compiled is None:
+        compiled = problem.n >= large
+    if not compiled or problem.n < _VERY_LARGE:
+        return problem.compiled() if compiled else problem
+    return problem if find_spec("numba") is None else problem.compiled("numba")
+
+
+def check_choice(parameter: str, value: Any, choices: Collection[Any]) -> None:
+    """Refuse a `value` that is not one of the `choices`."""
+    if value not in choices:
+        known = ", ".join(repr(choice) for choice in choices)
+        raise daedal.InvalidProblemError(f"{parameter}={value!r} is not known; choose one of {known}")
+
+
+def check_positive(**parameters: Any) -> None:
+    """Refuse parameters that are not positive finite numbers."""
+    for name, value in parameters.items():
+        if not (isinstance(value, (int, float, np.integer)) and np.isfinite(value) and value > 0):
+            raise daedal.InvalidProblemError(f"{name}={value!r} must be a positive number")
+
+
+# --- the books and papers from which several problems come ------------------------------------------------------------
+
+BRENAN_CAMPBELL_PETZOLD = (
+    "K. E. Brenan, S. L. Campbell, L. R. Petzold, Numerical Solution of Initial-Value Problems in "
+    "Differential-Algebraic Equations, SIAM Classics 14 (1996)"
+)
+ASCHER_PETZOLD = (
+    "U. M. Ascher, L. R. Petzold, Stability of computational methods for constrained dynamics systems, Technical "
+    "Report 91-3, University of British Columbia (1991)"
+)
+BRASEY_HAIRER = (
+    "V. Brasey, E. Hairer, Half-explicit Runge-Kutta methods for differential-algebraic systems of index 2, SIAM J. "
+    "Numer. Anal. 30 (1993), pp. 538-552"
+)
+WIJCKMANS = (
+    "P. M. E. J. Wijckmans, Conditioning of Differential Algebraic Equations and Numerical Solution of Multibody "
+    "Dynamics, thesis, Eindhoven University of Technology (1996)"
+)
+WUNDERLICH = (
+    "L. Wunderlich, Numerical Solution of Second Order Differential-Algebraic Equations, diploma thesis, TU Berlin "
+    "(2005)"
+)
+HAIRER_WANNER = "E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, 2nd ed., Springer (1996)"
+CAMPBELL_GRIEPENTROG = (
+    "S. L. Campbell, E. Griepentrog, Solvability of general differential algebraic equations, SIAM J. Sci. Comput. 16 "
+    "(1995), pp. 257-270"
+)
+TEST_SET = "F. Mazzia, C. Magherini, Test Set for Initial Value Problem Solvers, release 2.4, University of Bari (2008)"
+
+
+# --- what the mechanical models have in common ------------------------------------------------------------------------
+
+# Their reference is the vector (q, v) at the end of the interval. ``model.extra`` holds, where they are known,
+#
+# * ``lam``: the multipliers at the time of the reference, holonomic constraints first;
+# * ``exact(t)``: the closed solution, the vector (q, v) at time t, and ``exact_lam(t)``, its multipliers;
+# * ``energy(q, v)``: the total energy, which is constant; also for many states, shape ``(n_q, nt)``;
+# * ``configuration(s, s')``: the state (q, v) that belongs to minimal coordinates s and their rates.
+#
+# The functions of the equations are written so that Numba compiles them as they are. Constraints accept complex
+# arguments too, to be differentiated by complex steps.
+
+
+def mechanical_model(
+    problem,
+    initial: tuple[Any, Any],
+    t1: float,
+    *,
+    compiled: bool,
+    known: Mapping[str, Any] | None = None,
+    exact: Callable[[float], np.ndarray] | None = None,
+    exact_lam: Callable[[float], np.ndarray] | None = None,
+    extra: Mapping[str, Any] | None = None,
+    **others: Any,
+) -> Model:
+    """A model on [0, t1] with the entries of ``extra`` that this module describes.
+
+    Its reference is the entry `known` of ``solutions.toml``, or the closed solution `exact`.
+    """
+    reference, lam, entries = None, None, dict(extra or {})
+    if known is not None:
+        reference = Reference(t1, np.array(known["y"]), known["source"], known["accuracy"])
+        lam = known.get("lam")
+    if exact is not None:
+        entries["exact"] = exact
+        reference = Reference(t1, exact(t1), "closed solution", 1e-12)
+    if exact_lam is not None:
+        entries["exact_lam"] = exact_lam
+        lam = exact_lam(t1)
+    if lam is not None:
+        entries["lam"] = np.array(lam, dtype=float)
+    others.setdefault("options", {"rtol": 1e-8, "atol": 1e-8})
+    others.setdefault("plot", {"variables": list(problem.names[: problem.n_q])})
+    others.setdefault("index", 3 if problem.n_constraints else 2)
+    return Model(
+        problem=problem.compiled() if compiled else problem,
+        t_span=(0.0, float(t1)),
+        initial=(np.array(initial[0], dtype=float), np.array(initial[1], dtype=float)),
+        reference=reference,
+        extra=entries,
+        **others,
+    )
+
+
+def check_angle(**parameters: float) -> None:
+    """Refuse angles that are not between -pi and pi."""
+    for name, value in parameters.items():
+        if not abs(value) < math.pi:
+            raise daedal.InvalidProblemError(f"{name}={value!r} must lie between -pi and pi")
+
+
+def pendulum_angle(t: float, amplitude: float, frequency: float) -> tuple[float, float]:
+    """Angle a and rate of a'' = -frequency^2 sin a, released from rest at a(0) = `amplitude`.
+
+    With k = sin(amplitude/2) and u = frequency t, the solution is sin(a/2) = k cn(u)/dn(u) (Jacobi's elliptic functions
+    of modulus k).
+    """
+    from scipy.special import ellipj
+
+    k = math.sin(0.5 * amplitude)
+    sn, cn, dn, _ = ellipj(frequency * t, k * k)
+    angle = 2.0 * math.asin(k * cn / dn)
+    rate = -2.0 * frequency * k * math.cos(0.5 * amplitude) * sn / dn
+    return angle, rate
