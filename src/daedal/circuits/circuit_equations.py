@@ -93,25 +93,14 @@ class _Written(dict[int, Any]):
 
 @dataclass(frozen=True)
 class CircuitEquations:
-    """The equations of branches in one form.
-
-    Attributes
-    ----------
-    branches : tuple of Branch
-    nodes : tuple of str
-        All nodes but the ground.
-    form : str
-        One of ``nodal``, ``charge`` and ``tableau``.
-    known : dict
-        Currents of branches that are no unknowns, by the names of the branches.
-    names : tuple of str
-        The unknowns. The equation with the number of ``v(node)`` is Kirchhoff's current law there.
-    """
+    """The equations of branches in one form."""
 
     branches: tuple[Branch, ...]
-    nodes: tuple[str, ...]
-    form: str
+    nodes: tuple[str, ...]  # all nodes but the ground
+    form: str  # one of ``nodal``, ``charge`` and ``tableau``
+    # Currents of branches that are no unknowns, by the names of the branches
     known: Mapping[str, float] = field(default_factory=dict)
+    # The unknowns. The equation with the number of ``v(node)`` is Kirchhoff's current law there.
     names: tuple[str, ...] = field(init=False)
     places: Mapping[str, int] = field(init=False, repr=False)
 

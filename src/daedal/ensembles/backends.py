@@ -84,30 +84,14 @@ _LOADING = 60.0  # seconds that compiling and loading may take, before a functio
 
 @dataclass
 class FirstMember:
-    """What the first member showed.
+    """What the first member showed."""
 
-    Attributes
-    ----------
-    request : EnsembleRequest
-        With the layout of states, if that was not known before.
-    worker : Worker
-        Ready for the other members.
-    part : Part
-        The result of the first member.
-    seconds : float
-        What one of the others will take, about.
-    interpreter : str
-        Why runs need the interpreter, so that threads would wait for each other; empty if they do not.
-    is_batch : bool
-        Whether members run in a batch kernel.
-    """
-
-    request: EnsembleRequest
-    worker: Worker
-    part: Part
-    seconds: float
-    interpreter: str
-    is_batch: bool
+    request: EnsembleRequest  # with the layout of states, if that was not known before
+    worker: Worker  # ready for the other members
+    part: Part  # the result of the first member
+    seconds: float  # what one of the others will take, about
+    interpreter: str  # why runs need the interpreter, so that threads would wait for each other; empty if they do not
+    is_batch: bool  # whether members run in a batch kernel
 
     def again(self, chunk: Chunk) -> Part:
         """Run a second member, whose time is not that of compiling and loading; it stands in for one that failed."""

@@ -121,22 +121,14 @@ class Streamed:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some members one after the other: their numbers, starts and parameters.
+    """Some members one after the other: their numbers, starts and parameters."""
 
-    Attributes
-    ----------
-    number : int
-        Of the chunk.
-    first, count : int
-        The first member, and how many there are.
-    starts, params : Vectors, Named or Listed
-        ``starts.member(i)`` and ``params.member(i)`` are what run i of the chunk takes. ``starts.arrays(count)`` of
-        `Vectors` and ``params.columns`` of `Vectors` and `Named` are arrays. `params` is None where there are none.
-    """
-
-    number: int
+    number: int  # of the chunk
+    # The first member, and how many there are
     first: int
     count: int
+    # ``starts.member(i)`` and ``params.member(i)`` are what run i of the chunk takes. ``starts.arrays(count)`` of
+    # `Vectors` and ``params.columns`` of `Vectors` and `Named` are arrays. `params` is None where there are none.
     starts: Any
     params: Any
 

@@ -39,19 +39,11 @@ _MOST_CORRECTIONS = 10  # of Newton's method
 
 @dataclass(frozen=True)
 class EventsInC:
-    """Switching functions that may end a run.
+    """Switching functions that may end a run."""
 
-    Attributes
-    ----------
-    text : str
-        The function ``switching_functions(t, y, p, result)``.
-    names : tuple of str
-    directions, occurrences : tuple of int
-        Which crossings count, and the occurrence that ends the run.
-    """
-
-    text: str = ""
+    text: str = ""  # the function ``switching_functions(t, y, p, result)``
     names: tuple[str, ...] = ()
+    # Which crossings count, and the occurrence that ends the run
     directions: tuple[int, ...] = ()
     occurrences: tuple[int, ...] = ()
 
@@ -192,24 +184,14 @@ _OTHERWISE = "use on='threads'"
 
 @dataclass(frozen=True)
 class GPUModel:
-    """A kernel in the making.
-
-    Attributes
-    ----------
-    traced : TracedProblem
-    code : ProblemInC
-    method : str
-    events : EventsInC
-    source : str
-    rtol, atol : numpy.ndarray
-        For each entry of the state.
-    """
+    """A kernel in the making."""
 
     traced: TracedProblem
     code: ProblemInC
     method: str
     events: EventsInC
     source: str
+    # For each entry of the state
     rtol: np.ndarray
     atol: np.ndarray
 
@@ -320,56 +302,32 @@ Kernel = Callable[..., None]
 
 @dataclass(frozen=True)
 class GPUTask:
-    """What is the same for all runs.
-
-    Attributes
-    ----------
-    t_span : tuple of float
-    t_eval : ndarray
-        Where values are wanted, in the order of the integration.
-    rtol, atol : ndarray
-        For each entry of the state.
-    first_step : float
-        0 where each run finds its own.
-    largest_correction : float
-        How far a start may be moved onto the constraints, in units of the tolerance.
-    """
+    """What is the same for all runs."""
 
     t_span: tuple[float, float]
-    t_eval: np.ndarray
+    t_eval: np.ndarray  # where values are wanted, in the order of the integration
+    # For each entry of the state
     rtol: np.ndarray
     atol: np.ndarray
-    first_step: float = 0.0
+    first_step: float = 0.0  # 0 where each run finds its own
     max_step: float = np.inf
     max_steps: int = MOST_STEPS
-    largest_correction: float = 10.0
+    largest_correction: float = 10.0  # how far a start may be moved onto the constraints, in units of the tolerance
 
 
 @dataclass(frozen=True)
 class GPUResults:
-    """What runs have ended with, one after the other in the first axis of all arrays.
+    """What runs have ended with, one after the other in the first axis of all arrays."""
 
-    Attributes
-    ----------
-    y, t : array
-        The state and the time at the end.
-    outputs : array
-        At the times that were asked for; NaN behind the end of a run.
-    statuses : array of int
-        Numbers of :class:`daedal.kernels.endings.Ending`.
-    steps, rejections : array of int
-        How many were accepted, and how many were not.
-    fired : array of int
-        The switching function that ended the run, or -1.
-    """
-
+    # The state and the time at the end
     y: Any
     t: Any
-    outputs: Any
-    statuses: Any
+    outputs: Any  # at the times that were asked for; NaN behind the end of a run
+    statuses: Any  # numbers of Ending
+    # How many were accepted, and how many were not
     steps: Any
     rejections: Any
-    fired: Any
+    fired: Any  # the switching function that ended the run, or -1
 
 
 def execute(

@@ -307,37 +307,18 @@ def _of_name(entry: Any, label: str, before: Any) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class EnsembleRequest:
-    """What all members have in common; starts and parameters come in chunks.
+    """What all members have in common; starts and parameters come in chunks."""
 
-    Attributes
-    ----------
-    problem : object
-        The problem, or a function of the parameters that returns it.
-    settings : Settings
-        Method, formulation, tolerances, events: those of :func:`daedal.prepare`.
-    span : (float, float)
-    t_eval : numpy.ndarray or None
-        The output times that the user asked for.
-    t_stop : float or None
-    outputs : tuple of str, callable or None
-        What is kept of each run, by name or as a function of its solution; None for the states.
-    keeps_states : bool
-        Whether the states at `t_eval` are kept.
-    keeps_events : bool
-        Whether the events of all members are kept.
-    member_timeout : float or None
-        Seconds that one run may take.
-    """
-
-    problem: Any
-    settings: Settings
+    problem: Any  # the problem, or a function of the parameters that returns it
+    settings: Settings  # method, formulation, tolerances, events: those of prepare
     span: tuple[float, float]
-    t_eval: np.ndarray | None = None
+    t_eval: np.ndarray | None = None  # the output times that the user asked for
     t_stop: float | None = None
+    # What is kept of each run, by name or as a function of its solution; None for the states
     outputs: tuple[str, ...] | Callable[[Any], Any] | None = None
-    keeps_states: bool = True
-    keeps_events: bool = False
-    member_timeout: float | None = None
+    keeps_states: bool = True  # whether the states at `t_eval` are kept
+    keeps_events: bool = False  # whether the events of all members are kept
+    member_timeout: float | None = None  # seconds that one run may take
     layout: StateLayout | None = field(default=None)
 
     @property

@@ -13,17 +13,10 @@ from daedal.problems import MechanicalSystem
 
 @dataclass(frozen=True)
 class StateLayout:
-    """Names of the entries of a state.
-
-    Attributes
-    ----------
-    names : tuple of str
-    n_q : int or None
-        Of a mechanism: q stands first, then v.
-    """
+    """Names of the entries of a state."""
 
     names: tuple[str, ...]
-    n_q: int | None = None
+    n_q: int | None = None  # of a mechanism: q stands first, then v
 
     @property
     def n(self) -> int:

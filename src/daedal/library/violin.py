@@ -214,25 +214,14 @@ def _check_intervals(N: int) -> None:
 
 @dataclass(frozen=True)
 class Switch:
-    """A change between slipping and sticking.
+    """A change between slipping and sticking."""
 
-    Attributes
-    ----------
-    t : float
-        When.
-    kind : {"stick", "slip", "pass"}
-        What begins: the string sticks, it slips, or it has reached the speed of the bow and becomes faster or slower
-        than it, since adhesion would not hold it.
-    u : float
-        Displacement of the middle node.
-    z : float
-        The friction that it takes to stick, in units of the sliding friction.
-    """
-
-    t: float
+    t: float  # when
+    # {"stick", "slip", "pass"}: what begins: the string sticks, it slips, or it has reached the speed of the bow and
+    # becomes faster or slower than it, since adhesion would not hold it
     kind: str
-    u: float
-    z: float
+    u: float  # displacement of the middle node
+    z: float  # the friction that it takes to stick, in units of the sliding friction
 
 
 @dataclass(frozen=True)

@@ -200,28 +200,15 @@ _BISECTIONS = 40
 
 @dataclass(frozen=True)
 class LinearStability:
-    r"""What :math:`y' = \lambda y` says about a method.
+    r"""What :math:`y' = \lambda y` says about a method."""
 
-    Attributes
-    ----------
-    a_stable : bool
-        Stable for all :math:`\lambda` with Re :math:`\lambda \le 0`.
-    l_stable : bool
-        A-stable, and fast decay is damped at once.
-    angle : float
-        The largest :math:`\alpha` in degrees with stability for :math:`|\arg(-\lambda)| \le \alpha`; 90 if it is
-        A-stable, 0 if no sector is stable.
-    proved : bool
-        Whether A-stability was decided with exact numbers; the angle below 90 degrees is always computed.
-    at_infinity : number
-        The factor for :math:`\lambda \to \infty`.
-    """
-
-    a_stable: bool
-    l_stable: bool
+    a_stable: bool  # stable for all \lambda with Re \lambda \le 0
+    l_stable: bool  # a-stable, and fast decay is damped at once
+    # The largest \alpha in degrees with stability for |\arg(-\lambda)| \le \alpha; 90 if it is A-stable, 0 if no sector
+    # is stable
     angle: float
-    proved: bool
-    at_infinity: Any
+    proved: bool  # whether A-stability was decided with exact numbers; the angle below 90 degrees is always computed
+    at_infinity: Any  # the factor for \lambda \to \infty
 
 
 def stability_function(method: ExactCoefficients) -> tuple[Row, Row]:
@@ -318,34 +305,17 @@ _RAY = np.logspace(-6, 6, 400)
 
 @dataclass(frozen=True)
 class MultistepStability:
-    r"""What the zeros say.
+    r"""What the zeros say."""
 
-    Attributes
-    ----------
-    zero_stable : bool
-        The zeros of :math:`\rho` lie in the unit disc, those on the circle are simple.
-    stable_at_infinity : bool
-        Those of :math:`\sigma` lie inside, and it has full degree.
-    a_stable, l_stable : bool
-        For the test equation.
-    angle : float
-        The angle of the largest stable sector in degrees, computed numerically from the root locus.
-    parasitic : float or None
-        The largest modulus of the zeros of :math:`\rho` other than 1; None if there are none.
-    sigma : float
-        The largest modulus of the zeros of :math:`\sigma`; infinite for explicit methods.
-    proved : bool
-        Whether all but the numbers were decided exactly.
-    """
-
-    zero_stable: bool
-    stable_at_infinity: bool
+    zero_stable: bool  # the zeros of \rho lie in the unit disc, those on the circle are simple
+    stable_at_infinity: bool  # those of \sigma lie inside, and it has full degree
+    # For the test equation
     a_stable: bool
     l_stable: bool
-    angle: float
-    parasitic: float | None
-    sigma: float
-    proved: bool
+    angle: float  # the angle of the largest stable sector in degrees, computed numerically from the root locus
+    parasitic: float | None  # the largest modulus of the zeros of \rho other than 1; None if there are none
+    sigma: float  # the largest modulus of the zeros of \sigma; infinite for explicit methods
+    proved: bool  # whether all but the numbers were decided exactly
 
 
 def multistep_stability(numbers: Numbers, rho: Row, sigma: Row) -> MultistepStability:

@@ -25,26 +25,15 @@ STAGES = range(2, 6)
 
 @dataclass(frozen=True)
 class CollocationTableau:
-    r"""Coefficients of a collocation method.
+    r"""Coefficients of a collocation method."""
 
-    Attributes
-    ----------
-    kind : str
-        "radau" (IIA), "gauss" or "lobatto" (IIIA).
-    c, b, a : numpy.ndarray
-        Nodes, weights, matrix.
-    order : int
-        Classical order: 2s - 1, 2s, 2s - 2.
-    known : int
-        1 if the first node is 0, else 0.
-    """
-
-    kind: str
+    kind: str  # "radau" (IIA), "gauss" or "lobatto" (IIIA)
+    # Nodes, weights, matrix
     c: np.ndarray
     b: np.ndarray
     a: np.ndarray
-    order: int
-    known: int
+    order: int  # classical order: 2s - 1, 2s, 2s - 2
+    known: int  # 1 if the first node is 0, else 0
 
     @property
     def s(self) -> int:
@@ -205,39 +194,20 @@ RADAU_STAGES = (3, 5, 7)
 
 @dataclass(frozen=True)
 class RadauTableau:
-    r"""Coefficients of the Radau IIA method with s stages.
+    r"""Coefficients of the Radau IIA method with s stages."""
 
-    Attributes
-    ----------
-    c : numpy.ndarray
-        Nodes.
-    w : numpy.ndarray
-        W = A^{-1}.
-    d : numpy.ndarray
-        Weights of the slope at the start of the step.
-    gamma : float
-        The real eigenvalue of W.
-    pairs : numpy.ndarray
-        Real and imaginary parts of the others, one of each pair.
-    transform, inverse : numpy.ndarray
-        T and T^{-1}: T^{-1} W T has gamma and blocks [[re, -im], [im, re]] on its diagonal.
-    share : float
-        The largest error of u inside of a step in units of (h / gamma) (y'_0 - u'(t_0)), for smooth solutions.
-    middle : float
-        Where the polynomial through y_0 and the stages is worst, as a part of the step.
-    value, slope : numpy.ndarray
-        Weights of the stages in u there, and in h u'.
-    """
-
-    c: np.ndarray
-    w: np.ndarray
-    d: np.ndarray
-    gamma: float
-    pairs: np.ndarray
+    c: np.ndarray  # nodes
+    w: np.ndarray  # W = A^{-1}
+    d: np.ndarray  # weights of the slope at the start of the step
+    gamma: float  # the real eigenvalue of W
+    pairs: np.ndarray  # real and imaginary parts of the others, one of each pair
+    # T and T^{-1}: T^{-1} W T has gamma and blocks [[re, -im], [im, re]] on its diagonal
     transform: np.ndarray
     inverse: np.ndarray
+    # The largest error of u inside of a step in units of (h / gamma) (y'_0 - u'(t_0)), for smooth solutions
     share: float
-    middle: float
+    middle: float  # where the polynomial through y_0 and the stages is worst, as a part of the step
+    # Weights of the stages in u there, and in h u'
     value: np.ndarray
     slope: np.ndarray
 

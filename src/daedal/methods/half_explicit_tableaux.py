@@ -37,6 +37,7 @@ from fractions import Fraction
 from typing import Any
 
 from daedal.errors import InvalidProblemError
+from daedal.methods.dormand_prince import DOPRI5_A, DOPRI5_B, DOPRI5_BHAT, DOPRI5_C
 from daedal.methods.exact_numbers import Quadratic
 from daedal.methods.tableau import HalfExplicitTableau, Number, as_coefficient, coefficients
 
@@ -198,19 +199,6 @@ HEM5 = HalfExplicitTableau(
     embedded_order=3,
 )
 
-_DOPRI5_A = (
-    (),
-    ("1/5",),
-    ("3/40", "9/40"),
-    ("44/45", "-56/15", "32/9"),
-    ("19372/6561", "-25360/2187", "64448/6561", "-212/729"),
-    ("9017/3168", "-355/33", "46732/5247", "49/176", "-5103/18656"),
-    ("35/384", "0", "500/1113", "125/192", "-2187/6784", "11/84"),
-)
-_DOPRI5_B = (*_DOPRI5_A[6], "0")
-_DOPRI5_BHAT = ("5179/57600", "0", "7571/16695", "393/640", "-92097/339200", "187/2100", "1/40")
-_DOPRI5_C = (0, "1/5", "3/10", "4/5", "8/9", 1, 1)
-
 
 def _quartic(b: Sequence[Any], theta: Any, inner: Sequence[Any]) -> tuple[tuple[Fraction, ...], ...]:
     r"""Dense output as the quartic through :math:`y_0, y_0', y_\theta, y_1, y_1'`; the slopes are stages 1 and s.
@@ -230,16 +218,16 @@ def _quartic(b: Sequence[Any], theta: Any, inner: Sequence[Any]) -> tuple[tuple[
 # Murua 1997: the stages are those of Dormand and Prince; stage 7 is f(y_1, z_1).
 PHEM56 = HalfExplicitTableau(
     name="PHEM56",
-    a=_DOPRI5_A,
-    b=_DOPRI5_B,
-    c=_DOPRI5_C,
+    a=DOPRI5_A,
+    b=DOPRI5_B,
+    c=DOPRI5_C,
     ab=(
         (),
         ("3/40", "9/40"),
         ("21/256", "45/256", "15/128"),
         ("19235/98784", "-225/392", "6235/6174", "2755/32928"),
         ("-293/1152", "85/48", "-2275/1908", "35/32", "-2835/6784"),
-        _DOPRI5_A[6],
+        DOPRI5_A[6],
         (
             "10752038939/66307507200",
             "-19259/50160",
@@ -250,9 +238,9 @@ PHEM56 = HalfExplicitTableau(
             "1/76",
         ),
     ),
-    bhat=_DOPRI5_BHAT,
+    bhat=DOPRI5_BHAT,
     dense=_quartic(
-        _DOPRI5_B,
+        DOPRI5_B,
         "19/30",
         (
             "1812923/20736000",
@@ -271,12 +259,12 @@ PHEM56 = HalfExplicitTableau(
 # Arnold 1998: the constraint at stage i + 1 determines Z_i, i = 2, ..., 6; one point more, at 19/20, gives z_1 = Z_7.
 HEDOP5 = HalfExplicitTableau(
     name="HEDOP5",
-    a=_DOPRI5_A,
-    b=_DOPRI5_B,
-    c=_DOPRI5_C,
+    a=DOPRI5_A,
+    b=DOPRI5_B,
+    c=DOPRI5_C,
     ab=(
         (),
-        *_DOPRI5_A[2:],
+        *DOPRI5_A[2:],
         (
             "-18611506045861/19738176307200",
             "59332529/14479296",
@@ -287,7 +275,7 @@ HEDOP5 = HalfExplicitTableau(
             "-3280/75413",
         ),
     ),
-    bhat=_DOPRI5_BHAT,
+    bhat=DOPRI5_BHAT,
     order=5,
     embedded_order=4,
 )

@@ -32,29 +32,17 @@ import numpy as np
 
 @dataclass(frozen=True)
 class RosenbrockTableau:
-    r"""Coefficients of a stiffly accurate Rosenbrock method.
+    r"""Coefficients of a stiffly accurate Rosenbrock method."""
 
-    Attributes
-    ----------
-    order : int
-        The order, for differential equations and for DAEs of index 1; that of the embedded method is one less.
-    gamma : float
-        The diagonal of :math:`\Gamma`.
-    lower_a, lower_c : tuple of tuple of float
-        The rows below the diagonal of a and c.
-    inner : tuple of tuple of float
-        The rows :math:`k_1, k_2, \dots` of weights of the increments in
-        :math:`y_0 + \theta (y_1 - y_0) + \theta (1 - \theta) (k_1 + \theta (k_2 + \dots))`.
-    middle : float
-        The :math:`\theta` at which that is tested: where it errs most, or nearly so, in what algebraic equations
-        determine.
-    """
-
-    order: int
-    gamma: float
+    order: int  # the order, for differential equations and for DAEs of index 1; that of the embedded method is one less
+    gamma: float  # the diagonal of \Gamma
+    # The rows below the diagonal of a and c
     lower_a: tuple[tuple[float, ...], ...]
     lower_c: tuple[tuple[float, ...], ...]
+    # The rows k_1, k_2, \dots of weights of the increments in y_0 + \theta (y_1 - y_0) + \theta (1 - \theta) (k_1 +
+    # \theta (k_2 + \dots))
     inner: tuple[tuple[float, ...], ...]
+    # The \theta at which that is tested: where it errs most, or nearly so, in what algebraic equations determine
     middle: float
 
     @property

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods import dop853_coefficients as dop853
+from daedal.methods import dormand_prince
 from daedal.methods.base import NORMS, Method
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations
@@ -60,7 +60,7 @@ class Tableau:
         return rows | {name: np.array(values) for name, values in vectors.items()}
 
 
-_DOPRI5_B = (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0.0)
+_DOPRI5_B = dormand_prince.as_floats(dormand_prince.DOPRI5_B)
 _DOPRI5_D = (
     -12715105075 / 11282082432,
     0.0,
@@ -81,17 +81,9 @@ def _dopri5_inner(theta: float) -> np.ndarray:
 
 
 _DOPRI5 = Tableau(
-    a=(
-        (),
-        (1 / 5,),
-        (3 / 40, 9 / 40),
-        (44 / 45, -56 / 15, 32 / 9),
-        (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
-        (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
-        _DOPRI5_B[:6],
-    ),
+    a=tuple(map(dormand_prince.as_floats, dormand_prince.DOPRI5_A)),
     b=_DOPRI5_B,
-    c=(0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0),
+    c=dormand_prince.as_floats(dormand_prince.DOPRI5_C),
     e=(71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40),
     order=5,
     inner=_dopri5_inner,
@@ -100,11 +92,11 @@ _DOPRI5 = Tableau(
 )
 
 
-def _row(entries: dop853.Row, length: int) -> tuple[float, ...]:
+def _row(entries: dormand_prince.Row, length: int) -> tuple[float, ...]:
     return tuple(entries.get(j, 0.0) for j in range(length))
 
 
-_DOP853_B = _row(dop853.A[12], 13)
+_DOP853_B = _row(dormand_prince.A[12], 13)
 
 
 def _dop853_inner(theta: float) -> np.ndarray:
@@ -112,17 +104,17 @@ def _dop853_inner(theta: float) -> np.ndarray:
     b, first, last = np.zeros(16), np.eye(16)[0], np.eye(16)[12]
     b[:13] = _DOP853_B
     total = np.zeros(16)
-    for i, row in enumerate([*(_row(d, 16) for d in reversed(dop853.D)), 2.0 * b - first - last, first - b, b]):
+    for i, row in enumerate([*(_row(d, 16) for d in reversed(dormand_prince.D)), 2.0 * b - first - last, first - b, b]):
         total = (total + np.array(row)) * (1.0 - theta if i % 2 else theta)
     return total
 
 
 _DOP853 = Tableau(
-    a=tuple(_row(row, i) for i, row in enumerate(dop853.A)),
+    a=tuple(_row(row, i) for i, row in enumerate(dormand_prince.A)),
     b=_DOP853_B,
-    c=dop853.C,
-    e=_row(dop853.E5, 13),
-    e3=tuple(b - dop853.B3.get(j, 0.0) for j, b in enumerate(_DOP853_B)),
+    c=dormand_prince.C,
+    e=_row(dormand_prince.E5, 13),
+    e3=tuple(b - dormand_prince.B3.get(j, 0.0) for j, b in enumerate(_DOP853_B)),
     order=8,
     inner=_dop853_inner,
     degree=7,

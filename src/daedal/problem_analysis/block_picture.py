@@ -13,48 +13,26 @@ from daedal.tabular import listing
 
 @dataclass(frozen=True)
 class DiagonalBlock:
-    """A diagonal block: its first row and column in the picture, and what is in it.
+    """A diagonal block: its first row and column in the picture, and what is in it."""
 
-    Attributes
-    ----------
-    row, column : int
-        Where it begins.
-    part : Part
-        Its equations and unknowns.
-    kind : str
-        "square", "over" (more equations than unknowns) or "under".
-    """
-
+    # Where it begins
     row: int
     column: int
-    part: Part
-    kind: str
+    part: Part  # its equations and unknowns
+    kind: str  # "square", "over" (more equations than unknowns) or "under"
 
 
 @dataclass(frozen=True)
 class BlockLayout:
-    """A structure in block-triangular order.
+    """A structure in block-triangular order."""
 
-    Attributes
-    ----------
-    rows, columns : list of int
-        Equations and unknowns in the order in which they are shown.
-    blocks : list of Block
-        The diagonal blocks, in the order in which they can be solved.
-    sigma : list of dict
-        For each equation (not in the order of the picture) {unknown: highest derivative}.
-    leading : list of dict
-        The part of it that the system Jacobian consists of.
-    matched : list of int
-        The unknown that each equation determines, -1 if none.
-    """
-
+    # Equations and unknowns in the order in which they are shown
     rows: list[int]
     columns: list[int]
-    blocks: list[DiagonalBlock]
-    sigma: Orders
-    leading: Orders
-    matched: list[int]
+    blocks: list[DiagonalBlock]  # the diagonal blocks, in the order in which they can be solved
+    sigma: Orders  # for each equation (not in the order of the picture) {unknown: highest derivative}
+    leading: Orders  # the part of it that the system Jacobian consists of
+    matched: list[int]  # the unknown that each equation determines, -1 if none
 
     @classmethod
     def of(cls, parts: DulmageMendelsohn, sigma: Orders, leading: Orders) -> BlockLayout:

@@ -26,20 +26,11 @@ from daedal.tabular import Tabular
 
 @dataclass(frozen=True)
 class BoundConstant:
-    """A constant of a bound along the grid.
+    """A constant of a bound along the grid."""
 
-    Attributes
-    ----------
-    symbol : str
-        As the source writes it.
-    meaning : str
-        In words.
-    values : numpy.ndarray
-        On the grid, NaN where it does not apply; the constant itself is the largest of them.
-    """
-
-    symbol: str
-    meaning: str
+    symbol: str  # as the source writes it
+    meaning: str  # in words
+    # On the grid, NaN where it does not apply; the constant itself is the largest of them
     values: np.ndarray = field(repr=False)
 
     @property
@@ -248,22 +239,13 @@ def _at(length: float, B: np.ndarray, C: np.ndarray, D: np.ndarray) -> tuple[flo
 
 @dataclass(frozen=True)
 class InitialLayer:
-    """The part of a solution that dies out in the initial layer, to leading order, Wijckmans section 4.4.
+    """The part of a solution that dies out in the initial layer, to leading order, Wijckmans section 4.4."""
 
-    Attributes
-    ----------
-    x0 : numpy.ndarray
-        The start of the solution without the layer, a0(0) = (I - P) x(0) - F q(0).
-    alpha, beta : numpy.ndarray
-        What is added to it in x and in y at the start.
-    rate : numpy.ndarray
-        The matrix D^-1 C B with which the layer decays.
-    """
-
-    x0: np.ndarray
+    x0: np.ndarray  # the start of the solution without the layer, a0(0) = (I - P) x(0) - F q(0)
+    # What is added to it in x and in y at the start
     alpha: np.ndarray
     beta: np.ndarray
-    rate: np.ndarray
+    rate: np.ndarray  # the matrix D^-1 C B with which the layer decays
     _to_x: np.ndarray
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray]:
@@ -301,28 +283,16 @@ def initial_layer(B: np.ndarray, C: np.ndarray, D: np.ndarray, x0: np.ndarray, q
 
 @dataclass(frozen=True)
 class PerturbedIndex2:
-    """An index-2 problem beside the same one with other coefficients; see :func:`perturbed_index2`.
+    """An index-2 problem beside the same one with other coefficients; see :func:`perturbed_index2`."""
 
-    Attributes
-    ----------
-    eigenvalues : numpy.ndarray
-        Of (I - P) A on the kernel of C: the modes of the problem.
-    first_order : numpy.ndarray
-        The same after the perturbation, P changed by the first-order formulas.
-    exact : numpy.ndarray
-        The same after the perturbation, computed anew.
-    P, P_first_order, P_exact : numpy.ndarray
-    reach : float
-        The relative size of errors in B or C that can make C B singular: the smallest singular value of C B, divided
-        by |C| |B|.
-    """
-
-    eigenvalues: np.ndarray
-    first_order: np.ndarray
-    exact: np.ndarray
+    eigenvalues: np.ndarray  # of (I - P) A on the kernel of C: the modes of the problem
+    first_order: np.ndarray  # the same after the perturbation, P changed by the first-order formulas
+    exact: np.ndarray  # the same after the perturbation, computed anew
     P: np.ndarray
     P_first_order: np.ndarray
     P_exact: np.ndarray
+    # The relative size of errors in B or C that can make C B singular: the smallest singular value of C B, divided by
+    # |C| |B|
     reach: float
 
     @property

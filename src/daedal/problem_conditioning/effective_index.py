@@ -18,22 +18,12 @@ from daedal.tabular import times
 
 @dataclass(frozen=True)
 class GeneralisedSVD:
-    """C = X S U^T and D = X T V^T, see :func:`generalised_svd`.
+    """C = X S U^T and D = X T V^T, see :func:`generalised_svd`."""
 
-    Attributes
-    ----------
-    X : numpy.ndarray, shape (m, m)
-        Regular if the rows of (C, D) are independent.
-    S : numpy.ndarray, shape (m, n)
-    T : numpy.ndarray, shape (m,)
-        The diagonal of the second factor, largest first.
-    U, V : numpy.ndarray
-        Orthogonal, of as many rows as C and D have columns.
-    """
-
-    X: np.ndarray
-    S: np.ndarray
-    T: np.ndarray
+    X: np.ndarray  # shape (m, m): regular if the rows of (C, D) are independent
+    S: np.ndarray  # shape (m, n)
+    T: np.ndarray  # shape (m,): the diagonal of the second factor, largest first
+    # Orthogonal, of as many rows as C and D have columns
     U: np.ndarray
     V: np.ndarray
 
@@ -87,39 +77,22 @@ _SHARE = 0.1  # least part of a variable that makes it one of a level
 
 @dataclass(frozen=True)
 class IndexLevel:
-    """Algebraic variables of one effective index.
-
-    Attributes
-    ----------
-    index : int
-    directions : numpy.ndarray, shape (n_y, k)
-        Orthonormal: the combinations of algebraic variables that have this index.
-    decision : RankDecision
-        The numbers on which that rests: the t_i of the GSVD for index 1, singular values after that.
-    """
+    """Algebraic variables of one effective index."""
 
     index: int
-    directions: np.ndarray
+    directions: np.ndarray  # shape (n_y, k): orthonormal: the combinations of algebraic variables that have this index
+    # The numbers on which that rests: the t_i of the GSVD for index 1, singular values after that
     decision: RankDecision
 
 
 @dataclass(frozen=True)
 class EffectiveIndex:
-    """The index of each algebraic variable, small numbers taken for zero; see :func:`effective_index`.
+    """The index of each algebraic variable, small numbers taken for zero; see :func:`effective_index`."""
 
-    Attributes
-    ----------
-    index : int or None
-        The highest one; None if some variables remain undetermined however often constraints are differentiated.
-    levels : tuple of IndexLevel
-        One for each round, also if no variable has that index.
-    undetermined : numpy.ndarray, shape (n_y, k)
-        Directions that no derivative determines: the equations are nearly singular.
-    threshold : float
-    """
-
+    # The highest one; None if some variables remain undetermined however often constraints are differentiated
     index: int | None
-    levels: tuple[IndexLevel, ...]
+    levels: tuple[IndexLevel, ...]  # one for each round, also if no variable has that index
+    # Shape (n_y, k): directions that no derivative determines: the equations are nearly singular
     undetermined: np.ndarray = field(repr=False)
     threshold: float
 

@@ -21,28 +21,14 @@ _MOST_UNKNOWNS = 400  # all matrices are full ones
 
 @dataclass(frozen=True)
 class LinearForm:
-    """E(t) x' + F(t) x = q on a grid.
+    """E(t) x' + F(t) x = q on a grid."""
 
-    Attributes
-    ----------
-    matrices : callable
-        ``matrices(t) -> E, F``.
-    names : list of str
-    t : numpy.ndarray
-        The grid.
-    constant : bool
-        Whether the matrices do not depend on t.
-    linear : bool
-        Whether the problem itself is linear.
-    steps : numpy.ndarray
-        Times between which a solution is smooth: the steps of the method.
-    """
-
-    matrices: Callable[[float], tuple[np.ndarray, np.ndarray]]
+    matrices: Callable[[float], tuple[np.ndarray, np.ndarray]]  # ``matrices(t) -> E, F``
     names: list[str]
-    t: np.ndarray
-    constant: bool
-    linear: bool
+    t: np.ndarray  # the grid
+    constant: bool  # whether the matrices do not depend on t
+    linear: bool  # whether the problem itself is linear
+    # Times between which a solution is smooth: the steps of the method
     steps: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 

@@ -125,22 +125,13 @@ def _grid(path: Path, rests: list[Rest], name: str) -> np.ndarray:
 
 @dataclass(frozen=True, repr=False)
 class LocalConditioning:
-    """Norms of projectors and the effective index of a DAE at one point; see :func:`local_conditioning`.
+    """Norms of projectors and the effective index of a DAE at one point; see :func:`local_conditioning`."""
 
-    Attributes
-    ----------
-    index : int or None
-        Of the linearised equations as they stand, matrices taken for constant.
-    effective : EffectiveIndex
-    variables : dict
-        The effective index of each unknown: 0 for differential ones, None for those that are not determined.
-    norms : dict
-        Norms by name: D_inverse, D_inverse_C, Ps, G_inverse for index 1; P, F, CB_inverse for index 2.
-    """
-
-    index: int | None
+    index: int | None  # of the linearised equations as they stand, matrices taken for constant
     effective: EffectiveIndex = field(repr=False)
+    # The effective index of each unknown: 0 for differential ones, None for those that are not determined
     variables: dict[str, int | None]
+    # Norms by name: D_inverse, D_inverse_C, Ps, G_inverse for index 1; P, F, CB_inverse for index 2
     norms: dict[str, float]
 
     @property

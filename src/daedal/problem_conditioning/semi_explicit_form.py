@@ -218,35 +218,22 @@ _MOST_HALVINGS, _MOST_INTERVALS = 8, 2000
 
 @dataclass(frozen=True)
 class Form:
-    """Matrices at the nodes of an interval, or on the grid: stacks with the first axis for time.
+    """Matrices at the nodes of an interval, or on the grid: stacks with the first axis for time."""
 
-    Attributes
-    ----------
-    A, B, C, D : numpy.ndarray
-        The coefficients of the semi-explicit form.
-    C_rate : numpy.ndarray
-        The time derivative of C.
-    E, F : numpy.ndarray
-        The given matrices.
-    V1, V2 : numpy.ndarray
-        Bases of u and y.
-    V1_rate : numpy.ndarray
-        The time derivative of V1.
-    U2 : numpy.ndarray
-        The constraints as combinations of the equations.
-    """
-
+    # The coefficients of the semi-explicit form
     A: np.ndarray
     B: np.ndarray
     C: np.ndarray
     D: np.ndarray
-    C_rate: np.ndarray
+    C_rate: np.ndarray  # the time derivative of C
+    # The given matrices
     E: np.ndarray
     F: np.ndarray
+    # Bases of u and y
     V1: np.ndarray
     V2: np.ndarray
-    V1_rate: np.ndarray
-    U2: np.ndarray
+    V1_rate: np.ndarray  # the time derivative of V1
+    U2: np.ndarray  # the constraints as combinations of the equations
 
     @property
     def n_x(self) -> int:

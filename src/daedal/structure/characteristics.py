@@ -43,49 +43,25 @@ class Weakest(NamedTuple):
 
 @dataclass(frozen=True)
 class ArrayRanks:
-    """What the ranks of the array of one order say at a point.
+    """What the ranks of the array of one order say at a point."""
 
-    Attributes
-    ----------
-    times : int
-        How often the equations are differentiated.
-    open_rates : tuple of int
-        Unknowns whose derivatives the array leaves open; none if it is 1-full.
-    a, d, v : int
-        Constraints, differential equations, and equations that follow from the others or contradict them.
-    missing : int
-        How many equations are neither of these yet: 0 if the array contains all constraints.
-    corank : int
-        Of the whole array.
-    constraints : numpy.ndarray, shape (a, rows)
-        Combinations of the rows of the array that contain x only.
-    redundant : numpy.ndarray, shape (corank, rows)
-        Combinations of the rows in which nothing is left.
-    columns : numpy.ndarray of int
-        The columns of x.
-    tangent : numpy.ndarray, shape (columns of x, degrees of freedom)
-        Directions in which x may move, orthonormal in units of `sizes`.
-    sizes : numpy.ndarray
-        Sizes of x that balance the equations.
-    decisions : tuple of RankDecision
-        The ranks, each with its gap.
-    weakest : tuple of Weakest
-        For each of them which equations and unknowns its smallest singular value that counts belongs to.
-    """
-
-    times: int
-    open_rates: tuple[int, ...]
+    times: int  # how often the equations are differentiated
+    open_rates: tuple[int, ...]  # unknowns whose derivatives the array leaves open; none if it is 1-full
+    # Constraints, differential equations, and equations that follow from the others or contradict them
     a: int
     d: int
     v: int
-    missing: int
-    corank: int
+    missing: int  # how many equations are neither of these yet: 0 if the array contains all constraints
+    corank: int  # of the whole array
+    # Shape (a, rows): combinations of the rows of the array that contain x only
     constraints: np.ndarray = field(repr=False)
-    redundant: np.ndarray = field(repr=False)
-    columns: np.ndarray = field(repr=False)
+    redundant: np.ndarray = field(repr=False)  # shape (corank, rows): combinations of the rows in which nothing is left
+    columns: np.ndarray = field(repr=False)  # the columns of x
+    # Shape (columns of x, degrees of freedom): directions in which x may move, orthonormal in units of `sizes`
     tangent: np.ndarray = field(repr=False)
-    sizes: np.ndarray = field(repr=False)
-    decisions: tuple[RankDecision, ...] = field(repr=False)
+    sizes: np.ndarray = field(repr=False)  # sizes of x that balance the equations
+    decisions: tuple[RankDecision, ...] = field(repr=False)  # the ranks, each with its gap
+    # For each of them which equations and unknowns its smallest singular value that counts belongs to
     weakest: tuple[Weakest, ...] = field(repr=False)
 
     @property
@@ -275,18 +251,10 @@ _TOLERANCE = 1e-10
 
 @dataclass(frozen=True)
 class Tractability:
-    """The tractability index at a point.
+    """The tractability index at a point."""
 
-    Attributes
-    ----------
-    index : int or None
-        0, 1 or 2; None if it is higher.
-    decisions : list of RankDecision
-        The ranks of G_0, G_1, G_2, as far as they were needed.
-    """
-
-    index: int | None
-    decisions: list[RankDecision]
+    index: int | None  # 0, 1 or 2; None if it is higher
+    decisions: list[RankDecision]  # the ranks of G_0, G_1, G_2, as far as they were needed
 
 
 def tractability(equations: Equations, t: float, derivatives: np.ndarray) -> Tractability | None:

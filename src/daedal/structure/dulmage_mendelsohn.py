@@ -33,18 +33,6 @@ class Part:
 class DulmageMendelsohn:
     """The parts of a pattern.
 
-    Attributes
-    ----------
-    matching : numpy.ndarray
-        The column matched with each row, -1 for a row that is left out.
-    over : Part
-        The rows and columns of the overdetermined part: more rows than columns, or none at all.
-    under : Part
-        The rows and columns of the underdetermined part.
-    blocks : list of Part
-        The diagonal blocks of the well-determined part, each as small as possible. A row of a block contains columns of
-        this block and of blocks (and overdetermined columns) before it: they can be solved one after the other.
-
     Examples
     --------
     >>> from daedal.structure.dulmage_mendelsohn import DulmageMendelsohn
@@ -55,9 +43,11 @@ class DulmageMendelsohn:
     Part(rows=[0, 1], columns=[0])
     """
 
-    matching: np.ndarray
-    over: Part
-    under: Part
+    matching: np.ndarray  # the column matched with each row, -1 for a row that is left out
+    over: Part  # the rows and columns of the overdetermined part: more rows than columns, or none at all
+    under: Part  # the rows and columns of the underdetermined part
+    # The diagonal blocks of the well-determined part, each as small as possible. A row of a block contains columns of
+    # this block and of blocks (and overdetermined columns) before it: they can be solved one after the other.
     blocks: list[Part]
 
     @classmethod

@@ -38,18 +38,12 @@ class Combined:
 
 @dataclass
 class ExplicitRates:
-    """What the equations say of derivatives without being differentiated.
-
-    Attributes
-    ----------
-    solved : dict
-        From the node of a derivative to that of the expression for it.
-    constraints : list of Combined
-        Equations, or combinations of them, without the highest derivatives.
-    """
+    """What the equations say of derivatives without being differentiated."""
 
     equations: Equations
+    # From the node of a derivative to that of the expression for it
     solved: dict[int, int] = field(default_factory=dict)
+    # Equations, or combinations of them, without the highest derivatives
     constraints: list[Combined] = field(default_factory=list)
 
     @classmethod

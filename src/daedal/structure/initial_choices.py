@@ -24,27 +24,13 @@ _MOST_EXCLUDED = 4
 
 @dataclass(frozen=True)
 class Choice:
-    """Unknowns of which so many may be chosen, independent of all others.
+    """Unknowns of which so many may be chosen, independent of all others."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The unknowns.
-    count : int
-        How many of them may be chosen; 0 for unknowns that the equations determine.
-    example : tuple of str
-        A set that may be chosen; differential variables before algebraic ones.
-    excluded : tuple of tuple of str
-        Sets that cannot be chosen together, the smallest ones.
-    complete : bool
-        Whether these are all.
-    """
-
-    names: tuple[str, ...]
-    count: int
-    example: tuple[str, ...]
-    excluded: tuple[tuple[str, ...], ...] = ()
-    complete: bool = True
+    names: tuple[str, ...]  # the unknowns
+    count: int  # how many of them may be chosen; 0 for unknowns that the equations determine
+    example: tuple[str, ...]  # a set that may be chosen; differential variables before algebraic ones
+    excluded: tuple[tuple[str, ...], ...] = ()  # sets that cannot be chosen together, the smallest ones
+    complete: bool = True  # whether these are all
 
     def __str__(self) -> str:
         if self.count == 0:

@@ -36,24 +36,6 @@ Orders = list[dict[int, int]]
 class Signature:
     """What the orders of derivatives say of a system of equations.
 
-    Attributes
-    ----------
-    sigma : list of dict
-        For each equation the unknowns in it, each with its highest derivative.
-    transversal : numpy.ndarray
-        A transversal of the highest value: equation i determines unknown ``transversal[i]``.
-    c : numpy.ndarray
-        How often each equation is differentiated.
-    d : numpy.ndarray
-        The derivative of each unknown that the differentiated equations determine.
-    index : int
-        The structural index; the index itself if the system Jacobian is nonsingular and the problem is not one of the
-        few whose structural index is too high.
-    degrees_of_freedom : int
-        How many initial values are free: the value of the transversal.
-    vanished : list of tuple
-        (i, j, order) of derivatives that are written in equation i and drop out of it.
-
     Examples
     --------
     The pendulum x'' = -x lam, y'' = -y lam - 1, x^2 + y^2 = 1 as equations of first order:
@@ -71,12 +53,15 @@ class Signature:
     ([1, 1, 0, 0, 2], [2, 2, 1, 1, 0])
     """
 
-    sigma: Orders
-    transversal: np.ndarray
-    c: np.ndarray
-    d: np.ndarray
+    sigma: Orders  # for each equation the unknowns in it, each with its highest derivative
+    transversal: np.ndarray  # a transversal of the highest value: equation i determines unknown ``transversal[i]``
+    c: np.ndarray  # how often each equation is differentiated
+    d: np.ndarray  # the derivative of each unknown that the differentiated equations determine
+    # The structural index; the index itself if the system Jacobian is nonsingular and the problem is not one of the few
+    # whose structural index is too high
     index: int
-    degrees_of_freedom: int
+    degrees_of_freedom: int  # how many initial values are free: the value of the transversal
+    # (i, j, order) of derivatives that are written in equation i and drop out of it
     vanished: list[tuple[int, int, int]] = field(default_factory=list)
 
     @classmethod

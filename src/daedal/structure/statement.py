@@ -31,26 +31,13 @@ Written = tuple[list[Traced], list[int]]
 
 @dataclass(frozen=True)
 class Statement:
-    """The equations of a problem before they are traced.
+    """The equations of a problem before they are traced."""
 
-    Attributes
-    ----------
-    problem : problem
-        Whose functions are traced.
-    names : list of str
-        Names of the unknowns.
-    order : int
-        The highest derivative that the class of the problem provides for.
-    parts : list of tuple
-        What the equations are, one group after the other: (number, in words).
-    write : callable
-        ``write(tracer, symbols)`` traces the functions on the symbols of x, x', ...
-    """
-
-    problem: Any
-    names: list[str]
-    order: int
-    parts: list[tuple[int, str]]
+    problem: Any  # whose functions are traced
+    names: list[str]  # names of the unknowns
+    order: int  # the highest derivative that the class of the problem provides for
+    parts: list[tuple[int, str]]  # what the equations are, one group after the other: (number, in words)
+    # ``write(tracer, symbols)`` traces the functions on the symbols of x, x',
     write: Callable[[Tracer, Sequence[np.ndarray]], Written]
 
 

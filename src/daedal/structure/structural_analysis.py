@@ -43,27 +43,13 @@ _COMMON = 1000
 
 @dataclass(frozen=True)
 class Combination:
-    """One step of the method.
+    """One step of the method."""
 
-    Attributes
-    ----------
-    replaced : int
-        The equation in whose place the combination stands.
-    members : list of tuple
-        (i, k) for the k-th derivative of equation i in it.
-    coefficients : list of int
-        The nodes of the factors u_i.
-    terms : list of int
-        The nodes of their products with the equations, without what cancels.
-    node : int
-        The node of the combination.
-    """
-
-    replaced: int
-    members: list[tuple[int, int]]
-    coefficients: list[int]
-    terms: list[int]
-    node: int
+    replaced: int  # the equation in whose place the combination stands
+    members: list[tuple[int, int]]  # (i, k) for the k-th derivative of equation i in it
+    coefficients: list[int]  # the nodes of the factors u_i
+    terms: list[int]  # the nodes of their products with the equations, without what cancels
+    node: int  # the node of the combination
 
 
 def combinations(equations: Equations, jacobian: SystemJacobian) -> list[Combination]:
@@ -256,33 +242,15 @@ def _lower_orders(equations: Equations, factors: list[int], limit: np.ndarray) -
 
 @dataclass(frozen=True)
 class StructuralAnalysis:
-    """What the structure of a problem says, and whether it may be believed.
+    """What the structure of a problem says, and whether it may be believed."""
 
-    Attributes
-    ----------
-    given : Equations
-        The equations of the problem.
-    equations : Equations
-        Those that were analysed in the end: the given ones, some of them replaced by combinations.
-    signature : Signature
-        Their signature.
-    jacobian : SystemJacobian
-        Their system Jacobian.
-    combinations : list of Combination
-        What was replaced, one after the other.
-    regularity : Regularity
-        Whether the system Jacobian is nonsingular: at the given point, otherwise at random points.
-    at_point : bool
-        Whether `regularity` is that of a given point.
-    """
-
-    given: Equations
-    equations: Equations
-    signature: Signature
-    jacobian: SystemJacobian
-    combinations: list[Combination]
-    regularity: Regularity
-    at_point: bool = False
+    given: Equations  # the equations of the problem
+    equations: Equations  # those that were analysed in the end: the given ones, some of them replaced by combinations
+    signature: Signature  # their signature
+    jacobian: SystemJacobian  # their system Jacobian
+    combinations: list[Combination]  # what was replaced, one after the other
+    regularity: Regularity  # whether the system Jacobian is nonsingular: at the given point, otherwise at random points
+    at_point: bool = False  # whether `regularity` is that of a given point
 
     @classmethod
     def of(cls, equations: Equations) -> StructuralAnalysis:

@@ -30,31 +30,18 @@ _DOUBTFUL = 1e-4  # an estimate, which is low by a factor of the size, that asks
 
 @dataclass(frozen=True)
 class Regularity:
-    """Whether the system Jacobian is nonsingular, and the numbers that say so.
+    """Whether the system Jacobian is nonsingular, and the numbers that say so."""
 
-    Attributes
-    ----------
-    smallest : float
-        The smallest singular value of its worst diagonal block, in relation to the largest, after scaling.
-    verdict : str
-        "nonsingular", "singular" or "unclear".
-    deficiency : int
-        How many singular values are as good as zero.
-    equations, unknowns : list of int
-        Those that take part in the worst block's singular vectors of the smallest singular value.
-    gap : tuple of float
-        The smallest relative singular value taken for nonzero and the largest taken for zero (0 if there is none).
-    singular_blocks : list of Part
-        Equations and unknowns of the diagonal blocks that are singular.
-    """
-
+    # The smallest singular value of its worst diagonal block, in relation to the largest, after scaling
     smallest: float
-    verdict: str
-    deficiency: int
+    verdict: str  # "nonsingular", "singular" or "unclear"
+    deficiency: int  # how many singular values are as good as zero
+    # Those that take part in the worst block's singular vectors of the smallest singular value
     equations: list[int]
     unknowns: list[int]
+    # The smallest relative singular value taken for nonzero and the largest taken for zero (0 if there is none)
     gap: tuple[float, float]
-    singular_blocks: list[Part]
+    singular_blocks: list[Part]  # equations and unknowns of the diagonal blocks that are singular
 
     def __bool__(self) -> bool:
         return self.verdict == "nonsingular"

@@ -27,18 +27,10 @@ FRAME_HEIGHT = 560  # pixels, in a notebook
 
 @dataclass(frozen=True)
 class Player:
-    """A motion in the plane to play: a notebook shows it, ``player.save(path)`` writes the page to a file.
+    """A motion in the plane to play: a notebook shows it, ``player.save(path)`` writes the page to a file."""
 
-    Attributes
-    ----------
-    html : str
-        The page, which needs no network.
-    title : str
-        Its heading.
-    """
-
-    html: str = field(repr=False)
-    title: str = ""
+    html: str = field(repr=False)  # the page, which needs no network
+    title: str = ""  # its heading
 
     def save(self, path: str | Path) -> Path:
         """Write the page, a file that ends in ``.html``."""

@@ -1,14 +1,36 @@
-r"""Coefficients of DOP853, the explicit method of order 8 of Dormand and Prince with two embedded methods.
+r"""Coefficients of the explicit methods of Dormand and Prince: DOPRI5, and DOP853 with two embedded methods.
 
-Twelve stages make the step; the thirteenth is the slope at its end, which is the first of the next one. Three further
-stages, 14 to 16, belong to the dense output of order 7.
+Those of DOPRI5 are texts, for exact numbers and for floats alike. In DOP853 twelve stages make the step; the thirteenth
+is the slope at its end, which is the first of the next one. Three further stages, 14 to 16, belong to the dense output
+of order 7.
 
 References
 ----------
 E. Hairer, S. P. Norsett, G. Wanner: Solving Ordinary Differential Equations I, 2nd ed., Springer 1993, sections II.5,
-II.6 and II.10; P. J. Prince, J. R. Dormand, J. Comp. Appl. Math. 7 (1981) 67-75. The digits are those of Hairer's code
-DOP853 of 11 October 2009, in the transcription of SciPy (scipy.integrate, BSD licence).
+II.6 and II.10; J. R. Dormand, P. J. Prince, J. Comp. Appl. Math. 6 (1980) 19-26; P. J. Prince, J. R. Dormand, J. Comp.
+Appl. Math. 7 (1981) 67-75. The digits are those of Hairer's code DOP853 of 11 October 2009, in the transcription of
+SciPy (scipy.integrate, BSD licence).
 """
+
+DOPRI5_A = (
+    (),
+    ("1/5",),
+    ("3/40", "9/40"),
+    ("44/45", "-56/15", "32/9"),
+    ("19372/6561", "-25360/2187", "64448/6561", "-212/729"),
+    ("9017/3168", "-355/33", "46732/5247", "49/176", "-5103/18656"),
+    ("35/384", "0", "500/1113", "125/192", "-2187/6784", "11/84"),
+)
+DOPRI5_B = (*DOPRI5_A[6], "0")
+DOPRI5_BHAT = ("5179/57600", "0", "7571/16695", "393/640", "-92097/339200", "187/2100", "1/40")
+DOPRI5_C = ("0", "1/5", "3/10", "4/5", "8/9", "1", "1")
+
+
+def as_floats(row: tuple[str, ...]) -> tuple[float, ...]:
+    """Texts such as ``"3/40"`` as floats."""
+    parts = (entry.partition("/") for entry in row)
+    return tuple(int(top) / int(bottom or 1) for top, _, bottom in parts)
+
 
 Row = dict[int, float]
 """A row of coefficients: its entries that are not zero, by stage, counted from 0."""
