@@ -38,7 +38,7 @@ class SwitchTimes:
         modes, sign = self._moded.modes.tobytes(), self._request.sign
         known, at = self._known
         if known != modes or not sign * (at - t) > 0.0:
-            at = self._search.first(t, self._request.span[1])
+            at = self._search.first(t, end)  # beyond, another branch may hold
             self._known = modes, at
         return at if sign * (end - at) > 0.0 else end
 

@@ -69,7 +69,7 @@ class Follower:
         self._rates = rates
         u = self.switched.values(t, *point, self.moded)
         for j, switch in enumerate(self.switches):
-            self._set(j, switch.mode_at(float(u[j])) if isfinite(u[j]) else np.nan)
+            self._set(j, switch.mode_at(float(u[j])) if u[j] == u[j] else np.nan)
         self.clock(t)
         for j, switch in enumerate(self.switches):
             if switch.is_surface and u[j] == switch.points[0] and self.switched.slides[j]:
@@ -121,7 +121,7 @@ class Follower:
         for j in range(u.size):
             inside = min(u[j] - moded.lower[j], moded.upper[j] - u[j])
             band = 2.0 * abs(float(moved[j] - u[j]))
-            if inside <= band:
+            if inside <= band < inf:
                 moded.slack[j] = band + max(0.0, -inside)
             if inside < -_WRONG * band and not self.switched.in_time[j]:
                 wrong.append(j)

@@ -61,6 +61,7 @@ _LOCATE, _PICK, _WHERE, _SQUARE = (CODES[name] for name in ("locate", "pick", "w
 
 _ROUNDED = 2.3e-16  # part of a result: more than the error of one operation
 _COMPUTED = 2e-15  # the same for functions of the C library
+_LARGEST = float(np.finfo(float).max)
 _TAU, _QUARTER = 2.0 * np.pi, 0.5 * np.pi
 _MOST_PICKED = 256  # entries of a table that are looked through
 _FIRST_STEP, _LAST_STEP = _FLOOR, _RINT
@@ -120,12 +121,13 @@ def _times(x, y):
 
 @inlined
 def _below(x, share):
-    return x - abs(x) * share
+    """A number below x; where x has overflown, the largest of all."""
+    return _LARGEST if x == np.inf else x - abs(x) * share
 
 
 @inlined
 def _above(x, share):
-    return x + abs(x) * share
+    return -_LARGEST if x == -np.inf else x + abs(x) * share
 
 
 @part
