@@ -70,8 +70,8 @@ class _Search:
         from daedal.kernels.system import SYSTEM
 
         code, bounds = switched.events(switched.n_state, in_time=True)
-        names = tuple(switch.name for switch in switched.switches for _ in range(2))
-        functions = no_functions().extended(code, names, code, moded)
+        self._names = tuple(f"{j}" for j in range(switched.count) for _ in range(2))
+        functions = no_functions().extended(code, self._names, code, moded)
         if bounds is not None:
             functions = functions.with_enclosed(Enclosed(bounds, 0, code.numbers, moded))
         self._switching = Switching(functions, switched.n_state, MOST_BOXES)
@@ -89,4 +89,4 @@ class _Search:
 
     def doubts(self) -> list[tuple[int, float]]:
         """See :class:`SwitchTimes`."""
-        return [(i // 2, at) for i, at in self._switching.doubts]
+        return [(int(name), at) for name, at in self._switching.doubts]

@@ -108,7 +108,7 @@ class EventRecord:
     kind: str = "event"
     sensitivity: Any = None
     located: str = "sampled"
-    columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "direction", "terminal")  # of a table
+    columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "direction", "terminal", "located")  # of a table
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ class SwitchingFunctions:
     """All switching functions of a run, stacked; ``evaluate(t, y, yp)`` returns the vector of their values.
 
     The options of :class:`Event` are vectors with one entry for each function. If all functions are compiled,
-    ``compiled(t, y, yp[, params])`` computes the same as ``plain``. Zeros of those that are `enclosed` are isolated with
-    certainty; they are functions of the leading unknowns.
+    ``compiled(t, y, yp[, params])`` computes the same as ``plain``. Those that are `enclosed`, functions of the leading
+    unknowns, do not change sign unnoticed.
     """
 
     evaluate: Callable[[float, np.ndarray, np.ndarray], np.ndarray]
@@ -155,6 +155,7 @@ class SwitchingFunctions:
     plain: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None
     compiled: Any = None
     params: Any = None
+    sizes: tuple[int, ...] = ()  # of the user's functions
     enclosed: tuple[Enclosed, ...] = ()
 
     @property
@@ -242,6 +243,7 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
         occurred=np.zeros(len(names), dtype=np.int64),
         compiled=_compiled(parts, problem, y0.size),
         params=problem.params,
+        sizes=tuple(size for _, size in calls),
         **{name: np.array(values) for name, values in vars(stack).items()},
     )
 

@@ -64,15 +64,16 @@ class Switching:
         """How zeros of each function are looked for."""
         if self.search is None:
             return ["sampled"] * self.count
-        return ["enclosed" if enclosed else "sampled" for enclosed in self.search.array("enclosed").tolist()]
+        enclosed = self.search.array("enclosed") > self.search.array("doubtful")
+        return ["enclosed" if known else "sampled" for known in enclosed]
 
     @property
-    def doubts(self) -> list[tuple[int, float]]:
+    def doubts(self) -> tuple[tuple[str, float], ...]:
         """Functions of which it was not decided whether they have a zero, each with the first such place."""
         if self.search is None or not self.search["doubts"]:
-            return []
-        doubt = self.search.array("doubt")
-        return [(int(i), float(doubt[i])) for i in np.flatnonzero(self.search.array("doubtful"))]
+            return ()
+        names, doubt = self.functions.names, self.search.array("doubt")
+        return tuple((names[i], float(doubt[i])) for i in np.flatnonzero(self.search.array("doubtful")))
 
     def begin(self, t_end: float, rtol: float):
         """As at the start of a run; `rtol` is the half width of layers by default."""

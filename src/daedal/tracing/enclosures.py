@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from daedal.kernels.functions import is_compiled
 from daedal.kernels.intervals import CODES
+from daedal.symbolic import Graph, Untraceable, scalar_argument, trace, vector_argument
 from daedal.symbolic.derivative import directional
-from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import TABLES
+from daedal.tracing.parameters import NAME, ParameterLayout
 
 _ALONG = "along"  # the name of derivatives of arguments
 MOST_NODES = 4000
@@ -103,6 +107,69 @@ class Enclosure:
 
 def _columns(pairs: list[tuple[int, int]]) -> list[np.ndarray]:
     return [np.array([pair[k] for pair in pairs], dtype=np.int64) for k in (0, 1)]
+
+
+class EnclosedEvent:
+    """A switching function of the user's as a program.
+
+    Parameters
+    ----------
+    function : callable
+        ``f(t, y)``, ``f(t, first, second)`` or ``f(t, first, second, params)``; `count` says how many arguments it has.
+    sizes : mapping
+        The names of y, and of what follows it, with their lengths.
+    n : int
+        Length of the state.
+    params : object
+
+    Raises
+    ------
+    Untraceable
+    """
+
+    def __init__(self, function: Callable[..., Any], count: int, sizes: Mapping[str, int], n: int, params: Any):
+        graph = Graph(MOST_NODES)
+        symbols: list[Any] = [scalar_argument(graph, "t"), *(vector_argument(graph, *item) for item in sizes.items())]
+        self._layout = None
+        if count == 4:
+            self._layout = ParameterLayout(params, is_compiled(function))
+            symbols.append(self._layout.symbols(graph, params)[is_compiled(function)])
+        traced = trace(function, symbols[:count], None)
+        parameters = {} if self._layout is None else {NAME: self._layout.count}
+        if self._layout is not None:
+            self._layout.fixed = {graph.data[i][1]: value for i, value in graph.fixed.items()}
+        self._is_unchanged = traced.dependencies.check()
+        self.program = Enclosure(graph, [graph.number(i) for i in traced.nodes], sizes, n, parameters)
+        self.read = None if self._layout is None else self._layout.numbers
+
+    def is_current(self, params: Any) -> bool:
+        """Whether the function still reads the same from outside, and parameters have the same structure."""
+        return self._is_unchanged() and (self._layout is None or self._layout.fits(params))
+
+
+_known: WeakKeyDictionary[Any, dict[Any, EnclosedEvent | None]] = WeakKeyDictionary()
+
+
+def enclosed_event(
+    original: Any, function: Callable[..., Any], count: int, sizes: Mapping[str, int], n: int, params: Any
+) -> EnclosedEvent | None:
+    """A switching function as a program, made once; None where that is impossible, or bounds would cost too much.
+
+    `original` is the function as the user has it.
+    """
+    try:
+        known = _known.setdefault(original, {})
+    except TypeError:
+        known = {}
+    key = count, tuple(sizes.items()), n
+    found = known.get(key)
+    if key not in known or (found is not None and not found.is_current(params)):
+        try:
+            found = EnclosedEvent(function, count, sizes, n, params)
+        except Untraceable:
+            found = None
+        known[key] = found
+    return found if found is not None and found.program.is_worthwhile else None
 
 
 _GIVEN = ("constant", "argument", "true", "false")
