@@ -11,7 +11,8 @@ import sys
 import time
 
 DEFAULT = (
-    *("kernels.calls", "kernels.dense", "kernels.interpolation", "kernels.linear", "kernels.patterns"),
+    *("kernels.calls", "kernels.dense", "kernels.interpolation", "kernels.intervals", "kernels.linear"),
+    *("kernels.patterns", "events.isolation"),
     *("methods.advance", "methods.evaluation", "methods.one_step", "methods.step_size"),
     *("methods.dassl_step", "methods.radau_matrix", "methods.radau_step", "methods.rosenbrock_step"),
     *("methods.half_explicit_step", "methods.runge_kutta_step"),

@@ -102,8 +102,10 @@ _EVENT = Record(
         "direction": Integer(-1),
         "terminal": Flag(),
         "kind": Text(),
+        "located": Text(),
     },
     EventRecord,
+    newer=frozenset({"located"}),
 )
 
 COMMON: dict[str, Kind] = {

@@ -10,7 +10,11 @@ import numpy as np
 
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
-from daedal.events.event import SwitchingFunctions, gather_events
+from daedal.events.event import Enclosed, SwitchingFunctions, gather_events, named_events, standard_functions
+from daedal.tracing.enclosures import enclosed_event
+
+_OWN = ("daedal.drive", "daedal.events", "daedal.hybrid")  # functions made of others, which have a memory
+_LARGEST = 1000  # unknowns up to which events are traced for it
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,8 @@ def switching_functions(
     functions = gather_events(request.settings.events, view, t, y0, yp0)
     if functions is None:
         return None
+    if (recover is None or leading) and request.settings.compile != "never":
+        functions = with_bounds(functions, request.settings.events, view, y0.size)
     request.event_names[:] = functions.names
     for segment in earlier or ():
         for event in segment.outcome.events:
@@ -58,3 +64,19 @@ def switching_functions(
         return inner(t, *recover(t, y, yp))
 
     return replace(functions, evaluate=evaluate, plain=evaluate if leading else None)
+
+
+def with_bounds(functions: SwitchingFunctions, events: Any, view: Any, n: int) -> SwitchingFunctions:
+    """The user's events with those enclosed that can be traced; y has length n."""
+    n_y, enclosed, first = getattr(view, "n_y", None), [], 0
+    if n > _LARGEST:
+        return functions
+    sizes = {"y": n, "yp": n} if n_y is None else {"y": n_y, "z": n - n_y}
+    stated = zip(named_events(events), standard_functions(events, view), functions.sizes, strict=True)
+    for event, (function, count), size in stated:
+        if not str(getattr(event.function, "__module__", "")).startswith(_OWN):
+            made = enclosed_event(event.function, function, count, sizes, n, view.params)
+            if made is not None:
+                enclosed.append(Enclosed(made.program, first, made.read, view.params))
+        first += size
+    return functions.with_enclosed(*enclosed)

@@ -8,8 +8,10 @@ from typing import Any
 
 from daedal.drive.blas_threads import blas_threads
 from daedal.drive.request import Request
+from daedal.messages import warn
 from daedal.methods.task import Outcome
 from daedal.progress import Progress
+from daedal.tracing import SwitchWarning
 
 MOST_IDLE = 10  # restarts without a step
 LARGEST_KEPT = 1000
@@ -63,6 +65,7 @@ def run(course: Course, request: Request) -> list[Segment]:
 
 def _segments(course: Course, request: Request) -> list[Segment]:
     segments: list[Segment] = []
+    doubted: set[str] = set()
     idle = 0
     progress = Progress(request.progress, request.span)
     try:
@@ -71,6 +74,7 @@ def _segments(course: Course, request: Request) -> list[Segment]:
             segment = course.segment(segments, progress)
             segments.append(segment)
             outcome = segment.outcome
+            _tell_doubts(outcome, doubted)
             if outcome.interrupted or outcome.exception is not None or not course.goes_on(segment):
                 return segments
             idle = 0 if outcome.t_reached != began else idle + 1
@@ -88,3 +92,15 @@ def _segments(course: Course, request: Request) -> list[Segment]:
     finally:
         progress.close()
     return segments
+
+
+def _tell_doubts(outcome: Outcome, doubted: set[str]):
+    """Warn of each switching function once of which it was not decided whether it has a zero."""
+    for name, t in outcome.doubts:
+        if name not in doubted:
+            doubted.add(name)
+            warn(
+                f"whether '{name}' changes its sign next to t = {t:.6g} could not be decided; from there on pairs of "
+                "changes inside of a step may be missed. Remedy: write the condition in a simpler form, or give max_step",
+                SwitchWarning,
+            )

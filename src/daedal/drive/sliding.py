@@ -87,7 +87,7 @@ class SlidingEquations:
         if own is not None:
             inner = own.evaluate
             cut_own = replace(own, evaluate=lambda t, y, yp: inner(t, y[:n], yp[:n]), plain=None)
-        base = follower.functions(n + k, cut_own, lambda t, y, yp: (y[:n], yp[:n]))
+        base = follower.functions(n + k, cut_own, lambda t, y, yp: (y[:n], yp[:n]), leading=True)
         evaluate = base.evaluate
 
         def joined(t, y, yp):

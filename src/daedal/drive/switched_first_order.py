@@ -107,7 +107,9 @@ class SwitchedCourse(FirstOrderCourse):
         clocked = follower.clock(t)
         for j, direction in clocked:
             name = follower.switches[j].name
-            record = EventRecord(t, self.y0, self.yp0, self._n_own + j, name, direction, False, "switch")
+            record = EventRecord(
+                t, self.y0, self.yp0, self._n_own + j, name, direction, False, "switch", located="known"
+            )
             outcome.events.append(record)
         outcome.dense = cut(outcome.dense, t)
         self._searched = 0

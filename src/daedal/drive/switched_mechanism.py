@@ -163,7 +163,7 @@ class SwitchedMechanismCourse(Course):
         clocked = follower.clock(self._t)
         for j, direction in clocked:
             name, yp = follower.switches[j].name, np.zeros_like(y)
-            record = EventRecord(self._t, y, yp, self._n_own + j, name, direction, False, "switch")
+            record = EventRecord(self._t, y, yp, self._n_own + j, name, direction, False, "switch", located="known")
             outcome.events.append(record)
         outcome.dense = cut(outcome.dense, self._t)
         one_step = any(segment.method.works_on(form) for form in ("rate", "mechanism"))

@@ -14,8 +14,9 @@ from math import inf, isfinite
 import numpy as np
 
 from daedal.drive.request import Request
+from daedal.drive.switch_times import SwitchTimes
 from daedal.errors import DaedalError
-from daedal.events.event import EventRecord, SwitchingFunctions, no_functions
+from daedal.events.event import Enclosed, EventRecord, SwitchingFunctions, no_functions
 from daedal.messages import warn
 from daedal.tracing import SwitchWarning
 from daedal.tracing.modal import Moded
@@ -59,6 +60,7 @@ class Follower:
         self._lengths: list[list[int]] = [[] for _ in self.switches]
         self._functions: dict[int, SwitchingFunctions] = {}
         self._rates: Callable[[], np.ndarray | None] = lambda: None
+        self._times = SwitchTimes(switched, moded, request)
 
     # --- where a stretch begins ---------------------------------------------------------------------------------------
 
@@ -67,7 +69,7 @@ class Follower:
         self._rates = rates
         u = self.switched.values(t, *point, self.moded)
         for j, switch in enumerate(self.switches):
-            self._set(j, switch.mode_at(float(u[j])) if isfinite(u[j]) else np.nan)
+            self._set(j, switch.mode_at(float(u[j])) if u[j] == u[j] else np.nan)
         self.clock(t)
         for j, switch in enumerate(self.switches):
             if switch.is_surface and u[j] == switch.points[0] and self.switched.slides[j]:
@@ -119,7 +121,7 @@ class Follower:
         for j in range(u.size):
             inside = min(u[j] - moded.lower[j], moded.upper[j] - u[j])
             band = 2.0 * abs(float(moved[j] - u[j]))
-            if inside <= band:
+            if inside <= band < inf:
                 moded.slack[j] = band + max(0.0, -inside)
             if inside < -_WRONG * band and not self.switched.in_time[j]:
                 wrong.append(j)
@@ -148,17 +150,12 @@ class Follower:
         sign, end = self.request.sign, self.request.span[1]
         if not any(self.switched.in_time):
             return end
-        behind = self._behind(t)
-        u = self.switched.values(behind, np.zeros(self.switched.value_size), self.moded)
-        rates = self.switched.rates(behind, np.zeros(self.switched.rate_size), self.moded)
-        for j, in_time in enumerate(self.switched.in_time):
-            rate = float(rates[j])
-            bound = float(self.moded.upper[j] if sign * rate > 0.0 else self.moded.lower[j])
-            if in_time and isfinite(bound) and rate != 0.0:
-                at = behind + (bound - float(u[j])) / rate
-                if sign * (at - behind) > 0.0 and sign * (end - at) > abs(self._behind(end) - end):
-                    end = at
-        return end
+        behind, last = self._behind(t), end - (self._behind(end) - end)
+        at = self._times.after(behind, last)
+        for j, place in self._times.doubts():
+            if not self._left[j]:
+                self._leave_alone(j, t, f"it cannot be decided whether it switches next to t = {place:.6g}")
+        return at if at != last else end
 
     def _behind(self, t: float) -> float:
         """A time that can just be told from t."""
@@ -167,14 +164,18 @@ class Follower:
 
     # --- while it lasts -----------------------------------------------------------------------------------------------
 
-    def functions(self, n: int, own: SwitchingFunctions | None, state: Callable | None = None) -> SwitchingFunctions:
+    def functions(
+        self, n: int, own: SwitchingFunctions | None, state: Callable | None = None, *, leading: bool = False
+    ) -> SwitchingFunctions:
         """The user's events and the ends of modes, as functions of the n unknowns of a method.
 
-        ``state(t, y, yp)`` gives the arguments of switching functions where they are not the leading unknowns.
+        ``state(t, y, yp)`` gives the arguments of switching functions where they are not the unknowns, or only the
+        `leading` ones.
         """
         if own is None and n in self._functions:
             return self._functions[n]
-        code, moded = self.switched.events(n if state is None else self.switched.n_state), self.moded
+        code, bounds = self.switched.events(n if state is None else self.switched.n_state)
+        moded = self.moded
 
         def hidden(t, y, yp):
             return code(t, y, yp, moded) if state is None else code(t, *state(t, y, yp), moded)
@@ -187,6 +188,9 @@ class Follower:
             made = no_functions().extended(hidden, names, code if state is None else None, moded)
         else:
             made = own.extended(joined, names)
+        if bounds is not None and (state is None or leading):
+            n_own = 0 if own is None else own.direction.size
+            made = made.with_enclosed(Enclosed(bounds, n_own, code.numbers, moded))
         if own is None:
             self._functions[n] = made
         return made

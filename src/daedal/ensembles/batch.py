@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.index import are_clearly_index_1
+from daedal.drive.event_view import with_bounds
 from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.mechanism import MechanismCourse, MechanismPlan
 from daedal.drive.request import checked_request
@@ -300,6 +301,8 @@ class FirstOrderBatch(Batch):
         request, plan, ready = self.request, self._plan, course.ready
         problem, n, events = plan.implicit, plan.implicit.n, self.request.settings.events
         switching = gather_events(events, plan.problem, request.span[0], course.y0, course.yp0)
+        if switching is not None:
+            switching = with_bounds(switching, events, plan.problem, n)
         task = course.task(machine_events(switching, events, plan.problem, problem), Progress(False, request.span))
         if ready.system["scaled_rows"] or not task.dense:
             raise Unsuited("rows are scaled, or steps are not kept")

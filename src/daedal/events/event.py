@@ -94,7 +94,8 @@ class EventRecord:
 
     `kind` is "event" for the user's own, "switch" where the equations pass to another branch, and "slides" or "leaves"
     where the solution begins or ceases to slide along the surface between two branches. `sensitivity` holds the
-    derivatives of the time {parameter: dt/dp} in a run with sensitivities.
+    derivatives of the time {parameter: dt/dp} in a run with sensitivities. `located` says how zeros are looked for:
+    "enclosed", so that none is missed; "sampled", at a few places of every step; "known" beforehand.
     """
 
     t: float
@@ -106,7 +107,29 @@ class EventRecord:
     terminal: bool
     kind: str = "event"
     sensitivity: Any = None
-    columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "direction", "terminal")  # of a table
+    located: str = "sampled"
+    columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "direction", "terminal", "located")  # of a table
+
+
+@dataclass(frozen=True)
+class Enclosed:
+    """Some of the switching functions of a run, whose bounds over a part of a step a program computes.
+
+    Attributes
+    ----------
+    program : Enclosure
+        Of :mod:`daedal.tracing.enclosures`.
+    first : int
+        The first of them.
+    read : callable
+        ``read(params)`` gives the numbers of the parameters.
+    params : object
+    """
+
+    program: Any
+    first: int
+    read: Callable[[Any], np.ndarray] | None = None
+    params: Any = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +137,8 @@ class SwitchingFunctions:
     """All switching functions of a run, stacked; ``evaluate(t, y, yp)`` returns the vector of their values.
 
     The options of :class:`Event` are vectors with one entry for each function. If all functions are compiled,
-    ``compiled(t, y, yp[, params])`` computes the same as ``plain``.
+    ``compiled(t, y, yp[, params])`` computes the same as ``plain``. Those that are `enclosed`, functions of the leading
+    unknowns, do not change sign unnoticed.
     """
 
     evaluate: Callable[[float, np.ndarray, np.ndarray], np.ndarray]
@@ -131,6 +155,8 @@ class SwitchingFunctions:
     plain: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None
     compiled: Any = None
     params: Any = None
+    sizes: tuple[int, ...] = ()  # of the user's functions
+    enclosed: tuple[Enclosed, ...] = ()
 
     @property
     def native(self):
@@ -147,6 +173,10 @@ class SwitchingFunctions:
         }
         fields = {"evaluate": evaluate, "plain": evaluate, "names": (*self.names, *names), **longer}
         return replace(self, **fields, compiled=compiled, params=params)
+
+    def with_enclosed(self, *enclosed: Enclosed) -> "SwitchingFunctions":
+        """With some of them enclosed."""
+        return replace(self, enclosed=(*self.enclosed, *enclosed))
 
     def checked(self, values: np.ndarray) -> np.ndarray:
         """Values of the compiled functions, none of them NaN."""
@@ -213,6 +243,7 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
         occurred=np.zeros(len(names), dtype=np.int64),
         compiled=_compiled(parts, problem, y0.size),
         params=problem.params,
+        sizes=tuple(size for _, size in calls),
         **{name: np.array(values) for name, values in vars(stack).items()},
     )
 

@@ -5,13 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from daedal.events.event import SwitchingFunctions
+from daedal.events.event import Enclosed, SwitchingFunctions
+
+MOST_BOXES, FURTHER_BOXES = 2000, 50
+"""Pieces of a step that are looked at until it is decided whether a function has a zero there; and the same after that
+was not decided once. Chosen."""
+_DEEPEST = 64
 
 
 class Switching:
     """The ROOTS record of switching functions of a state of length n; made once, and begun anew for every run."""
 
-    def __init__(self, functions: SwitchingFunctions, n: int):
+    def __init__(self, functions: SwitchingFunctions, n: int, most_boxes: int = MOST_BOXES):
         from daedal.events.switching import ROOTS
         from daedal.kernels.callbacks import Bridge
         from daedal.kernels.records import Record
@@ -29,21 +34,62 @@ class Switching:
         )
         for name in ("direction", "terminal", "interior", "touch", "location", "tolerance"):
             self.record.array(name)[:] = getattr(functions, name)
+        self.search = self._search(functions, most_boxes) if functions.enclosed else None
         self.address = self.record.address
         self._arrays, self._fields = self.record.block.copy(), self.record.data.copy()
+
+    def _search(self, functions: SwitchingFunctions, most_boxes: int) -> Any:
+        """The SEARCH record; functions that are enclosed are not sampled, unless they may touch zero."""
+        from daedal.events.switching import SEARCH
+        from daedal.kernels.records import Record
+
+        interior, chain = self.record.array("interior"), 0
+        search = Record.allocated(
+            SEARCH, n=self.count, most_boxes=most_boxes, further_boxes=min(FURTHER_BOXES, most_boxes), depth=_DEEPEST
+        )
+        self._chain = []
+        for enclosed in functions.enclosed:
+            self._chain.append(_enclosure(enclosed, self.bridge, chain))
+            chain = self._chain[-1].address
+            places = enclosed.first + enclosed.program.index
+            search.array("enclosed")[places] = (functions.location[places] == 0) & functions.interior[places]
+        search["enclosure"] = chain
+        interior[(search.array("enclosed") != 0) & ~functions.touch] = 0
+        self.record["search"], self.record["encloses"] = search.address, 1
+        self._search_fields = search.block.copy(), search.data.copy()
+        return search
+
+    @property
+    def located(self) -> list[str]:
+        """How zeros of each function are looked for."""
+        if self.search is None:
+            return ["sampled"] * self.count
+        enclosed = self.search.array("enclosed") > self.search.array("doubtful")
+        return ["enclosed" if known else "sampled" for known in enclosed]
+
+    @property
+    def doubts(self) -> tuple[tuple[str, float], ...]:
+        """Functions of which it was not decided whether they have a zero, each with the first such place."""
+        if self.search is None or not self.search["doubts"]:
+            return ()
+        names, doubt = self.functions.names, self.search.array("doubt")
+        return tuple((names[i], float(doubt[i])) for i in np.flatnonzero(self.search.array("doubtful")))
 
     def begin(self, t_end: float, rtol: float):
         """As at the start of a run; `rtol` is the half width of layers by default."""
         self.bridge.refresh()
         self.record.block[:] = self._arrays
         self.record.data[:] = self._fields
+        if self.search is not None:
+            self.search.block[:], self.search.data[:] = self._search_fields
         self.record["t_end"] = t_end
         self.record.array("count")[:] = self.functions.occurred
         self.record.array("delta")[:] = np.where(self._default_delta, rtol, self.functions.delta)
 
     def image(self) -> list[np.ndarray]:
         """All memory that a run changes."""
-        return [self.record.block, self.record.data.view(np.int64)]
+        search = [] if self.search is None else [self.search.block, self.search.data.view(np.int64)]
+        return [self.record.block, self.record.data.view(np.int64), *search]
 
     def watch_layers(self, system, slope: np.ndarray):
         """Let the method call the check of layers with every step; `slope` is the array where it keeps y'."""
@@ -60,6 +106,46 @@ class Switching:
         """The hook as it was before."""
         if self.record["watched"]:
             system["hook"], system["hook_record"] = self.record["inner"], self.record["inner_record"]
+
+
+def _enclosure(enclosed: Enclosed, bridge: Any, following: int) -> Any:
+    """The ENCLOSURE record of functions, whose parameters are read again before every run."""
+    from daedal.events.enclosure import ENCLOSURE
+    from daedal.kernels.intervals import PROGRAM
+    from daedal.kernels.records import Record
+
+    program = enclosed.program
+    numbers = np.zeros(0)
+    if enclosed.read is not None:
+        numbers = bridge.numbers(enclosed.read, enclosed.params)
+    codes = Record.allocated(
+        PROGRAM,
+        n=program.size,
+        given=program.given,
+        length=program.numbers.size,
+        numbers=program.numbers,
+        lower=program.bounds.copy(),
+        upper=program.bounds.copy(),
+        steady=np.ones(program.size, dtype=np.int64),
+        **program.columns,
+    )
+    return Record.allocated(
+        ENCLOSURE,
+        program=codes,
+        n=program.n,
+        functions=program.values.size,
+        index=enclosed.first + program.index,
+        values=program.values,
+        rates=program.rates,
+        inputs=program.nodes.size,
+        nodes=program.nodes,
+        places=program.places,
+        parameters=program.parameter_nodes.size,
+        parameter_nodes=program.parameter_nodes,
+        parameter_places=program.parameter_places,
+        numbers=numbers,
+        following=following,
+    )
 
 
 @cache

@@ -2,13 +2,15 @@
 
 A sign change between two points is followed to its leftmost root by the Illinois algorithm of Hiebert and Shampine, for
 a vector of functions at once. The located time is the right end of the final bracket. The two points are the ends of
-the step, or lie inside where the function turns back towards zero (:mod:`daedal.events.extrema`).
+the step, or those of a piece in which a zero was isolated (:mod:`daedal.events.enclosure`). Of functions that are not
+enclosed they lie inside where the function turns back towards zero (:mod:`daedal.events.extrema`).
 """
 
 from math import copysign, isfinite
 
 import numpy as np
 
+from daedal.events.enclosure import first_enclosed
 from daedal.events.extrema import first_reversal
 from daedal.events.switching import LAYER_WATCHED, MUTED, ROOTS_LOCATED, STOPPING, evaluate_on, resolution, same_sign
 from daedal.kernels.compilation import inlined, part
@@ -67,6 +69,10 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
         right, touching, status = first_reversal(system, roots, left, t_high, t_end, psi, phi, k)
         if status != 0:
             return False, left, status
+        if roots.encloses != 0:
+            left, right, status = first_enclosed(system, roots, left, right, resolved, t_end, psi, phi, k)
+            if status != 0:
+                return False, left, status
         reached, status = _first_root(system, roots, left, right, resolved, t_high, t_end, psi, phi, k)
         if status != 0:
             return False, reached, status

@@ -19,6 +19,24 @@ STOPPING = 2  # the mark, times the sign of the change, of a function that fires
 _INTEGERS = ("direction", "terminal", "count", "interior", "touch", "location", "side", "crooked", "aim", "fired")
 _FLOATS = ("tolerance", "delta", "low", "high", "last", "middle", "trial", "start", "before", "tried")
 
+SEARCH = Struct(
+    "SEARCH",
+    [
+        ("n", INTEGER),
+        ("enclosure", ADDRESS),  # the first of a chain
+        *[(name, i64["n"]) for name in ("enclosed", "verdicts", "doubtful")],
+        *[(name, f64["n"]) for name in ("doubt", "begin", "end")],
+        ("doubts", INTEGER),  # how many functions are in doubt
+        ("most_boxes", INTEGER),  # pieces that are looked at in one search
+        ("further_boxes", INTEGER),  # the same where a function is in doubt
+        ("boxes", INTEGER),  # so far
+        ("depth", INTEGER),
+        ("ends", f64["depth"]),
+        ("stack", f64["depth", "n"]),
+    ],
+)
+"""What the search for zeros by enclosures works with, and where it was not decided whether there are any."""
+
 ROOTS = Struct(
     "ROOTS",
     [
@@ -26,6 +44,8 @@ ROOTS = Struct(
         ("size", INTEGER),  # length of the state
         ("functions", CALLBACK),
         ("t_end", FLOAT),  # of the run
+        ("encloses", INTEGER),  # whether functions are enclosed
+        ("search", at(SEARCH)),
         *[(name, i64["n"]) for name in _INTEGERS],
         *[(name, f64["n"]) for name in _FLOATS],
         ("y", f64["size"]),

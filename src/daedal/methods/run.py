@@ -344,8 +344,8 @@ class Run:
     def _event_records(self, task: Task, m: int) -> list[EventRecord]:
         """The functions that fired at the m-th event of this slice."""
         array, switching = self._slots.array, task.switching
-        assert switching is not None
-        fired = array("event_fired")[m]
+        assert switching is not None and self._switching is not None
+        fired, located = array("event_fired")[m], self._switching.located
         return [
             EventRecord(
                 t=float(array("event_t")[m]),
@@ -355,6 +355,7 @@ class Run:
                 name=switching.names[i],
                 direction=int(np.sign(fired[i])),
                 terminal=abs(int(fired[i])) > 1,
+                located=located[i],
             )
             for i in np.flatnonzero(fired)
         ]
@@ -414,6 +415,7 @@ class Run:
             signal=counts.item(self._signal),
             counts=counts,
             exception=exception,
+            doubts=() if task.switching is None or self._switching is None else self._switching.doubts,
         )
 
     def _points(self, task: Task, parts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

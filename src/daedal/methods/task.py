@@ -119,6 +119,7 @@ class Outcome:
     signal: int  # with which the hook has stopped the run
     counts: np.ndarray  # the counters of the SYSTEM record
     exception: BaseException | None = None
+    doubts: tuple[tuple[str, float], ...] = ()  # switching functions that may have a zero next to a time
     last_step: DenseOutput | None = None  # dense output whose last step is that of the run, where its owner stopped it
 
     def statistics(self, seconds: float = 0.0) -> Statistics:

@@ -200,12 +200,16 @@ class MappingOf(Kind):
 
 @dataclass(frozen=True)
 class Record(Kind):
-    """An object of a class that the code knows, by its fields; ``check(fields)`` says what is wrong with them."""
+    """An object of a class that the code knows, by its fields; ``check(fields)`` says what is wrong with them.
+
+    Fields that are `newer` than the format have defaults in the class.
+    """
 
     fields: Mapping[str, Kind]
     make: Callable[..., Any]
     check: Callable[[dict[str, Any]], str | None] | None = None
     take: Callable[[Any], Mapping[str, Any]] | None = None
+    newer: frozenset[str] = frozenset()
 
     def encode(self, value, path, arrays):
         """Its fields."""
@@ -216,10 +220,11 @@ class Record(Kind):
         """The object again; its sizes are its own."""
         expect(isinstance(data, dict), path, "is no mapping")
         missing, further = set(self.fields) - set(data), set(data) - set(self.fields)
-        expect(not missing, path, f"lacks {', '.join(sorted(missing))}")
+        expect(missing <= self.newer, path, f"lacks {', '.join(sorted(missing))}")
         expect(not further, path, f"has {', '.join(sorted(map(repr, further)))}, which nobody expects")
         own: dict[str, int] = {}
-        values = {name: kind.decode(data[name], _joined(path, name), arrays, own) for name, kind in self.fields.items()}
+        known = ((name, kind) for name, kind in self.fields.items() if name in data)
+        values = {name: kind.decode(data[name], _joined(path, name), arrays, own) for name, kind in known}
         wrong = None if self.check is None else self.check(values)
         expect(wrong is None, path, str(wrong))
         return self.make(**values)

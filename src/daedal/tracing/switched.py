@@ -15,6 +15,7 @@ from daedal.symbolic.derivative import directional, jacobian
 from daedal.symbolic.machine import compile_function
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.modes import Followed as Followed
+from daedal.tracing.enclosures import MOST_NODES, Enclosure
 from daedal.tracing.modal import Moded
 from daedal.tracing.parameters import NAME
 from daedal.tracing.problem import traced_problem
@@ -58,7 +59,9 @@ class SwitchedProblem:
     slides : list of bool
         For each switch whether its rate is known from the state, so that it can slide along the surface.
     in_time : list of bool
-        For each switch whether it depends on the time alone, and grows with it at a constant rate.
+        For each switch whether it depends on the time alone.
+    is_affine : list of bool
+        For each of these whether it grows at a constant rate, so that its times follow from a formula.
     values, rates : SwitchCode
         The switching functions u of time and state (of first-order problems with y'), and u' along a motion.
     """
@@ -88,8 +91,9 @@ class SwitchedProblem:
         self.rate_size = sum(self._rate_sizes.values())
         self.n_state = sum(self.state_sizes.values())
         self.in_time = [self._is_in_time(switch) for switch in self.switches]
+        self.is_affine = [in_time and self._is_affine(one) for one, in_time in zip(self.switches, self.in_time)]
         self.slides = [self._has_rate(switch) for switch in self.switches]
-        self._events: dict[int, SwitchCode] = {}
+        self._events: dict[tuple[int, bool], tuple[SwitchCode, Enclosure | None]] = {}
         self._along: dict[tuple[int, ...], Any] = {}
         self._guard = self.tracer.lock  # a graph is for one thread at a time
         self.values = self._code(self._sizes, [switch.function for switch in self.switches])
@@ -104,14 +108,17 @@ class SwitchedProblem:
             direction |= {graph.argument(name, k): graph.argument(slope, k) for k in range(self._sizes[name])}
         return directional(graph, [switch.function for switch in self.switches], direction)
 
-    def events(self, n: int) -> SwitchCode:
-        """What is positive as long as the modes last, two numbers for each switch, of n unknowns and derivatives."""
-        with self._guard:
-            if n not in self._events:
-                self._events[n] = self._event_code(n)
-            return self._events[n]
+    def events(self, n: int, *, in_time: bool = False) -> tuple[SwitchCode, Enclosure | None]:
+        """What is positive as long as the modes last, two numbers for each switch, of n unknowns and derivatives.
 
-    def _event_code(self, n: int) -> SwitchCode:
+        Machine code, and bounds where they cost little enough; for switches that depend on time alone, or for others.
+        """
+        with self._guard:
+            if (n, in_time) not in self._events:
+                self._events[n, in_time] = self._event_code(n, in_time)
+            return self._events[n, in_time]
+
+    def _event_code(self, n: int, in_time: bool) -> tuple[SwitchCode, Enclosure | None]:
         graph, nodes = self._graph, []
         for j, switch in enumerate(self.switches):
             lower, upper, slack = (graph.argument(name, j) for name in _BOUNDS)
@@ -121,10 +128,13 @@ class SwitchedProblem:
             ):
                 bounded = graph.apply("less", graph.apply("absolute", bound), graph.constant(np.inf))
                 watched = graph.both(bounded, graph.apply("equal", inside, inside))
-                if self.in_time[j]:  # it is known when
+                if self.in_time[j] != in_time or self.is_affine[j]:  # others look for it
                     watched = graph.false
                 nodes.append(graph.where(watched, graph.add(inside, slack), graph.one))
-        return self._code(self._sizes | {"behind": 2 * n - sum(self._sizes.values())}, nodes, with_bounds=True)
+        sizes = self._sizes | {"behind": 2 * n - sum(self._sizes.values())}
+        code = self._code(sizes, nodes, with_bounds=True)
+        bounds = Enclosure(graph, nodes, self._sizes, self.n_state, code.parameters)
+        return code, bounds if bounds.is_worthwhile else None
 
     def along(self, surfaces: tuple[int, ...], make: Callable[[SwitchedProblem, tuple[int, ...]], Any]) -> Any:
         """What ``make(self, surfaces)`` makes of the equations along surfaces, once; the graph is for one thread."""
@@ -137,13 +147,16 @@ class SwitchedProblem:
         assert self.tracer.modal is not None
         bounds = dict.fromkeys(_BOUNDS, self.tracer.modal.count) if with_bounds else {}
         parameters = self.tracer.modal.sizes | bounds
-        return SwitchCode(self.tracer.modal, compile_function(self._graph, sizes, {"u": nodes}, parameters), bounds)
+        code = compile_function(self._graph, sizes, {"u": nodes}, parameters)
+        return SwitchCode(self.tracer.modal, code, bounds, parameters)
 
     # --- what switches depend on --------------------------------------------------------------------------------------
 
     def _is_in_time(self, switch: Followed) -> bool:
-        if not self.modes.depends_on(switch.function) <= {"t", NAME, MODES}:
-            return False
+        few = len(self._graph.needed([switch.function])) <= MOST_NODES // 8  # with its rate and bounds
+        return few and self.modes.depends_on(switch.function) <= {"t", NAME, MODES}
+
+    def _is_affine(self, switch: Followed) -> bool:
         [rate] = directional(self._graph, [switch.function], {self.tracer.t.node: self._graph.one})
         return self.modes.depends_on(rate) <= {NAME, MODES}
 
@@ -184,8 +197,8 @@ _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p)
 class SwitchCode(CodedFunction):
     """Numbers of all switches as machine code, which kernels call as they call events."""
 
-    def __init__(self, layout, code, bounds):
-        self._layout, self._code, self._bounds = layout, code, tuple(bounds)
+    def __init__(self, layout, code, bounds, parameters):
+        self._layout, self._code, self._bounds, self.parameters = layout, code, tuple(bounds), parameters
         self.address, self.size = code.address, code.size
         self._result = code.slices["u"]
         self._begin = self._result.stop

@@ -1,0 +1,29 @@
+"""The first zero of switching functions that depend on time alone, isolated in compiled code."""
+
+from daedal.events.roots import begin, locate
+from daedal.events.switching import ROOTS
+from daedal.kernels.compilation import entry
+from daedal.kernels.records import float_rows, floats, record_at
+from daedal.kernels.signatures import f64, i64
+from daedal.kernels.system import SYSTEM
+
+MOST_BOXES = 1_000_000
+"""Pieces of the interval that are looked at for one zero: about half a second. Chosen."""
+WORDS = 3
+"""Numbers of memory that the search needs, and two for each unknown."""
+
+
+@entry(i64(i64, i64, f64, f64, i64))
+def first_zero(system_address, roots_address, t, end, memory):
+    """The first event in (t, end] of a state at rest, as if that were one step.
+
+    Writes the time to `memory`; returns 1, 0 if there is none, or -1 if a function cannot be evaluated.
+    """
+    system, roots = record_at(system_address, SYSTEM), record_at(roots_address, ROOTS)
+    result, psi, phi = floats(memory, 1), floats(memory + 8, 2), float_rows(memory + 24, 2, roots.size)
+    psi[0], psi[1] = 1.0, 2.0
+    if begin(system, roots, t, end, psi, phi, 1) != 0:
+        return -1
+    found, time, status = locate(system, roots, t, end, end, psi, phi, 1)
+    result[0] = time
+    return -1 if status != 0 else 1 if found else 0
