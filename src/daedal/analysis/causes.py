@@ -145,8 +145,12 @@ class Case:
     @property
     def negligible(self) -> np.ndarray:
         """Changes of the equations that go with negligible changes of the variables, or are rounding errors."""
-        moved = 0.0 if self.partials is None else 1e-3 * np.abs(self.partials[1]) @ self.weights
-        return np.maximum(moved, self.roundoff)
+        if self.partials is not None:
+            return np.maximum(1e-3 * np.abs(self.partials[1]) @ self.weights, self.roundoff)
+        t, y, yp = self.point
+        signs = np.random.default_rng(self.n).choice([-1.0, 1.0], self.n)
+        ahead, behind = (self.probe.residual(t, y + s * 1e-3 * signs * self.weights, yp) for s in (1.0, -1.0))
+        return np.fmax(np.abs(ahead - behind), self.roundoff)
 
     def name(self, j: int) -> str:
         return variable(self.problem, j)
@@ -177,6 +181,15 @@ def inconstant(case: Case) -> list[str] | None:
 def singular_pencil(case: Case) -> list[str] | None:
     """Equations that never determine the solution, however often they are differentiated."""
     found = case.index
+    if case.partials is None:
+        from daedal.analysis.undetermined import in_words, undetermined
+
+        start = case.failure.start  # later, what is undetermined may have grown beyond all others
+        for point in [case.point] if start is None else [start, case.point]:
+            left_open = undetermined(case.problem, [point], case.span)
+            if left_open is not None:
+                return [f"Likely cause: {in_words(case.problem, left_open)}."]
+        return None
     if found is None or found.index is not None:
         return None
     return _undetermined(case, found.redundant_equations, found.undetermined_variables)
