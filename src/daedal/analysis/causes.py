@@ -32,6 +32,7 @@ from daedal.analysis.wording import (
     equations,
     largest,
     listing,
+    measured,
     number,
     ordinal,
     powers,
@@ -49,6 +50,7 @@ _JACOBIAN_REMEDY = (
 _ROUNDOFF = 64.0 * float(np.finfo(float).eps)  # of an equation, relative to its terms
 _LOOSER = (1.0, 1e-3, 1e-6)  # parts of the tolerances with which the index is judged, lest loose ones decide it
 _SINGULARITY = 1e-6  # part of the elapsed time in which a variable changes by its own size
+_DROWNED = 3e-3  # tolerances by which round-off moves a variable, from which on shorter steps lead nowhere
 _COARSE = 1e-11  # distance of times, in units of the interval, from which on it matters
 
 
@@ -509,6 +511,28 @@ def inconsistent_start(case: Case) -> list[str] | None:
     return words[0].split("\n")
 
 
+def drowned(case: Case) -> list[str] | None:
+    """Round-off of the equations that moves variables by a tolerance, at steps such as the run has taken."""
+    if case.at_start or case.partials is None or not case.elapsed > 0.0:
+        return None
+    h = case.elapsed / case.failure.steps
+    matrix = case.partials[1] + case.partials[0] / h
+    rounding = float(np.finfo(float).eps) * case.probe.terms(*case.point)
+    try:
+        moved = np.abs(np.linalg.inv(matrix)) @ rounding / case.weights
+    except np.linalg.LinAlgError:
+        return None
+    j = int(np.argmax(np.nan_to_num(moved)))
+    if not moved[j] > _DROWNED:
+        return None
+    factor = 10.0 ** np.ceil(np.log10(10.0 * max(moved[j], 1.0)))
+    return [
+        f"Likely cause: round-off. That of the equations moves {case.name(j)} by {number(moved[j])} tolerances in "
+        f"a step of {number(h)}, the mean of this run, and by more in a shorter one.",
+        f"Remedy: multiply rtol and atol by {number(factor)}, or take a method with longer steps (method='radau').",
+    ]
+
+
 def singularity(case: Case) -> list[str] | None:
     """A variable or a slope that grows without bound."""
     failure = case.failure
@@ -519,6 +543,6 @@ def singularity(case: Case) -> list[str] | None:
         return None
     return [
         f"Likely cause: the solution runs into a singularity: {case.name(j)} = {number(failure.y[j])} has the slope "
-        f"{number(failure.yp[j])} after {number(case.elapsed)} {'unit' if case.elapsed == 1.0 else 'units'} of time.",
+        f"{number(failure.yp[j])} after {measured(case.elapsed, 'unit')} of time.",
         "Remedy: check the model; the solution may not exist beyond this time. A terminal event can stop before it.",
     ]
