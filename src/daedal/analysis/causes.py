@@ -32,6 +32,7 @@ from daedal.analysis.wording import (
     equations,
     largest,
     listing,
+    measured,
     number,
     ordinal,
     powers,
@@ -49,6 +50,7 @@ _JACOBIAN_REMEDY = (
 _ROUNDOFF = 64.0 * float(np.finfo(float).eps)  # of an equation, relative to its terms
 _LOOSER = (1.0, 1e-3, 1e-6)  # parts of the tolerances with which the index is judged, lest loose ones decide it
 _SINGULARITY = 1e-6  # part of the elapsed time in which a variable changes by its own size
+_DROWNED = 3e-3  # tolerances by which round-off moves a variable, from which on shorter steps lead nowhere
 _COARSE = 1e-11  # distance of times, in units of the interval, from which on it matters
 
 
@@ -145,8 +147,12 @@ class Case:
     @property
     def negligible(self) -> np.ndarray:
         """Changes of the equations that go with negligible changes of the variables, or are rounding errors."""
-        moved = 0.0 if self.partials is None else 1e-3 * np.abs(self.partials[1]) @ self.weights
-        return np.maximum(moved, self.roundoff)
+        if self.partials is not None:
+            return np.maximum(1e-3 * np.abs(self.partials[1]) @ self.weights, self.roundoff)
+        t, y, yp = self.point
+        signs = np.random.default_rng(self.n).choice([-1.0, 1.0], self.n)
+        ahead, behind = (self.probe.residual(t, y + s * 1e-3 * signs * self.weights, yp) for s in (1.0, -1.0))
+        return np.fmax(np.abs(ahead - behind), self.roundoff)
 
     def name(self, j: int) -> str:
         return variable(self.problem, j)
@@ -177,6 +183,15 @@ def inconstant(case: Case) -> list[str] | None:
 def singular_pencil(case: Case) -> list[str] | None:
     """Equations that never determine the solution, however often they are differentiated."""
     found = case.index
+    if case.partials is None:
+        from daedal.analysis.undetermined import in_words, undetermined
+
+        start = case.failure.start  # later, what is undetermined may have grown beyond all others
+        for point in [case.point] if start is None else [start, case.point]:
+            left_open = undetermined(case.problem, [point], case.span)
+            if left_open is not None:
+                return [f"Likely cause: {in_words(case.problem, left_open)}."]
+        return None
     if found is None or found.index is not None:
         return None
     return _undetermined(case, found.redundant_equations, found.undetermined_variables)
@@ -496,6 +511,28 @@ def inconsistent_start(case: Case) -> list[str] | None:
     return words[0].split("\n")
 
 
+def drowned(case: Case) -> list[str] | None:
+    """Round-off of the equations that moves variables by a tolerance, at steps such as the run has taken."""
+    if case.at_start or case.partials is None or not case.elapsed > 0.0:
+        return None
+    h = case.elapsed / case.failure.steps
+    matrix = case.partials[1] + case.partials[0] / h
+    rounding = float(np.finfo(float).eps) * case.probe.terms(*case.point)
+    try:
+        moved = np.abs(np.linalg.inv(matrix)) @ rounding / case.weights
+    except np.linalg.LinAlgError:
+        return None
+    j = int(np.argmax(np.nan_to_num(moved)))
+    if not moved[j] > _DROWNED:
+        return None
+    factor = 10.0 ** np.ceil(np.log10(10.0 * max(moved[j], 1.0)))
+    return [
+        f"Likely cause: round-off. That of the equations moves {case.name(j)} by {number(moved[j])} tolerances in "
+        f"a step of {number(h)}, the mean of this run, and by more in a shorter one.",
+        f"Remedy: multiply rtol and atol by {number(factor)}, or take a method with longer steps (method='radau').",
+    ]
+
+
 def singularity(case: Case) -> list[str] | None:
     """A variable or a slope that grows without bound."""
     failure = case.failure
@@ -506,6 +543,6 @@ def singularity(case: Case) -> list[str] | None:
         return None
     return [
         f"Likely cause: the solution runs into a singularity: {case.name(j)} = {number(failure.y[j])} has the slope "
-        f"{number(failure.yp[j])} after {number(case.elapsed)} {'unit' if case.elapsed == 1.0 else 'units'} of time.",
+        f"{number(failure.yp[j])} after {measured(case.elapsed, 'unit')} of time.",
         "Remedy: check the model; the solution may not exist beyond this time. A terminal event can stop before it.",
     ]

@@ -10,6 +10,7 @@ from daedal.analysis.causes import (
     break_in_time,
     coarse_clock,
     discontinuity,
+    drowned,
     higher_index,
     inaccurate_differences,
     inconsistent_start,
@@ -24,7 +25,7 @@ from daedal.analysis.endings import crawls, more_steps, steps_left, stopped
 from daedal.analysis.failure import Failure
 from daedal.analysis.inconsistency import describe_inconsistency
 from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow, in_time
-from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, counted, equations, largest, listing, number
+from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, counted, equations, largest, listing, measured, number
 from daedal.kernels.endings import MEANINGS, Ending
 
 __all__ = ["describe_inconsistency", "diagnose"]
@@ -112,7 +113,8 @@ _EQUATIONS = (coarse_clock, inconstant, break_in_time, singular_pencil, higher_i
 
 
 def _no_progress(case: Case) -> list[str]:
-    found = _first_found(case, *_EQUATIONS, inconsistent_start, singularity, masked_index_two, newton_trouble)
+    finders = (*_EQUATIONS, inconsistent_start, singularity, masked_index_two, newton_trouble, drowned)
+    found = _first_found(case, *finders)
     if found:
         return found
     if case.at_start and not case.taken:
@@ -141,7 +143,7 @@ def _step_limit(case: Case) -> list[str]:
     rest = steps_left(failure, failure.t_span)
     lines = [
         f"The run covered {number(100.0 * case.elapsed / case.span)} % of the way from {number(t0)} to {number(t1)}; "
-        f"at the last step size the rest takes about {number(rest)} steps more."
+        f"at the last step size the rest takes about {measured(np.ceil(rest), 'step')} more."
     ]
     crawling = crawls(failure, rest)
     if crawling or failure.error_test_failures + failure.newton_failures > _OFTEN * failure.steps:

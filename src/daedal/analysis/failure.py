@@ -38,6 +38,8 @@ class Failure:
         Whether the user's jacobian, not the residual, gave NaN or could not be evaluated (Ending.UNEVALUABLE).
     component : int
         The variable concerned (Ending.ZERO_WEIGHT), else -1.
+    start : tuple, optional
+        t, y and y' where the run started.
     """
 
     code: Ending
@@ -59,4 +61,5 @@ class Failure:
     t_span: tuple[float, float]
     component: int = -1
     jacobian_unevaluable: bool = False
+    start: tuple[float, np.ndarray, np.ndarray] | None = None
     included: np.ndarray = field(default_factory=lambda: np.zeros(0))

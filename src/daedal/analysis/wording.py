@@ -44,6 +44,12 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def measured(x: float, unit: str) -> str:
+    """``1 unit``, ``1.5 units``: a number of four digits with its unit."""
+    shown = number(x)
+    return f"{shown} {unit}{'' if shown == '1' else 's'}"
+
+
 def ordinal(count: int) -> str:
     """``first``, ``second``, ``third``, ``4th``."""
     return {1: "first", 2: "second", 3: "third"}.get(count, f"{count}th")

@@ -5,9 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from daedal.analysis.undetermined import in_words, undetermined
+from daedal.drive.reduced_start import given_values
 from daedal.drive.request import Request
 from daedal.drive.traced import TracedPlan
-from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError, StructurallySingularError
+from daedal.initial.consistent import NO_UNIQUE_SOLUTION
 from daedal.messages import warn
 from daedal.structure.equations import UnfollowedSwitches
 from daedal.tracing import SwitchWarning
@@ -84,6 +89,7 @@ class SingularPlan(TracedPlan):
         vars(self).update(vars(plan))
         self.as_stated = False
         self._reason = str(reason)  # the exception itself would keep all frames of its traceback
+        self._is_structural = isinstance(reason, StructurallySingularError)
 
     def solve(self, request: Request):
         """Solve the problem as it stands, as far as that goes."""
@@ -94,8 +100,18 @@ class SingularPlan(TracedPlan):
                 raise IntegrationError("The end was reached, but what was computed is arbitrary.", solution)
             return solution
         except (InconsistentInitialError, IntegrationError) as error:
-            error.args = (f"{error}\nThe problem has no unique solution: {self._reason}",)
+            what_stopped, _, known = str(error).partition(NO_UNIQUE_SOLUTION)
+            reason = self._reason if self._is_structural else known or self._reason_at(request)
+            error.args = (f"{what_stopped.rstrip()}\n{NO_UNIQUE_SOLUTION}{reason}",)
             solution = getattr(error, "solution", None)
             if solution is not None:
                 solution.message = str(error)
             raise
+
+    def _reason_at(self, request: Request) -> str:
+        """The reason, with the variables that are left undetermined at the start."""
+        y, yp = given_values(self.problem, request)
+        y, yp = np.nan_to_num(y), np.zeros(y.size) if yp is None else yp
+        t0, t1 = request.span
+        found = undetermined(self.problem, [(t0, y, yp)], abs(t1 - t0))
+        return self._reason if found is None else in_words(self.problem, found)

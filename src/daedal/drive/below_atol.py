@@ -1,4 +1,4 @@
-"""Variables of which the error test sees nothing, because they never exceed their absolute tolerance."""
+"""Tolerances that do not control what they are to control: too large for a variable, too small for a method."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ _SEEN = 1e-4  # part of its values to which a variable is to be known absolutely
 _FEW = 3  # turns that say nothing
 _WIGGLES = 0.3  # part of the points at which noise turns back; a motion does so at fewer
 _MOST_NAMED = 6
+_SHARPEST = {"modified_bdf": 3e-9}
+"""Smallest rtol of methods that differentiate positions numerically: below it, round-off decides."""
 
 
 class ToleranceWarning(UserWarning):
@@ -58,3 +60,19 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
         "choose other units",
         ToleranceWarning,
     )
+
+
+def warn_too_sharp(solution: Any, settings: Any) -> None:
+    """Say that the chosen method cannot keep a tolerance."""
+    name = settings.method if isinstance(settings.method, str) else getattr(settings.method, "name", "")
+    sharpest = _SHARPEST.get(name)
+    if sharpest is None or settings.fixed_step is not None or getattr(settings.method, "grid", None) is not None:
+        return
+    asked = np.min(settings.rtol)
+    if solution is not None and asked < sharpest:
+        warn(
+            f"method={name!r} takes velocities and accelerations from differences of positions, with their round-off, "
+            f"and does not keep rtol={asked:.2g}: errors are those of about {sharpest:.0e}, or larger. Remedy: "
+            "method='radau', or a larger rtol",
+            ToleranceWarning,
+        )

@@ -24,6 +24,7 @@ from daedal.drive.first_order_choice import (
     is_automatic,
 )
 from daedal.drive.first_order_output import finished, methods_of
+from daedal.drive.low_index import LARGEST_EXAMINED
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, run
 from daedal.drive.unresolved_sign import contradict, in_words, lost_sign
@@ -77,6 +78,9 @@ class FirstOrderPlan:
         keeps_sign = self.method.nonnegative is not False
         self.nonnegative: Any = self.method.nonnegative_mask(self.implicit) if keeps_sign else None
         self.equations = self._equations()
+        # The rank of small problems that were traced has been judged before.
+        judged = getattr(self.implicit.jacobian, "is_derivative", False) and problem.n <= LARGEST_EXAMINED
+        self.examines_rank = self.ordinary is None and not judged
         self.sharpest = float(np.min(self.rtol))
         self._wishes = wishes
         self.looked_at_structure = False
@@ -357,7 +361,9 @@ class FirstOrderCourse(Course):
         outcome = self.ready.integrate(self.task(switching, progress, **self.left(earlier, request.span[1])))
         outcome.counts += searched
         self.notes += [note for note in self.ready.notes if note not in self.notes]
-        return Segment(plan.equations, outcome, self.choice.method, None)
+        examined = outcome.failure is None and plan.examines_rank and self.workspace is not None
+        doubtful = examined and self.workspace.pivots_vanish()
+        return Segment(plan.equations, outcome, self.choice.method, None, may_be_singular=doubtful)
 
     def left(self, earlier: list[Segment], end: float) -> dict[str, Any]:
         """What differs in the task of a part of the run that ends at `end`."""

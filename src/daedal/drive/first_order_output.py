@@ -37,10 +37,15 @@ def finished(
         if step is not None and outcome.failure.code == Ending.NEWTON_FAILED:
             return fixed_step_failed(outcome.failure, step)
         steps = sum(part.outcome.steps for part in segments)
-        failure = replace(outcome.failure, t_span=request.span, steps=steps)
+        start = (outcome.t[0], outcome.y[:, 0], outcome.yp[:, 0]) if outcome.t.size else None
+        failure = replace(outcome.failure, t_span=request.span, steps=steps, start=start)
         return diagnose(plan.implicit, failure, request.remedies_taken, request.problem)
 
     success, status, message = ending(request, segments, explain)
+    if success and segment.may_be_singular and outcome.t.size:
+        arbitrary = _arbitrary(plan, request, outcome)
+        if arbitrary:
+            success, status, message = False, "failed", f"{message} But what was computed is arbitrary: {arbitrary}."
     if status == "finished":
         message += complaint(stats, plan.ordinary is not None)
         if segment.method.needs_past:
@@ -84,6 +89,15 @@ def complaint(stats: Statistics, ordinary: bool = False) -> str:
         f" But {stats.rejected} attempts were rejected beside {stats.steps} accepted steps: look for {cause}"
         "discontinuities (then events) or too small an atol."
     )
+
+
+def _arbitrary(plan, request: Request, outcome) -> str:
+    """What the equations leave undetermined where a run started, in words; later it may have grown beyond all else."""
+    from daedal.analysis.undetermined import in_words, undetermined
+
+    start = outcome.t[0], outcome.y[:, 0], outcome.yp[:, 0]
+    found = undetermined(plan.implicit, [start], abs(request.span[1] - request.span[0]))
+    return "" if found is None else in_words(plan.problem, found)
 
 
 def _between_steps(plan, outcome, excluded: np.ndarray | None) -> str:

@@ -31,6 +31,7 @@ from daedal.progress import Progress
 from daedal.second_order_solution import SecondOrderSolution
 
 _SHORTEST_SPAN = 1e-140
+_SHARP = 3e-9  # rtol below which round-off of second differences of positions shows: then in first-order form
 _LARGEST_CHECKED = 200  # variables up to which hidden constraints of the start are looked for
 _WRONG_JACOBIAN = [
     "Likely cause: the given jacobian is wrong: it does not fit difference quotients of the residual.",
@@ -48,11 +49,11 @@ class SecondOrderPlan:
                 "way to reduce the index such as 'dummy_derivatives'. State the mechanism as a MechanicalSystem to "
                 "choose its formulation"
             )
-        automatic = isinstance(settings.method, str) and settings.method == "auto"
-        self.problem = problem
-        self.method = named_method(
-            "modified_bdf" if automatic else settings.method, settings.options
-        ).for_second_order()
+        self.problem, method = problem, settings.method
+        if isinstance(method, str) and method == "auto":
+            sharp = np.min(settings.rtol) < _SHARP and settings.fixed_step is None and not settings.options
+            method = "radau" if sharp else "modified_bdf"
+        self.method = named_method(method, settings.options).for_second_order()
         if not (self.method.works_on("second_order") or self.method.works_on("residual")):
             raise InvalidProblemError(
                 f"{type(self.method).__name__} cannot solve a SecondOrderDAE; use modified_bdf or collocation, or "

@@ -23,6 +23,8 @@ from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, Quasilinea
 from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector, paired
 from daedal.problems.symbols import check_values
 
+NO_UNIQUE_SOLUTION = "The problem has no unique solution: "
+_ARRAY_IS_CHEAP = 50  # unknowns up to which the derivative array is made before ranks are judged
 _TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
 
 
@@ -243,7 +245,18 @@ def complete(workspace, t, y, yp, h, weights, *, trace: bool = False) -> Initial
         return result
     if result.converged and not index_above_one(problem, t, result, algebraic, weights, abs(h)):
         return result
+    open_variables = _undetermined(problem, t, y, yp, 1e3 * abs(h)) if problem.n > _ARRAY_IS_CHEAP else ""
+    if open_variables:
+        raise InconsistentInitialError(f"initial values cannot be completed at t = {t:g}. {open_variables}")
     return _from_array(problem, t, y, yp, ~algebraic, None, weights, trace, h=1e3 * h)
+
+
+def _undetermined(problem, t, y, yp, time=1.0) -> str:
+    """That no values are the solution, and why, where equations do not determine it; else nothing."""
+    from daedal.analysis.undetermined import in_words, undetermined
+
+    found = undetermined(problem, [(t, y, yp)], time)
+    return "" if found is None else f"{NO_UNIQUE_SOLUTION}{in_words(problem, found)}"
 
 
 def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: float | None = None) -> InitialResult:
@@ -344,6 +357,7 @@ def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
         residual = problem.evaluate(t, y, yp)
         taken = frozenset({"None"} if slope_is_free else ())
         message, equations = describe_inconsistency(problem, t, y, yp, residual, delta, weights, taken)
+        message = "\n".join(filter(None, [message, _undetermined(problem, t, y, yp)]))
         raise InconsistentInitialError(message, equations, residual)
 
 
@@ -362,6 +376,9 @@ def _refuse(problem, t, y, yp, weights, what, unknown_z=False, taken=frozenset({
     """No values were found, and to look for them is what `taken` says was done."""
     residual = problem.evaluate(t, y, yp)
     message, equations = describe_inconsistency(problem, t, y, yp, residual, np.zeros(problem.n), weights, taken)
+    open_variables = _undetermined(problem, t, y, yp)
+    if open_variables:
+        raise InconsistentInitialError(f"{what} at t = {t:g}. {open_variables}", equations, residual)
     tried = f" {TRIED}. {REMEDY}." if unknown_z else ""
     if refusal is not None:  # it knows more, but not by how much
         changes = [line for line in message.splitlines() if line.startswith(NEEDED)]

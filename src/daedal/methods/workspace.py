@@ -11,6 +11,8 @@ from daedal.methods.task import statistics
 from daedal.problems import ImplicitDAE
 from daedal.solution import Statistics
 
+_VANISHED, _VANISHED_DIFFERENCES = 1e-12, 1e-6  # part of the largest pivot that an error of the entries may be
+
 
 class Workspace:
     """Callbacks and linear algebra of one problem, shared by the search for initial values and the integration."""
@@ -146,6 +148,24 @@ class Workspace:
         status = apply_inverse(*self._addresses, float(t), y, yp, r, same, inverse_weights, b)
         self.bridge.raise_pending()
         return b if status == 0 and np.all(np.isfinite(b)) else None
+
+    def pivots_vanish(self) -> bool:
+        """Whether the last factors have a pivot like a rounding error: their matrix may be singular."""
+        from daedal.kernels.matrix import BANDED, DENSE
+
+        if self.linear["use_krylov"] or not self.linear["matrix"]["n"] or not self.system["factorisations"]:
+            return False
+        matrix = self.linear.array("matrix")
+        data, n = matrix.array("data"), int(matrix["n"])
+        vanished = _VANISHED_DIFFERENCES if self.problem.jacobian is None else _VANISHED
+        if matrix["kind"] in (DENSE, BANDED):
+            columns = data.reshape(n, -1)
+            first = matrix["ml"] + matrix["mu"]
+            pivots = np.abs(columns.diagonal() if matrix["kind"] == DENSE else columns[:, first])
+            return bool(not np.min(pivots) > vanished * np.max(pivots))
+        some = np.random.default_rng(n).standard_normal(self.n)
+        solved = self.solve(0.0, *np.zeros((3, self.n)), 0.0, np.ones(self.n), some)
+        return solved is None or bool(not np.max(np.abs(solved)) * np.max(np.abs(data)) * vanished < 1.0)
 
     def check_functions(self, t: float, y: np.ndarray, yp: np.ndarray):
         """One call of the residual from Python, so that a wrong shape or type is reported before anything else."""
