@@ -7,7 +7,7 @@ from typing import Any
 
 from daedal.drive.request import Request
 from daedal.drive.traced import TracedPlan
-from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError
 from daedal.messages import warn
 from daedal.structure.unfollowed import UnfollowedSwitches
 from daedal.tracing import SwitchWarning
@@ -76,11 +76,11 @@ class SingularPlan(TracedPlan):
     ----------
     plan : TracedPlan
         That of the problem as it stands.
-    reason : InvalidProblemError
+    reason : DaedalError
         Which equations are too many for which unknowns, or that they do not determine the solution.
     """
 
-    def __init__(self, plan: TracedPlan, reason: InvalidProblemError):
+    def __init__(self, plan: TracedPlan, reason: DaedalError):
         vars(self).update(vars(plan))
         self.as_stated = False
         self._reason = str(reason)  # the exception itself would keep all frames of its traceback

@@ -16,7 +16,8 @@ from daedal.index_reduction.selection import SingularBlock, kernel, row_space
 from daedal.index_reduction.sheet import Sheet
 from daedal.initial.jet import checked_values, resolved_array
 from daedal.problems.compile import with_numbers
-from daedal.structure.characteristics import array_ranks
+from daedal.structure.characteristics import ArrayRanks, array_ranks
+from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
 from daedal.structure.system_jacobian import SystemJacobian
@@ -109,7 +110,7 @@ class StrangenessFree(ReducedProblem):
     @property
     def index(self) -> int:
         """The differentiation index, from the strangeness index."""
-        return self.mu + 1 if self.a else 0
+        return index_of(self.mu, self.a)
 
     @cached_property
     def words(self) -> list[str]:
@@ -221,6 +222,11 @@ class StrangenessFree(ReducedProblem):
         return own, float(np.abs(f).max(initial=0.0))
 
 
+def index_of(mu: int, a: int) -> int:
+    """The differentiation index, from the strangeness index and the number of constraints."""
+    return mu + 1 if a else 0
+
+
 def characteristic_values(equations: Equations, signature: Signature) -> tuple[int, int]:
     """The number of differentiations that show all constraints, and the number of constraints.
 
@@ -242,8 +248,14 @@ def characteristic_values(equations: Equations, signature: Signature) -> tuple[i
 
 def characteristic_values_near(equations: Equations, t: float, x0: Any) -> tuple[int, int]:
     """The same from ranks at the consistent point nearest to `x0`, values of x or of x, x', ... row by row."""
-    array, jet = resolved_array(equations, t, *checked_values(equations, x0, None), None)
-    settled = next((entry for entry in array_ranks(array, t, jet) if entry.missing == 0), None)
+    found: list[ArrayRanks] = []
+
+    def enough(array: DerivativeArray, jet: np.ndarray) -> bool:
+        found[:] = array_ranks(array, t, jet)[-1:]
+        return found[0].missing == 0
+
+    resolved_array(equations, t, *checked_values(equations, x0, None), None, enough=enough)
+    settled = found[0] if found[0].missing == 0 else None
     if settled is None or settled.v or settled.degrees_of_freedom != settled.d:
         raise Undetermined(
             "the equations do not determine the solution, however often they are differentiated. Remedy: "
