@@ -21,6 +21,7 @@ from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
 from daedal.structure.system_jacobian import SystemJacobian
+from daedal.symbolic.machine import MachineFunction
 from daedal.tabular import times
 
 _POINTS = 3  # random ones from which a consistent one is looked for, where the structure does not tell the index
@@ -45,10 +46,7 @@ class Inflation(Prolongation):
         self.n = len(self.column)
         self.kept = [(i, r) for r in range(mu + 1) for i in range(n)]
         self.differentiated = [(i, mu) for i in range(n) if mu]
-        nodes = [equations.equation(i, r) for i, r in self.kept]
-        places = sorted(self.column, key=lambda place: self.column[place])
-        rows = equations.jacobian(nodes, [equations.unknown(j, k) for j, k in places])
-        self.blocks = [Block(list(range(self.n)), [], [dict(row) for row in rows], self.kept)]
+        self.blocks = [Block(list(range(self.n)), [], [{} for _ in self.kept], self.kept)]
 
 
 class Undetermined(InvalidProblemError):
@@ -84,7 +82,7 @@ class StrangenessFree(ReducedProblem):
         self.prolongation = inflation = Inflation(equations, self.mu)
         self.blocks = inflation.blocks
         numbers = np.empty(0) if equations.params is None else np.asarray(equations.params, dtype=float)
-        self.constraints = Constraints(inflation, numbers)
+        self.constraints = Constraints(inflation, numbers, full=True)
         self._inside = np.arange(inflation.n)
         self._place = {column: column for column in range(inflation.n)}
         self._like, self._slope_of = self._inside, {}
@@ -157,6 +155,19 @@ class StrangenessFree(ReducedProblem):
         if numbers.size:
             other.problem = with_numbers(self.problem, numbers)
         return other
+
+    def matrices(self, t: float, u: np.ndarray) -> list[np.ndarray]:
+        """The Jacobian of the array."""
+        return [self.constraints.dense_values(t, u)[1]]
+
+    @cached_property
+    def block_code(self) -> MachineFunction:
+        """Machine code with the Jacobian of the array."""
+        return self.constraints.code
+
+    def block_values(self, number: int) -> slice:
+        """Where the Jacobian stands in the memory of the code."""
+        return self.constraints.code.slices["entries"]
 
     def _leading(self, matrix: np.ndarray) -> np.ndarray:
         """F_x' from the Jacobian of the array."""
