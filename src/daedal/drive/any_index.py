@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from daedal.drive.request import Request
+from daedal.drive.request import Request, Settings
 from daedal.drive.traced import TracedPlan
 from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError
 from daedal.messages import warn
@@ -46,6 +46,20 @@ class AnyIndexPlan(TracedPlan):
             return None
         other._reduced = self._reduced.with_original(problem, self.traced.layout.numbers(problem.params))
         return None if other._reduced is None else other
+
+    @property
+    def order(self) -> int:
+        """How often the strangeness-free form differentiates all equations."""
+        return self._reduced.reduction.mu
+
+    def enlarged(self, problem: Any, times: int, settings: Settings) -> Any:
+        """A plan for a problem of so many systems of this structure, such as one with its variational equations."""
+        from daedal.drive.reduced import ReducedPlan
+        from daedal.index_reduction.reduce import analysed
+        from daedal.index_reduction.strangeness_free import StrangenessFree
+
+        own = self._reduced.reduction
+        return ReducedPlan(StrangenessFree(problem, *analysed(problem), (own.mu, times * own.a)), settings)
 
     def solve(self, request: Request):
         """Solve the reduced problem; where functions differ from what was traced, the problem as it stands."""

@@ -87,7 +87,7 @@ class LocallyJudgedPlan(TracedPlan):
 
     def solve(self, request: Request):
         """Solve the problem as it stands, or reduced."""
-        other = self._judged(request)
+        other = self.judged(request)
         if other is not None:
             with suppress(InvalidProblemError):  # its matrices are singular at the start
                 return other.solve(request)
@@ -104,7 +104,7 @@ class LocallyJudgedPlan(TracedPlan):
                 self._with_states(request), error, "offered no way to complete the initial values"
             )
 
-    def _judged(self, request: Request) -> TracedPlan | None:
+    def judged(self, request: Request) -> TracedPlan | None:
         """The plan that the start asks for in place of this one; the last answer is kept."""
         try:
             y, yp = given_values(self.problem, request)

@@ -10,7 +10,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.formulations.dependent import step_hook
-from daedal.formulations.directions import given_direction, kind_of, multiplier_sizes
+from daedal.formulations.directions import given_direction, kind_of, multiplier_sizes, refuse_singular_mass
 from daedal.formulations.reduction import Reduction
 from daedal.formulations.shape import (
     ACCELERATION,
@@ -20,6 +20,7 @@ from daedal.formulations.shape import (
     MINIMAL_EXTENSION,
     PENALTY,
     PLAIN,
+    THROUGH_MASS,
     Shape,
 )
 from daedal.kernels.functions import NativeFunction, NativeMatrix, store_matrix
@@ -143,6 +144,11 @@ class DenseReduction(Reduction):
     def choose(self, start: Start) -> None:
         """Directions and dependent coordinates of a start."""
         super().choose(start)
+        shape, name = self.shape, f"formulation={self.formulation.name!r}"
+        if shape.variant in (FUEHRER_LEIMKUHLER, PENALTY):
+            refuse_singular_mass(name, "leave formulation out, or choose 'ggl'", self.assembly, start)
+        elif self._direction_kind == THROUGH_MASS and (shape.low > 0 or shape.top == ACCELERATION):
+            refuse_singular_mass(f"{name} with projection='B'", "choose projection='CT'", self.assembly, start)
         if self._direction_kind == GIVEN:
             self._direction = given_direction(self.shape.projection, self.assembly, start)
 

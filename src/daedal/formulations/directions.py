@@ -9,6 +9,8 @@ from daedal.formulations.shape import DYNAMICS, GIVEN, PROJECTIONS, THROUGH_MASS
 from daedal.mechanics.start import Start
 
 _LOOSE = 10.0  # multipliers that only keep the solution on the constraints
+_SINGULAR = 1e-13  # singular value of M, in units of its diagonal
+_NAMED = 0.2  # part of the largest share that a coordinate must have in a motion without mass
 _NEARLY_DEPENDENT = 1e-10  # of G D, rows and columns with norm 1
 
 
@@ -57,6 +59,23 @@ def _check(assembly, start: Start, direction: np.ndarray):
             f"projection: G D is singular at t = {start.t:g}, so that no multiplier can move the solution back to the "
             "constraints; choose another D"
         )
+
+
+def refuse_singular_mass(words: str, remedy: str, assembly, start: Start):
+    """M must be regular where the run begins: corrections along M^{-1} G^T, or accelerations M^{-1} f, are wanted."""
+    values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
+    if values is None or not np.isfinite(values["mass"]).all():
+        return
+    scale = _nonzero(np.sqrt(np.abs(np.diag(values["mass"]))))
+    _, sizes, directions = np.linalg.svd(values["mass"] / np.outer(scale, scale))
+    if sizes[-1] > _SINGULAR * sizes[0]:
+        return
+    share = np.abs(directions[-1])
+    names = assembly.state_names()
+    named = ", ".join(names[i] for i in np.argsort(-share, kind="stable") if share[i] >= _NAMED * share.max())
+    raise InvalidProblemError(
+        f"the mass matrix is singular at t = {start.t:g}, mainly in {named}, and {words} needs its inverse. Remedy: {remedy}"
+    )
 
 
 def _unit_vectors(assembly, start: Start) -> np.ndarray:
