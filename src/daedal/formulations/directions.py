@@ -74,7 +74,8 @@ def refuse_singular_mass(words: str, remedy: str, assembly, start: Start):
     names = assembly.state_names()
     named = ", ".join(names[i] for i in np.argsort(-share, kind="stable") if share[i] >= _NAMED * share.max())
     raise InvalidProblemError(
-        f"the mass matrix is singular at t = {start.t:g}, mainly in {named}, and {words} needs its inverse. Remedy: {remedy}"
+        f"the mass matrix is singular at t = {start.t:g}, mainly in {named}, and {words} needs its inverse. "
+        f"Remedy: {remedy}"
     )
 
 

@@ -23,8 +23,8 @@ _MOST_AT_ONCE = 6
 _MOST_COLUMNS = 2000
 _GUESSES = (0.0, 1.0, -1.0, 1e-3)  # of values of which nothing is known, in units of their sizes
 _CLEAR, _LOOSE = 1e-6, 1e-3
-"""Parts of the largest singular value that count as zero: while x is held, so that a wrong value is not made good by huge
-derivatives; and where nothing else leads to a point, those also that vanish at the solution alone."""
+"""Parts of the largest singular value that count as zero: while x is held, so that a wrong value is not made good by
+huge derivatives; and where nothing else leads to a point, those also that vanish at the solution alone."""
 _NOISE = 1e-10  # part of the largest value, in units that balance the equations, that may be round-off of zero
 _UNMOVED = 1e-13  # part of its size by which a value that need not move may have changed
 
