@@ -132,8 +132,7 @@ class LocallyJudgedPlan(TracedPlan):
         implicit = self.traced.problem.implicit()
         y = np.where(np.isfinite(y), y, 0.0)
         point = nearest_point(implicit, t, y, np.zeros(y.size) if yp is None else yp)
-        partials = None if point is None else implicit.exact_partials(t, *point)
-        return partials is None or is_clearly_index_1(*partials)  # where nothing is known, the run tells
+        return point is None or is_clearly_index_1(*point[2:])  # where nothing is known, the run tells
 
     def _form(self, request: Request, y: np.ndarray, yp: np.ndarray | None, lowest: int) -> TracedPlan | None:
         """A plan for the strangeness-free form, if the index is at least `lowest`, or the structure misleads.
