@@ -18,6 +18,8 @@ from daedal.index_reduction.selection import SingularBlock
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
 from residual_models import as_residual, start_of
+from scrambled_problems import scrambled
+from tiers import sampled
 
 NAMES = ["x", "y", "u", "v", "lam"]
 SPEED = 2.5  # at the lowest point: over the top
@@ -518,6 +520,17 @@ def test_index_2_with_a_turning_nullspace_is_solved_by_default(eta):
     sol = daedal.solve(problem, (0.0, 2.0), ([0.0, -1.0], None))
     np.testing.assert_allclose(sol.y[1], -np.cos(sol.t), atol=1e-5)
     np.testing.assert_allclose(sol.y[0], np.sin(sol.t) + eta * sol.t * np.cos(sol.t), atol=1e-5)
+
+
+MIXED_SEEDS = [(2, seed) for seed in range(300)] + [(index, seed) for index in (3, 4, 5, 6) for seed in range(15)]
+QUICK_SEEDS = [(2, 6), (2, 20), (2, 26), (3, 2), (3, 5), (3, 6)]
+
+
+@pytest.mark.parametrize(("index", "seed"), sampled(MIXED_SEEDS, QUICK_SEEDS))
+def test_random_problems_in_fully_implicit_form_are_solved_to_their_tolerance(index, seed):
+    """Nullspaces turn with t and y, rows and columns are scaled, equations and unknowns mixed, values guessed."""
+    problem = scrambled(seed, index)
+    assert problem.error(problem.solve().y) < 300.0, problem.words
 
 
 @pytest.mark.parametrize("c", [3.2, 4.0, 5.5])

@@ -16,6 +16,7 @@ import scipy.sparse
 
 import daedal
 from daedal import InconsistentInitialError, IntegrationError, InvalidProblemError, MechanicalSystem, library
+from daedal.formulations import GGL
 from interrupts import computed_until
 
 GRAVITY = 9.81
@@ -309,16 +310,36 @@ def test_coordinates_without_mass_are_named(mass):
         solve(pendulum(mass=mass))
 
 
+PENDULUM_WITH_A_SHADOW = MechanicalSystem(
+    [1.0, 1.0, 0.0],
+    lambda t, q, v: [0.0, -GRAVITY, 0.0],
+    lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0, q[2] - q[0]],
+    n_q=3,
+    n_constraints=2,
+)
+
+
 def test_a_mass_that_is_singular_only_across_the_constraints_is_enough():
-    system = MechanicalSystem(
-        [1.0, 1.0, 0.0],
-        lambda t, q, v: [0.0, -GRAVITY, 0.0],
-        lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0, q[2] - q[0]],
-        n_q=3,
-        n_constraints=2,
-    )
-    sol = solve(system, initial=([1.0, 0.0, 1.0], np.zeros(3)))
+    sol = solve(PENDULUM_WITH_A_SHADOW, initial=([1.0, 0.0, 1.0], np.zeros(3)))
     assert sol.q[2] == pytest.approx(sol.q[0], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("formulation", "remedy"),
+    [
+        ("fuehrer_leimkuhler", "ggl"),
+        ("loetstedt", "ggl"),
+        (GGL(projection="B"), GGL(projection="CT")),
+    ],
+)
+def test_formulations_that_need_the_inverse_of_the_mass_refuse_a_singular_one_with_another_that_does_not(
+    formulation, remedy
+):
+    start = [1.0, 0.0, 1.0], np.zeros(3)
+    with pytest.raises(InvalidProblemError, match=r"mass matrix is singular at t = 0, mainly in q\[2\].* Remedy: .*'"):
+        solve(PENDULUM_WITH_A_SHADOW, initial=start, formulation=formulation)
+    sol = solve(PENDULUM_WITH_A_SHADOW, initial=start, formulation=remedy)
+    assert sol.q[2] == pytest.approx(sol.q[0], abs=1e-9)
 
 
 def test_a_constraint_that_is_always_satisfied_is_redundant_and_one_that_never_is_refused():

@@ -76,6 +76,18 @@ def pendulum(last):
     return residual
 
 
+def turning(t, y, yp):
+    """BCP (3.1.13) with eta = 1, index 2."""
+    return [y[0] + t * y[1] - np.sin(t), yp[0] + t * yp[1] + 2.0 * y[1]]
+
+
+def turning_differentiated(t, y, yp):
+    return [yp[0] + t * yp[1] + y[1] - np.cos(t), turning(t, y, yp)[1]]
+
+
+TURNED = [math.sin(2.0) + 2.0 * math.cos(2.0), -math.cos(2.0)]
+
+
 SWING = ([1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, -9.81, 0.0])
 REFERENCE = daedal.MechanicalSystem(
     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
@@ -431,6 +443,16 @@ ROWS = [
                 REACTED,
             ),
             (lambda: solve(differentiated_reactor, 1.0, *REACTOR), REACTED),
+        ),
+    ),
+    Remedy(
+        "index 2 with a nullspace that turns",
+        lambda: solve(turning, 2.0, [0.0, -1.0], None, formulation="none"),
+        ("the problem has index 2", "formulation='strangeness_free'; or replace equation 0 by its time derivative"),
+        (
+            (lambda: solve(turning, 2.0, [0.0, -1.0], None, formulation="strangeness_free"), TURNED),
+            (lambda: solve(turning_differentiated, 2.0, [0.0, -1.0], None), TURNED),
+            (lambda: solve(turning, 2.0, [0.0, -1.0], None), TURNED),
         ),
     ),
     Remedy(

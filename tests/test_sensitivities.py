@@ -378,3 +378,23 @@ def test_a_large_problem_begins_consistently_without_dense_matrices():
         daedal.solve(problem, (0.0, 0.1), start, params={"k": 50.0 + h}, **options).y[:, -1] for h in (0.5, -0.5)
     )
     assert np.abs(sol.sensitivity("k")[:, -1] - (ahead - behind)).max() < 1e-4 * np.abs(ahead - behind).max()
+
+
+# --- index judged at the start ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("index", "seed"), [(2, 0), (3, 1), (4, 9)])
+def test_sensitivities_where_terms_that_vanish_on_the_solution_hide_the_index(index, seed):
+    """A chain of integrators from y[0] = p sin t, its rows mixed by a matrix of y; dy/dp = y / p."""
+    random = np.random.default_rng(seed)
+    rotation, mixture = np.linalg.qr(random.normal(size=(index, index)))[0], 0.2 * random.normal(size=(index, index))
+
+    def residual(t, y, yp, p):
+        chain = rotation @ np.array([y[0] - p[0] * np.sin(t), *(yp[k] - y[k + 1] for k in range(index - 1))])
+        return chain + mixture @ (chain * np.cos(y))
+
+    start = np.sin(0.5 * np.pi * np.arange(index + 1))
+    problem = daedal.ImplicitDAE(residual, index, params=[1.0])
+    sol = daedal.solve(problem, (0.0, 2.0), (start[:-1], start[1:]), sensitivities=True, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(sol.sensitivity(0), sol.y, atol=1e-7)
+    np.testing.assert_allclose(sol.y[0], np.sin(sol.t), atol=1e-7)

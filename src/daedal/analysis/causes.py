@@ -295,6 +295,10 @@ def _index_remedy(case: Case, index: int, rows, waiting) -> str:
     which, own = equations(rows), "its" if len(rows) == 1 else "their"
     if "MechanicalSystem" in case.taken:
         return "Remedy: use formulation='ggl' or 'auto', which reduce the index."
+    assert case.partials is not None
+    if index == 2 and np.any(case.partials[0][:, waiting]):  # the directions without derivatives turn
+        reduced = "let the index be reduced, formulation='strangeness_free'; or " if case.exact is not None else ""
+        return f"Remedy: {reduced}replace {which} by {own} time derivative (index 1)."
     if index == 2:
         also = "and state the problem as a SemiExplicitDAE if it is one, for which this is done"
         if case.failure.code in (Ending.NEWTON_FAILED, Ending.ERROR_THEN_NEWTON_FAILED):

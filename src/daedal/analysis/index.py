@@ -280,8 +280,26 @@ def is_clearly_index_1(E: np.ndarray, B: np.ndarray) -> bool:
 
 @lru_cache(maxsize=8)
 def _is_clearly_index_1(n: int, bits_of_E: bytes, bits_of_B: bytes) -> bool:
-    E, B = (np.frombuffer(bits).reshape(1, n, n) for bits in (bits_of_E, bits_of_B))
-    return bool(are_clearly_index_1(E, B)[0])
+    E, B = (np.frombuffer(bits).reshape(n, n) for bits in (bits_of_E, bits_of_B))
+    return _is_regular(np.where(E.any(axis=0), E, B)) or bool(are_clearly_index_1(E[None], B[None])[0])
+
+
+def _is_regular(matrix: np.ndarray) -> bool:
+    """Whether a matrix is clearly regular, by its inverse: a tenth of the price of singular values.
+
+    With the columns of E that are not zero, and those of B in the place of the others, it is regular if the index is 1
+    and the derivatives of some unknowns do not occur.
+    """
+    rows = np.abs(matrix).max(axis=1)
+    if not (rows > 0.0).all():
+        return False
+    matrix = matrix / rows[:, None]
+    columns = np.abs(matrix).max(axis=0)
+    try:
+        largest = np.abs(np.linalg.inv(matrix / columns)).max() if (columns > 0.0).all() else np.inf
+    except np.linalg.LinAlgError:
+        return False
+    return bool(len(matrix) * largest * _CLEARLY < 1.0)
 
 
 def are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:

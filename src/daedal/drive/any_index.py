@@ -9,9 +9,14 @@ import numpy as np
 
 from daedal.analysis.undetermined import in_words, undetermined
 from daedal.drive.reduced_start import given_values
-from daedal.drive.request import Request
+from daedal.drive.request import Request, Settings
 from daedal.drive.traced import TracedPlan
-from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError, StructurallySingularError
+from daedal.errors import (
+    DaedalError,
+    InconsistentInitialError,
+    IntegrationError,
+    StructurallySingularError,
+)
 from daedal.initial.consistent import NO_UNIQUE_SOLUTION
 from daedal.messages import warn
 from daedal.structure.equations import UnfollowedSwitches
@@ -52,6 +57,20 @@ class AnyIndexPlan(TracedPlan):
         other._reduced = self._reduced.with_original(problem, self.traced.layout.numbers(problem.params))
         return None if other._reduced is None else other
 
+    @property
+    def order(self) -> int:
+        """How often the strangeness-free form differentiates all equations."""
+        return self._reduced.reduction.mu
+
+    def enlarged(self, problem: Any, times: int, settings: Settings) -> Any:
+        """A plan for a problem of so many systems of this structure, such as one with its variational equations."""
+        from daedal.drive.reduced import ReducedPlan
+        from daedal.index_reduction.reduce import analysed
+        from daedal.index_reduction.strangeness_free import StrangenessFree
+
+        own = self._reduced.reduction
+        return ReducedPlan(StrangenessFree(problem, *analysed(problem), (own.mu, times * own.a)), settings)
+
     def solve(self, request: Request):
         """Solve the reduced problem; where functions differ from what was traced, the problem as it stands."""
         if self.traced is None or not self.traced.functions:  # compiled functions, which do not change
@@ -81,11 +100,11 @@ class SingularPlan(TracedPlan):
     ----------
     plan : TracedPlan
         That of the problem as it stands.
-    reason : InvalidProblemError
+    reason : DaedalError
         Which equations are too many for which unknowns, or that they do not determine the solution.
     """
 
-    def __init__(self, plan: TracedPlan, reason: InvalidProblemError):
+    def __init__(self, plan: TracedPlan, reason: DaedalError):
         vars(self).update(vars(plan))
         self.as_stated = False
         self._reason = str(reason)  # the exception itself would keep all frames of its traceback

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -18,18 +19,25 @@ from daedal.drive.traced import TracedPlan
 from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.initial.newton import nearest_point
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
+from daedal.structure.equations import Equations
+from daedal.structure.signature import Signature
 
 _MOST_REPEATED = 10_000  # steps of a run that failed, up to which it is made again in another form
 
 
-def judged_locally(problem: Any, settings: Settings, plan: TracedPlan, reason: Any = None) -> TracedPlan:
-    """A plan that judges the index at the start, for traced problems of moderate size that may have constraints."""
+def is_judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> bool:
+    """Whether the index is judged at the start: of traced problems of moderate size that may have constraints."""
     automatic = isinstance(settings.formulation, str) and settings.formulation == "auto"
     traced = plan.traced is not None and bool(plan.traced.functions)
     kind = isinstance(problem, (ImplicitDAE, SemiExplicitDAE)) and not isinstance(problem, ODE)
     if not (automatic and traced and kind and 1 < problem.n <= LARGEST_EXAMINED) or problem.implicit().copies > 1:
-        return plan if reason is None else SingularPlan(plan, reason)
-    return plan if option_for_higher_index(settings) is not None else LocallyJudgedPlan(plan, reason)
+        return False
+    return option_for_higher_index(settings) is None
+
+
+def judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPlan:
+    """A plan that judges the index at the start, where it can be."""
+    return LocallyJudgedPlan(plan) if is_judged_locally(problem, settings, plan) else plan
 
 
 class LocallyJudgedPlan(TracedPlan):
@@ -44,32 +52,42 @@ class LocallyJudgedPlan(TracedPlan):
     ----------
     plan : TracedPlan
         That of the problem as it stands.
-    reason : InvalidProblemError, optional
-        Why random points let the problem look as if it had no unique solution; refused if the start does so as well.
+    misleads : bool
+        Whether random points let the problem look as if it had no unique solution; refused if the start does so as
+        well.
     """
 
-    def __init__(self, plan: TracedPlan, reason: InvalidProblemError | None = None):
+    def __init__(self, plan: TracedPlan, misleads: bool = False):
         vars(self).update(vars(plan))
-        self._reason = None if reason is None else reason.with_traceback(None)  # which would keep all its frames
-        self.as_stated = reason is None
+        self._misleads = misleads
+        self.as_stated = not misleads
         self._known: tuple[Any, TracedPlan | None] = None, None  # the last start, and the plan that it asks for
-        self._forms: dict[tuple[int, int], TracedPlan] = {}  # by their characteristic values
+        self._forms: dict[tuple[int, int], AnyIndexPlan] = {}  # by their characteristic values
+        self._analysed: tuple[Equations, Signature] | None = None
 
     def with_problem(self, problem: Any) -> LocallyJudgedPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
         other = super().with_problem(problem)
         assert other is None or isinstance(other, LocallyJudgedPlan)
-        if other is not None:
-            other._known, other._forms = (None, None), {}
+        if other is None:
+            return None
+        other._known = None, None
+        forms = {values: form.with_problem(problem) for values, form in self._forms.items()}
+        other._forms = {values: form for values, form in forms.items() if form is not None}
+        if self._analysed is not None:  # the graph and its derivatives are the same for all parameters
+            equations = copy(self._analysed[0])
+            if equations.params is not None and self.traced is not None and self.traced.layout is not None:
+                equations.params = self.traced.layout.numbers(problem.params)
+            other._analysed = equations, self._analysed[1]
         return other
 
     def direct(self) -> Any | None:
         """As for other plans; None where the problem is not always solved as it stands."""
-        return None if self._forms or self._reason is not None else super().direct()
+        return None if self._forms or self._misleads else super().direct()
 
     def solve(self, request: Request):
         """Solve the problem as it stands, or reduced."""
-        other = self._judged(request)
+        other = self.judged(request)
         if other is not None:
             with suppress(InvalidProblemError):  # its matrices are singular at the start
                 return other.solve(request)
@@ -82,9 +100,11 @@ class LocallyJudgedPlan(TracedPlan):
                 raise
             return self._repeated_in_other_form(request, error, f"had stopped at t = {error.solution.t[-1]:.4g}")
         except InconsistentInitialError as error:
-            return self._repeated_in_other_form(request, error, "offered no way to complete the initial values")
+            return self._repeated_in_other_form(
+                self._with_states(request), error, "offered no way to complete the initial values"
+            )
 
-    def _judged(self, request: Request) -> TracedPlan | None:
+    def judged(self, request: Request) -> TracedPlan | None:
         """The plan that the start asks for in place of this one; the last answer is kept."""
         try:
             y, yp = given_values(self.problem, request)
@@ -97,15 +117,14 @@ class LocallyJudgedPlan(TracedPlan):
         return known[1]
 
     def _judge(self, request: Request, y: np.ndarray, yp: np.ndarray | None) -> TracedPlan | None:
-        if self._reason is None and self._is_clear(request.span[0], y, yp):
+        if not self._misleads and self._is_clear(request.span[0], y, yp):
             return None
         try:
             return self._form(request, y, yp, LOWEST_REDUCED)
         except DaedalError as error:
             from daedal.index_reduction.strangeness_free import Undetermined
 
-            singular = self._reason is not None and isinstance(error, Undetermined)
-            return SingularPlan(self, self._reason) if singular and self._reason is not None else None
+            return SingularPlan(self, error) if self._misleads and isinstance(error, Undetermined) else None
 
     def _is_clear(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
         """Whether the index is clearly 0 or 1 at the point next to the start that satisfies the equations."""
@@ -113,8 +132,7 @@ class LocallyJudgedPlan(TracedPlan):
         implicit = self.traced.problem.implicit()
         y = np.where(np.isfinite(y), y, 0.0)
         point = nearest_point(implicit, t, y, np.zeros(y.size) if yp is None else yp)
-        partials = None if point is None else implicit.exact_partials(t, *point)
-        return partials is None or is_clearly_index_1(*partials)  # where nothing is known, the run tells
+        return point is None or is_clearly_index_1(*point[2:])  # where nothing is known, the run tells
 
     def _form(self, request: Request, y: np.ndarray, yp: np.ndarray | None, lowest: int) -> TracedPlan | None:
         """A plan for the strangeness-free form, if the index is at least `lowest`, or the structure misleads.
@@ -124,17 +142,28 @@ class LocallyJudgedPlan(TracedPlan):
         """
         from daedal.drive.reduced import ReducedPlan
         from daedal.index_reduction.reduce import analysed
-        from daedal.index_reduction.strangeness_free import StrangenessFree, characteristic_values_near
+        from daedal.index_reduction.strangeness_free import StrangenessFree, characteristic_values_near, index_of
 
-        equations, signature = analysed(self.problem)
+        if self._analysed is None:
+            self._analysed = analysed(self.problem)
+        equations, signature = self._analysed
         unknown = np.full(y.size, np.nan)
         values = characteristic_values_near(equations, request.span[0], np.array([y, unknown if yp is None else yp]))
+        if index_of(*values) < lowest and index_of(*values) <= max(signature.index, 1):
+            return None
         if values not in self._forms:
             reduction = StrangenessFree(self.problem, equations, signature, values)
-            if reduction.index < lowest and reduction.index <= max(signature.index, 1):
-                return None
             self._forms[values] = AnyIndexPlan(self, ReducedPlan(reduction, self.settings), asked=False)
         return self._forms[values]
+
+    def _with_states(self, request: Request) -> Request:
+        """The request with unknowns that are states on sight as they are given; the others are guesses."""
+        orders = None if self.traced is None or self.traced.orders is None else self.traced.orders()
+        states = set() if orders is None else {j for row in orders for j, order in row.items() if order}
+        if not request.settings.correct_initial or orders is None or len(states) == self.problem.n:
+            return request
+        second = request.initial[1] if isinstance(self.problem, SemiExplicitDAE) else None
+        return request.changed(correct_initial=False, initial=(request.initial[0], second))
 
     def _repeated_in_other_form(self, request: Request, error: DaedalError, what: str):
         """The run in the strangeness-free form; the error stands where that does not come to the end either."""

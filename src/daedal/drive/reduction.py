@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from daedal.drive.any_index import AnyIndexPlan, SingularPlan
-from daedal.drive.local_index import judged_locally
+from daedal.drive.local_index import LocallyJudgedPlan, is_judged_locally, judged_locally
 from daedal.drive.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
 from daedal.drive.reduced_options import option_for_higher_index
 from daedal.drive.request import Settings
@@ -41,7 +41,10 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
             from daedal.drive.recognised import RecognisedPlan
 
             return RecognisedPlan(plan, mechanism)
-        if not asked and signature.index < LOWEST_REDUCED + second_order and not _misleads(equations, signature):
+        misleads = not asked and _misleads(equations, signature)
+        if misleads and is_judged_locally(problem, settings, plan):
+            return LocallyJudgedPlan(plan, misleads)
+        if not asked and signature.index < LOWEST_REDUCED + second_order and not misleads:
             return judged_locally(problem, settings, plan)
         make = named_reduction(formulation).checked if asked else _automatic_reduction
         powers = option_for_higher_index(settings)
@@ -61,13 +64,9 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
     except InvalidProblemError as reason:
         if asked or isinstance(reason, _NotReducible):
             raise
-        if isinstance(reason, StructurallySingularError):
+        if isinstance(reason, (StructurallySingularError, Undetermined)):
             return SingularPlan(plan, reason)
-        if isinstance(reason, Undetermined):
-            return judged_locally(problem, settings, plan, reason)
-        return judged_locally(
-            problem, settings, plan
-        )  # as it stands it may be solved all the same, or refused by what its run says
+        return judged_locally(problem, settings, plan)  # it may be solved all the same, or refused by what its run says
     from daedal.drive.reduced import ReducedPlan
 
     return AnyIndexPlan(plan, ReducedPlan(reduction, settings), asked)

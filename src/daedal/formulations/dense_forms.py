@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # --- D, along which multipliers move a solution back to the constraints, and how large these multipliers are ----------
 
 _LOOSE = 10.0  # multipliers that only keep the solution on the constraints
+_SINGULAR = 1e-13  # singular value of M, in units of its diagonal
+_NAMED = 0.2  # fraction of the largest share that a coordinate must have in a motion without mass
 _NEARLY_DEPENDENT = 1e-10  # of G D, rows and columns with norm 1
 
 
@@ -81,6 +83,24 @@ def _check(assembly, start: Start, direction: np.ndarray):
             f"projection: G D is singular at t = {start.t:g}, so that no multiplier can move the solution back to the "
             "constraints; choose another D"
         )
+
+
+def refuse_singular_mass(words: str, remedy: str, assembly, start: Start):
+    """M must be regular where the run begins: corrections along M^{-1} G^T, or accelerations M^{-1} f, are wanted."""
+    values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
+    if values is None or not np.isfinite(values["mass"]).all():
+        return
+    scale = _nonzero(np.sqrt(np.abs(np.diag(values["mass"]))))
+    _, sizes, directions = np.linalg.svd(values["mass"] / np.outer(scale, scale))
+    if sizes[-1] > _SINGULAR * sizes[0]:
+        return
+    share = np.abs(directions[-1])
+    names = assembly.state_names()
+    named = ", ".join(names[i] for i in np.argsort(-share, kind="stable") if share[i] >= _NAMED * share.max())
+    raise InvalidProblemError(
+        f"the mass matrix is singular at t = {start.t:g}, mainly in {named}, and {words} needs its inverse. "
+        f"Remedy: {remedy}"
+    )
 
 
 def _unit_vectors(assembly, start: Start) -> np.ndarray:
@@ -257,6 +277,11 @@ class DenseReduction(Reduction):
     def choose(self, start: Start) -> None:
         """Directions and dependent coordinates of a start."""
         super().choose(start)
+        shape, name = self.shape, f"formulation={self.formulation.name!r}"
+        if shape.variant in (FUEHRER_LEIMKUHLER, PENALTY):
+            refuse_singular_mass(name, "leave formulation out, or choose 'ggl'", self.assembly, start)
+        elif self._direction_kind == THROUGH_MASS and (shape.low > 0 or shape.top == ACCELERATION):
+            refuse_singular_mass(f"{name} with projection='B'", "choose projection='CT'", self.assembly, start)
         if self._direction_kind == GIVEN:
             self._direction = given_direction(self.shape.projection, self.assembly, start)
 

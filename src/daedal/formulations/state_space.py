@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.formulations.dense_forms import refuse_singular_mass
 from daedal.formulations.formulation import ACCELERATION, MINIMAL_EXTENSION, Formulation, Shape, level
 from daedal.formulations.reduction import Reduction
 from daedal.kernels.functions import NativeFunction, store_vector
@@ -66,6 +67,8 @@ class StateSpace(Formulation):
             raise InvalidProblemError(
                 f"unknown coordinates '{self.coordinates}'; known: {', '.join(_COORDINATES)}, or a matrix"
             )
+        if self.coordinates == "essential":
+            refuse_singular_mass(f"formulation={self.name!r}", "choose 'state_space'", assembly, start)
         values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
         if values is None:
             raise InvalidProblemError(f"the system cannot be evaluated at t = {start.t:g}")

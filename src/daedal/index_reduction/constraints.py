@@ -30,9 +30,11 @@ class Constraints:
     prolongation : Prolongation
     numbers : numpy.ndarray
         The parameters.
+    full : bool
+        Whether the code computes all entries of the Jacobian, row by row; else those that are not zero everywhere.
     """
 
-    def __init__(self, prolongation: Prolongation, numbers: np.ndarray):
+    def __init__(self, prolongation: Prolongation, numbers: np.ndarray, full: bool = False):
         equations, n = prolongation.equations, prolongation.n
         self.n, self.numbers, self.prolongation = n, numbers, prolongation
         graph = Graph()
@@ -40,11 +42,13 @@ class Constraints:
         nodes = [equations.equation(i, r) for i, r in prolongation.kept]
         f = inlined(equations.graph, nodes, graph, arguments(prolongation, graph, places, nodes))
         rows = jacobian(graph, f, list(places.values()))
+        if full:
+            rows = [{j: row.get(j, graph.zero) for j in range(n)} for row in rows]
         self._rows = np.array([i for i, row in enumerate(rows) for _ in row], dtype=np.int64)
         self._columns = np.array([j for row in rows for j in row], dtype=np.int64)
         rates = directional(graph, f, {graph.argument("t", 0): graph.one})
         results = {"f": f, "entries": [x for row in rows for x in row.values()], "rate": rates}
-        self._code = compile_function(graph, {UNKNOWNS: n}, results, {NAME: numbers.size})
+        self.code = compile_function(graph, {UNKNOWNS: n}, results, {NAME: numbers.size})
         self.m = len(f)
 
     def with_numbers(self, numbers: np.ndarray) -> Constraints:
@@ -55,13 +59,13 @@ class Constraints:
 
     def values(self, t: float, u: np.ndarray) -> tuple[np.ndarray, sp.csr_array, np.ndarray]:
         """f, df/du and the partial derivative of f by time at a point."""
-        found = self._code(float(t), **{UNKNOWNS: u, NAME: self.numbers})[1]
+        found = self.code(float(t), **{UNKNOWNS: u, NAME: self.numbers})[1]
         matrix = sp.csr_array((found["entries"], (self._rows, self._columns)), shape=(self.m, self.n))
         return found["f"], matrix, found["rate"]
 
     def dense_values(self, t: float, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same with a dense matrix."""
-        found = self._code(float(t), **{UNKNOWNS: u, NAME: self.numbers})[1]
+        found = self.code(float(t), **{UNKNOWNS: u, NAME: self.numbers})[1]
         matrix = np.zeros((self.m, self.n))
         matrix[self._rows, self._columns] = found["entries"]
         return found["f"], matrix, found["rate"]
@@ -78,7 +82,7 @@ class Constraints:
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Record
 
-        code, memory = self._code, np.zeros(self._code.size)
+        code, memory = self.code, np.zeros(self.code.size)
         record = Record.allocated(
             EQUATIONS,
             n=self.n,
@@ -98,7 +102,7 @@ class Constraints:
 
     def give_numbers(self, record: Any) -> None:
         """Write the parameters into such a record."""
-        record.array("block")[self._code.slices[NAME]] = self.numbers
+        record.array("block")[self.code.slices[NAME]] = self.numbers
 
     def projector(self) -> Projector:
         """What brings points back to f = 0, for one thread."""

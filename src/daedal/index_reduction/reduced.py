@@ -204,6 +204,10 @@ class ReducedProblem:
         """Machine code for the matrices of these blocks, row by row, of t and the unknowns of `problem`."""
         return self._block_matrices.of_unknowns(self.tied, self._place, self.problem.n)
 
+    def block_values(self, number: int) -> slice:
+        """Where the matrix of one of these blocks stands in the memory of the code."""
+        return self.block_code.slices[str(number)]
+
     def places(self, columns: Sequence[int]) -> np.ndarray:
         """Where columns of u stand among the unknowns of `problem`."""
         return np.array([self._place[column] for column in columns], dtype=np.int64)

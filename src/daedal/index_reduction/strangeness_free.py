@@ -16,10 +16,12 @@ from daedal.index_reduction.selection import SingularBlock, kernel, row_space
 from daedal.index_reduction.sheet import Sheet
 from daedal.initial.jet import checked_values, resolved_array
 from daedal.problems.compile import with_numbers
-from daedal.structure.characteristics import array_ranks
+from daedal.structure.characteristics import ArrayRanks, array_ranks
+from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
 from daedal.structure.system_jacobian import SystemJacobian
+from daedal.symbolic.machine import MachineFunction
 from daedal.tabular import times
 
 _POINTS = 3  # random ones from which a consistent one is looked for, where the structure does not tell the index
@@ -44,10 +46,7 @@ class Inflation(Prolongation):
         self.n = len(self.column)
         self.kept = [(i, r) for r in range(mu + 1) for i in range(n)]
         self.differentiated = [(i, mu) for i in range(n) if mu]
-        nodes = [equations.equation(i, r) for i, r in self.kept]
-        places = sorted(self.column, key=lambda place: self.column[place])
-        rows = equations.jacobian(nodes, [equations.unknown(j, k) for j, k in places])
-        self.blocks = [Block(list(range(self.n)), [], [dict(row) for row in rows], self.kept)]
+        self.blocks = [Block(list(range(self.n)), [], [{} for _ in self.kept], self.kept)]
 
 
 class Undetermined(InvalidProblemError):
@@ -83,7 +82,7 @@ class StrangenessFree(ReducedProblem):
         self.prolongation = inflation = Inflation(equations, self.mu)
         self.blocks = inflation.blocks
         numbers = np.empty(0) if equations.params is None else np.asarray(equations.params, dtype=float)
-        self.constraints = Constraints(inflation, numbers)
+        self.constraints = Constraints(inflation, numbers, full=True)
         self._inside = np.arange(inflation.n)
         self._place = {column: column for column in range(inflation.n)}
         self._like, self._slope_of = self._inside, {}
@@ -109,7 +108,7 @@ class StrangenessFree(ReducedProblem):
     @property
     def index(self) -> int:
         """The differentiation index, from the strangeness index."""
-        return self.mu + 1 if self.a else 0
+        return index_of(self.mu, self.a)
 
     @cached_property
     def words(self) -> list[str]:
@@ -156,6 +155,19 @@ class StrangenessFree(ReducedProblem):
         if numbers.size:
             other.problem = with_numbers(self.problem, numbers)
         return other
+
+    def matrices(self, t: float, u: np.ndarray) -> list[np.ndarray]:
+        """The Jacobian of the array."""
+        return [self.constraints.dense_values(t, u)[1]]
+
+    @cached_property
+    def block_code(self) -> MachineFunction:
+        """Machine code with the Jacobian of the array."""
+        return self.constraints.code
+
+    def block_values(self, number: int) -> slice:
+        """Where the Jacobian stands in the memory of the code."""
+        return self.constraints.code.slices["entries"]
 
     def _leading(self, matrix: np.ndarray) -> np.ndarray:
         """F_x' from the Jacobian of the array."""
@@ -221,6 +233,11 @@ class StrangenessFree(ReducedProblem):
         return own, float(np.abs(f).max(initial=0.0))
 
 
+def index_of(mu: int, a: int) -> int:
+    """The differentiation index, from the strangeness index and the number of constraints."""
+    return mu + 1 if a else 0
+
+
 def characteristic_values(equations: Equations, signature: Signature) -> tuple[int, int]:
     """The number of differentiations that show all constraints, and the number of constraints.
 
@@ -242,8 +259,14 @@ def characteristic_values(equations: Equations, signature: Signature) -> tuple[i
 
 def characteristic_values_near(equations: Equations, t: float, x0: Any) -> tuple[int, int]:
     """The same from ranks at the consistent point nearest to `x0`, values of x or of x, x', ... row by row."""
-    array, jet = resolved_array(equations, t, *checked_values(equations, x0, None), None)
-    settled = next((entry for entry in array_ranks(array, t, jet) if entry.missing == 0), None)
+    found: list[ArrayRanks] = []
+
+    def enough(array: DerivativeArray, jet: np.ndarray) -> bool:
+        found[:] = array_ranks(array, t, jet)[-1:]
+        return found[0].missing == 0
+
+    resolved_array(equations, t, *checked_values(equations, x0, None), None, enough=enough)
+    settled = found[0] if found[0].missing == 0 else None
     if settled is None or settled.v or settled.degrees_of_freedom != settled.d:
         raise Undetermined(
             "the equations do not determine the solution, however often they are differentiated. Remedy: "

@@ -35,7 +35,7 @@ class PivotWatch:
                 columns=n,
                 equations=len(block.rows),
                 places=reduced.places(block.columns),
-                values=self._memory[code.slices[str(k)]],
+                values=self._memory[reduced.block_values(k)],
                 matrix=dense_lu(n),
             )
             self._rows.append(record.array("rows"))

@@ -27,7 +27,7 @@ _STIFF = 1e-2  # by how much entries of a tier shall change less than others
 _DIAGONAL = 1e-10
 _TINY = 1e-300
 _ITERATIONS = 60
-_MOVED = 1e-9  # part of a change that an entry must have to count as changed
+_MOVED = 1e-3  # part of a change that an entry must have for the change to be worth making for it
 _SHORTEST = 2.0**-20  # part of a correction
 _EPS = float(np.finfo(float).eps)
 
@@ -127,6 +127,8 @@ def _iterate(
         predicted = np.linalg.norm(rows * (residual + matrix @ step))
         old, factor = np.linalg.norm(rows * residual), 1.0
         stationary = bool(predicted > 0.999 * old)
+        if stationary:
+            break
         while factor >= _SHORTEST:
             trial = z.copy()
             trial[free] += factor * step

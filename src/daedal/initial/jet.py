@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
-from daedal.initial.array_newton import LARGEST_DENSE, SATISFIED, ArrayPoint, solve_array
+from daedal.initial.array_newton import LARGEST_DENSE, RANK, SATISFIED, ArrayPoint, solve_array
 from daedal.structure.characteristics import array_ranks, open_rates
 from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equations import Equations
@@ -21,6 +22,9 @@ _MOST_DIFFERENTIATIONS = 12  # before equations are said not to determine the so
 _MOST_AT_ONCE = 6
 _MOST_COLUMNS = 2000
 _GUESSES = (0.0, 1.0, -1.0, 1e-3)  # of values of which nothing is known, in units of their sizes
+_CLEAR, _LOOSE = 1e-6, 1e-3
+"""Parts of the largest singular value that count as zero: while x is held, so that a wrong value is not made good by
+huge derivatives; and where nothing else leads to a point, those also that vanish at the solution alone."""
 _NOISE = 1e-10  # part of the largest value, in units that balance the equations, that may be round-off of zero
 _UNMOVED = 1e-13  # part of its size by which a value that need not move may have changed
 
@@ -90,7 +94,7 @@ def consistent_jet(
     times = order if offsets is None else offsets
     if times is not None:
         array = DerivativeArray(equations, times)
-        return _solved(array, t, given, known, held, weights).jet
+        return _near(array, t, given, known, held, weights).jet
     array, jet = resolved_array(equations, t, given, known, held, weights)
     still_open = open_rates(array, t, jet)
     if still_open.size:
@@ -107,14 +111,15 @@ def resolved_array(
     weights: Any,
     *,
     whole: bool = True,
+    enough: Callable[[DerivativeArray, np.ndarray], bool] | None = None,
 ) -> tuple[DerivativeArray, np.ndarray]:
-    """An array that determines x', and a point that satisfies it.
+    """An array that determines x', or is `enough`, and a point that satisfies it.
 
     The search begins with as many differentiations as the structure asks for; their number need not be the smallest.
     Unless the `whole` array is wanted, equations are differentiated only as often as the structure asks for each of
     them. Where nothing determines x', the array is one that contains all constraints.
     """
-    times = _structural_guess(equations, whole)
+    times = _structural_guess(equations, whole) if enough is None else 0
     columns = equations.n * (int(np.max(times)) + equations.order + 1)
     if columns > _MOST_COLUMNS:
         raise InvalidProblemError(
@@ -122,15 +127,67 @@ def resolved_array(
             "the most. Say how often to differentiate the equations, order=... or offsets=..."
         )
     array = DerivativeArray(equations, times)
-    try:
-        jet = _solved(array, t, given, known, held, weights).jet
-    except InconsistentInitialError:  # step by step, from constraints that are seen to those that are hidden
-        array = DerivativeArray(equations, 0)
-        jet = _solved(array, t, given, known, held, weights).jet
-    while open_rates(array, t, jet).size and array.times.max() < _MOST_DIFFERENTIATIONS and not _settled(array, t, jet):
+    jet = _near(array, t, given, known, held, weights).jet
+    while not (_determines(array, t, jet) if enough is None else enough(array, jet)):
+        if array.times.max() >= _MOST_DIFFERENTIATIONS or _settled(array, t, jet):
+            break
         array = array.extended()
-        jet = _solved(array, t, jet, np.ones(jet.shape, dtype=bool), held, weights).jet
+        jet = _extended_point(array, t, jet, given, known, held, weights).jet
     return array, jet
+
+
+def _determines(array: DerivativeArray, t: float, jet: np.ndarray) -> bool:
+    return not open_rates(array, t, jet).size
+
+
+def _near(array: DerivativeArray, t: float, given, known, held, weights, first: int = 0) -> ArrayPoint:
+    """A point near given values: with x as it is if that is consistent, else with its states, else all may move.
+
+    Far from a solution the linearised equations know nothing of which values are right already, and derivatives that
+    are guessed would draw consistent values away. The given values satisfy equations that are differentiated less
+    often than `first`.
+    """
+    given, known, held = (_extended(values, (array.highest + 1, array.n)) for values in (given, known, held))
+    states = known & (array.order.reshape(known.shape) < array.equations.orders)
+    with_x = states.copy()
+    with_x[0] |= known[0]
+    if np.any(with_x != states):
+        attempts = [(with_x, _CLEAR), (states, _CLEAR), (states, RANK), (None, RANK), (states, _LOOSE), (None, _LOOSE)]
+    else:
+        attempts = [(states, _CLEAR), (None, RANK), (states, _LOOSE), (None, _LOOSE)]
+    refusal: InconsistentInitialError | None = None
+    for more, rank in attempts:
+        if more is None:
+            try:
+                return _solved(array, t, given, known, held, weights, rank)
+            except InconsistentInitialError as error:
+                refusal = refusal or error
+        elif not np.any(more & ~held):
+            continue
+        with suppress(InconsistentInitialError, InvalidProblemError):
+            return _by_levels(array, t, given, known, held if more is None else held | more, weights, rank, first)
+    assert refusal is not None
+    raise refusal
+
+
+def _by_levels(
+    array: DerivativeArray, t: float, given, known, held, weights, rank: float = RANK, first: int = 0
+) -> ArrayPoint:
+    """The same, from the equations as they are given to those that are differentiated most."""
+    given, known, held = (_extended(values, (array.highest + 1, array.n)) for values in (given, known, held))
+    for level in range(first, int(array.times.max(initial=0)) + 1):
+        part = DerivativeArray(array.equations, np.minimum(array.times, level))
+        point = _solved(part, t, given, known, held, weights, rank)
+        given[: len(point.jet)], known[: len(point.jet)] = point.jet, True
+    return point
+
+
+def _extended_point(array: DerivativeArray, t: float, jet, given, known, held, weights) -> ArrayPoint:
+    """A point near one that satisfies the array with one differentiation less; else near the given values."""
+    try:
+        return _near(array, t, jet, np.ones(jet.shape, dtype=bool), held, weights, int(array.times.max()))
+    except InconsistentInitialError:
+        return _by_levels(array, t, given, known, held, weights)
 
 
 def _structural_guess(equations: Equations, whole: bool) -> int | np.ndarray:
@@ -181,7 +238,7 @@ def checked_values(
     return given, known, held
 
 
-def _solved(array: DerivativeArray, t, given, known, held, weights) -> ArrayPoint:
+def _solved(array: DerivativeArray, t, given, known, held, weights, rank: float = RANK) -> ArrayPoint:
     """A point that satisfies the array, or the refusal."""
     shape = array.highest + 1, array.n
     jet, known, held = (_extended(values, shape) for values in (given, known, held))
@@ -195,16 +252,32 @@ def _solved(array: DerivativeArray, t, given, known, held, weights) -> ArrayPoin
         start.ravel()[unknown] = guess * sizes[unknown] * (1.0 + 0.1 * (np.arange(unknown.sum()) % 10))
         if array.shape[1] > LARGEST_DENSE:  # sparse corrections move all a little: without states first
             point = solve_array(
-                array, t, start, np.flatnonzero(~(held.ravel() | differential)), tiers, sizes, units=array.time_units
+                array,
+                t,
+                start,
+                np.flatnonzero(~(held.ravel() | differential)),
+                tiers,
+                sizes,
+                rank=rank,
+                units=array.time_units,
             )
             if point is not None and point.satisfied:
                 return point
-        point = solve_array(array, t, start, np.flatnonzero(~held.ravel()), tiers, sizes, units=units)
+        point = solve_array(array, t, start, np.flatnonzero(~held.ravel()), tiers, sizes, rank=rank, units=units)
         if point is not None and point.satisfied:
             unmoved = differential & (np.abs(point.jet - start).ravel() <= _UNMOVED * sizes)
+            if not np.any(unmoved & ~held.ravel()):
+                return point
             nearer = np.where(unmoved.reshape(shape), start, point.jet)
             again = solve_array(
-                array, t, nearer, np.flatnonzero(~(held.ravel() | unmoved)), tiers, sizes, units=array.time_units
+                array,
+                t,
+                nearer,
+                np.flatnonzero(~(held.ravel() | unmoved)),
+                tiers,
+                sizes,
+                rank=rank,
+                units=array.time_units,
             )
             return again if again is not None and again.satisfied else point
         first = point if first is None else first

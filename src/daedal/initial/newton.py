@@ -16,6 +16,7 @@ _INVISIBLE = 1e-20  # of the weights, in which an artificial step of 1e-12 leave
 _TOLERANCE = 0.01 * 0.33  # EPINIT times the Newton tolerance
 _SUFFICIENT = 1e-4
 _CORRECTIONS = 6  # of least norm
+_UNMOVED = 1e-14  # correction, beside the largest value, that leaves partial derivatives as they are
 _RANK = 1e-10  # relative singular values below it belong to directions in which nothing is moved
 _SMALLEST = np.finfo(float).eps ** (2.0 / 3.0)
 
@@ -58,8 +59,11 @@ def newton_with_given_slope(
     return _iterate(workspace, t, y, yp, np.zeros(y.size, dtype=bool), 0.0, h, weights)
 
 
-def nearest_point(problem, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """y and y' near given ones with F(t, y, y') = 0, by corrections of least norm; None without exact derivatives."""
+def nearest_point(problem, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """y and y' near given ones with F(t, y, y') = 0, by corrections of least norm, and dF/dy' and dF/dy there.
+
+    None without exact derivatives, and where they are not defined.
+    """
     for _ in range(_CORRECTIONS):
         partials = problem.exact_partials(t, y, yp)
         r = None if partials is None else problem.sample(t, y, yp)
@@ -69,7 +73,9 @@ def nearest_point(problem, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.
             break
         change = np.linalg.lstsq(np.hstack(partials[::-1]), -r, rcond=_RANK)[0]
         y, yp = y + change[: y.size], yp + change[y.size :]
-    return y, yp
+        if np.abs(change).max() <= _UNMOVED * max(np.abs(y).max(), np.abs(yp).max()):
+            break
+    return None if partials is None else (y, yp, *partials)
 
 
 def _iterate(workspace, t, y, yp, derivative_unknown, cj, h, weights) -> InitialResult:

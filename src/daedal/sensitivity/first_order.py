@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.thresholds import SHARPEST_IN_ONE
+from daedal.drive.any_index import AnyIndexPlan
 from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.first_order_choice import is_automatic
+from daedal.drive.local_index import LocallyJudgedPlan
 from daedal.drive.request import Request, Settings, Wanted
 from daedal.drive.traced import TracedPlan
 from daedal.errors import IntegrationError, InvalidProblemError
@@ -29,7 +31,7 @@ from daedal.sensitivity.differences import differenced_problem
 from daedal.sensitivity.explicit import ExplicitForm
 from daedal.sensitivity.parameters import Column, columns_of, given_starts, scales, with_floats
 from daedal.sensitivity.result import Sensitivities
-from daedal.sensitivity.start import consistent_sensitivities
+from daedal.sensitivity.start import consistent_sensitivities, sensitivities_of_array
 from daedal.sensitivity.variational import Variational, variational_problem
 from daedal.solution import DenseOutput, Solution
 from daedal.symbolic import Untraceable
@@ -86,6 +88,7 @@ class FirstOrderSensitivity:
             self.starts = given_starts(self.wanted, self.columns, problem.n)
         self.variational: Variational = self._make_variational()
         self._kept = Kept()
+        self._judged: AnyIndexPlan | None = None  # what the start has asked for
 
     # --- plans ------------------------------------------------------------------------------------------------------
 
@@ -138,6 +141,8 @@ class FirstOrderSensitivity:
 
     def _plan(self, settings: Settings) -> Any:
         """The plan for the variational equations, for the tolerances of one run."""
+        if self._judged is not None:
+            return self._judged.enlarged(self.numbered(self.variational.problem), 1 + self.m, settings)
         if not self.stands:
             return self._make_plan(self.numbered(self.variational.problem), settings)
         kept = self._kept
@@ -210,6 +215,11 @@ class FirstOrderSensitivity:
     def solve(self, request: Request) -> Solution:
         """Integrate the problem with its sensitivities; with events, the problem first, to know where they are."""
         bare = replace(request, problem=self.problem, settings=replace(request.settings, sensitivities=None))
+        judged = self.primal.judged(bare) if isinstance(self.primal, LocallyJudgedPlan) else None
+        if isinstance(judged, AnyIndexPlan):  # the start asks for other unknowns, in the variational equations as well
+            other = copy(self)
+            other.primal, other._judged = judged, judged
+            return other.solve(request)
         if self._may_jump(bare):
             from daedal.sensitivity.events import solve_through_events
 
@@ -241,7 +251,10 @@ class FirstOrderSensitivity:
         t0, initial = request.span[0], request.initial
         settings = self._tolerances(with_corrector(request.settings, self.wanted), y0)
         problem = self.numbered(self.variational.problem)
-        s, sp = consistent_sensitivities(self, problem, t0, y0, yp0, s0)
+        if self._judged is None:
+            s, sp = consistent_sensitivities(self, problem, t0, y0, yp0, s0)
+        else:
+            s, sp = sensitivities_of_array(problem, t0, y0, yp0, s0, self._judged.order)
         slopes: np.ndarray | None = np.concatenate([yp0, sp.ravel()])
         if initial[1] is None and self._begins_with_slopes():
             slopes = None

@@ -52,6 +52,18 @@ def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray,
     return _of_higher_index(plan, problem, t0, point, algebraic)
 
 
+def sensitivities_of_array(problem: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray, order: int):
+    """The same for a problem whose constraints appear when all equations are differentiated so often."""
+    from daedal.initial.jet import consistent_jet
+    from daedal.structure.equations import Equations
+
+    n, m = y0.size, s0.shape[0]
+    itself = np.arange(n * (1 + m)) < n
+    point = np.array([np.concatenate([y0, s0.ravel()]), np.concatenate([yp0, np.full(m * n, np.nan)])])
+    jet = consistent_jet(Equations(problem), t0, point, np.array([itself, itself]), order=order)
+    return jet[0, n:].reshape(m, n), jet[1, n:].reshape(m, n)
+
+
 def of_index_2(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
     r"""s and s' of y' = f(t, y, z), 0 = g(t, y), for half-explicit methods; None where the index is not 2.
 
