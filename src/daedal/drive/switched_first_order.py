@@ -12,7 +12,7 @@ from daedal.drive.finish import cut
 from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
-from daedal.drive.sliding import SlidingEquations
+from daedal.drive.sliding import SlidingEquations, SlidingRate
 from daedal.drive.switching import JUMP, KINK, Follower, Unfollowable
 from daedal.events.event import EventRecord
 from daedal.initial.consistent import complete, index_above_one
@@ -37,7 +37,7 @@ class SwitchedCourse(FirstOrderCourse):
         self.follower = follower
         self._algebraic: np.ndarray | None = None
         self._index_2: bool | None = None  # once it is known
-        self._along: SlidingEquations | None = None
+        self._along: SlidingEquations | SlidingRate | None = None
         self._sliding = SlidingEquations.family(plan, follower)
         self._searched: Any = 0
         y0, yp0 = self.y0, self.yp0
@@ -60,7 +60,7 @@ class SwitchedCourse(FirstOrderCourse):
             task = self.task(follower.functions(plan.implicit.n, own), progress, **changes)
             outcome = self.ready.integrate(task)
         else:
-            task = self.task(along.functions(own), progress, **(changes | along.start(self) | {"watch": None}))
+            task = self.task(along.functions(own), progress, **(changes | along.task(self) | {"watch": None}))
             outcome = along.integrate(task)
         outcome.counts += self._searched
         self._n_own = n_own = 0 if own is None else own.direction.size
@@ -117,11 +117,8 @@ class SwitchedCourse(FirstOrderCourse):
     def _cross(self, outcome, clocked: list[int]):
         """Pass on to the branches, or the surfaces, that follow."""
         follower, t, y, yp = self.follower, self._t, self.y0, self.yp0
-        for j, side in self._left_by:
-            follower.leave(j, side)
-        before = list(follower.sliding)
-        self._along = self._sliding(before)
-        follower.cross(self._ended, self._rates)
+        before = [j for j in follower.sliding if j not in [left for left, _ in self._left_by]]
+        follower.cross(self._ended, self._left_by)
         for j in follower.sliding:
             if j not in before:
                 self._tell(outcome, j)
@@ -144,11 +141,16 @@ class SwitchedCourse(FirstOrderCourse):
 
     # --- consistent values --------------------------------------------------------------------------------------------
 
-    def _rates(self) -> np.ndarray | None:
-        """u' of all switches in the modes that are set now."""
+    def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """u' of all switches in the modes that are set now, and the shares of those that slide."""
         follower = self.follower
         self._restart()
-        return follower.switched.rates(self._t, self.y0, self.yp0, follower.moded)
+        point = self._t, self.y0, self.yp0
+        rates = follower.switched.rates(*point, follower.moded)
+        if self._along is None:
+            return rates, np.full(rates.size, np.nan)
+        shares = self._along.found(*point)
+        return (rates, shares) if np.isfinite(shares[follower.sliding]).all() else None
 
     def _restart(self):
         """y' and algebraic variables in the modes that are set now; the differential variables stay."""

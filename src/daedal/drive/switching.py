@@ -30,8 +30,10 @@ _INSTANT = 1e-13  # part of the time, or of the interval, that is behind a switc
 _WRONG = 10.0  # such bands beyond its bound a function is in another mode
 _ROUND_OFF = 64.0 * float(np.finfo(float).eps)
 _CLEAR = 1e-9  # part of the larger rate that the smaller one must be to count
-MOST_SLIDING = 3
-"""Surfaces along which a solution may slide at once."""
+_PIVOTS = 10  # for each surface, to find those along which a solution slides
+_RETURN = 10.0  # times the interval, with which a motion along a surface returns to it
+Rates = Callable[[], tuple[np.ndarray, np.ndarray] | None]
+"""Gives u' of all switches in the modes that are set, and the shares of those that slide; None where there are none."""
 
 
 class Unfollowable(DaedalError):
@@ -57,21 +59,21 @@ class Follower:
         self.history: list[tuple[float, np.ndarray, bool]] = []  # of stretches: begin, modes, whether along a surface
         self._left = [False] * switched.count  # to the step size control
         self._lengths: list[list[int]] = [[] for _ in self.switches]
-        self._functions: dict[int, SwitchingFunctions] = {}
-        self._rates: Callable[[], np.ndarray | None] = lambda: None
+        self._functions: dict[tuple[int, bool], SwitchingFunctions] = {}
+        self._rates: Rates = lambda: None
+        moded.modes[-1] = _RETURN / abs(request.span[1] - request.span[0])
 
     # --- where a stretch begins ---------------------------------------------------------------------------------------
 
-    def start(self, t: float, point: tuple[np.ndarray, ...], rates: Callable[[], np.ndarray | None]):
-        """Find the modes at the start of the run; ``rates()`` gives the rates of all switches in the current modes."""
+    def start(self, t: float, point: tuple[np.ndarray, ...], rates: Rates):
+        """Find the modes at the start of the run."""
         self._rates = rates
         u = self.switched.values(t, *point, self.moded)
         for j, switch in enumerate(self.switches):
             self._set(j, switch.mode_at(float(u[j])) if isfinite(u[j]) else np.nan)
         self.clock(t)
-        for j, switch in enumerate(self.switches):
-            if switch.is_surface and u[j] == switch.points[0] and self.switched.slides[j]:
-                self._settle(j, rates)
+        slides = self.switched.slides
+        self._resolve([j for j, one in enumerate(self.switches) if slides[j] and u[j] == one.points[0]])
         self._let_rest(t, point)
 
     def _let_rest(self, t: float, point: tuple[np.ndarray, ...]):
@@ -87,23 +89,10 @@ class Follower:
                     self._set(j, switch.mode_at(float(u[j])))
                 continue
             rates = self._rates() if rates is None else rates
-            if rates is None or rates[j] == 0.0:
+            if rates is None or rates[0][j] == 0.0:
                 self._set(j, np.nan)
             elif self.moded.modes[j] != self.moded.modes[j]:  # it is about to leave
-                self._set(j, 1.0 if self.request.sign * rates[j] > 0.0 else -1.0)
-
-    def _settle(self, j: int, rates: Callable[[], np.ndarray | None]):
-        """The side to which a solution on the surface of a switch leaves, or the surface itself."""
-        given, found = self.moded.modes[j], {}
-        for side in (1.0, -1.0):
-            self._set(j, side)
-            values = rates()
-            found[side] = 0.0 if values is None else self.request.sign * float(values[j])
-        self._set(j, given)
-        if found[1.0] < 0.0 < found[-1.0]:
-            self._slide(j)
-        elif found[1.0] * found[-1.0] > 0.0 or given * found[given] < 0.0:
-            self._set(j, 1.0 if found[given] > 0.0 else -1.0)
+                self._set(j, 1.0 if self.request.sign * rates[0][j] > 0.0 else -1.0)
 
     def band(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray) -> list[int]:
         """Allow functions that begin next to a bound to be on its wrong side by a small part of the tolerances.
@@ -167,14 +156,17 @@ class Follower:
 
     # --- while it lasts -----------------------------------------------------------------------------------------------
 
-    def functions(self, n: int, own: SwitchingFunctions | None, state: Callable | None = None) -> SwitchingFunctions:
+    def functions(
+        self, n: int, own: SwitchingFunctions | None, state: Callable | None = None, along: bool = False
+    ) -> SwitchingFunctions:
         """The user's events and the ends of modes, as functions of the n unknowns of a method.
 
-        ``state(t, y, yp)`` gives the arguments of switching functions where they are not the leading unknowns.
+        ``state(t, y, yp)`` gives the arguments of switching functions where they are not the leading unknowns; with
+        `along`, the shares of motions along surfaces follow.
         """
-        if own is None and n in self._functions:
-            return self._functions[n]
-        code, moded = self.switched.events(n if state is None else self.switched.n_state), self.moded
+        if own is None and (n, along) in self._functions:
+            return self._functions[n, along]
+        code, moded = self.switched.events(n if state is None else self.switched.n_state, along), self.moded
 
         def hidden(t, y, yp):
             return code(t, y, yp, moded) if state is None else code(t, *state(t, y, yp), moded)
@@ -183,12 +175,15 @@ class Follower:
             return np.concatenate([np.atleast_1d(own.evaluate(t, y, yp)), hidden(t, y, yp)])
 
         names = tuple(switch.name for switch in self.switches for _ in range(2))
+        if along:
+            assert self.switched.closed is not None
+            names += 2 * tuple(self.switches[j].name for j in self.switched.closed.surfaces)
         if own is None:
             made = no_functions().extended(hidden, names, code if state is None else None, moded)
         else:
             made = own.extended(joined, names)
         if own is None:
-            self._functions[n] = made
+            self._functions[n, along] = made
         return made
 
     def told(self, events: list[EventRecord], n_own: int) -> tuple[list[EventRecord], list[tuple[int, int]]]:
@@ -229,39 +224,75 @@ class Follower:
 
     # --- where it ends ------------------------------------------------------------------------------------------------
 
-    def cross(self, ended: list[tuple[int, int]], rates: Callable[[], np.ndarray | None]):
-        """Pass to the modes behind the bounds that were reached, or begin to slide; rates as for :meth:`start`."""
+    def cross(self, ended: list[tuple[int, int]], left: list[tuple[int, int]]):
+        """Pass to the modes behind the bounds that were reached, leave surfaces, or begin to slide."""
+        touched = set()
+        for j, side in left:
+            self.leave(j, side)
         for j, direction in ended:
-            before = self.moded.modes[j]
-            self._set(j, self.switches[j].beyond(before, direction))
-            if self.switched.slides[j] and len(self.sliding) < MOST_SLIDING and not self._left[j]:
-                self._cross_or_slide(j, before, direction, rates)
+            self._set(j, self.switches[j].beyond(self.moded.modes[j], direction))
+            if self.switched.slides[j] and not self._left[j]:
+                touched.add(j)
+        if touched or left:
+            self._resolve(sorted(touched.union(self.sliding)))
 
-    def _cross_or_slide(self, j: int, before: float, direction: int, rates: Callable[[], np.ndarray | None]):
-        """The cases (i), (iii) and (iv) of the source."""
-        behind = rates()
-        if behind is None or direction * self.request.sign * behind[j] >= 0.0:
-            return
-        after = self.moded.modes[j]
-        self._set(j, before)
-        ahead = rates()
-        self._set(j, after)
-        if ahead is None:
-            return
-        sign = direction * self.request.sign
-        towards, back = sign * float(ahead[j]), -sign * float(behind[j])
-        if min(towards, back) > _CLEAR * max(towards, back):
-            self._slide(j)
+    def _resolve(self, on: list[int]):
+        """Choose a side for each of the surfaces on which the state is, or let it slide along them.
+
+        A solution leaves to a side on which it moves away from the surface, and slides with a share between 0 and 1:
+        a complementarity problem in shares and rates, the cases (i), (iii) and (iv) of the source where there is one
+        surface. It is solved by principal pivots of least index (K. G. Murty, Opsearch 11 (1974)); where they lead
+        nowhere, the sides stay as they are.
+        """
+        given, sliding = {j: self.moded.modes[j] for j in on}, set(self.sliding)
+        scale, tried = np.zeros(len(self.switches)), -1
+        for _ in range(_PIVOTS * len(on)):
+            found = self._rates()
+            if found is None and tried >= 0:  # its rate does not depend on the side
+                self.leave(tried, -int(before))
+                tried = -1
+                continue
+            if found is None:
+                break
+            rates, shares = found
+            scale = np.fmax(scale, np.abs(rates))
+            wrong = next((j for j in on if self._is_wrong(j, rates[j], shares[j], scale[j])), None)
+            if wrong is None:
+                return
+            tried, before = -1, self.moded.modes[wrong]
+            if wrong in self.sliding:
+                self.leave(wrong, 1 if shares[wrong] > 0.5 else -1)
+            else:
+                self._slide(wrong)
+                tried = wrong
+        for j in on:
+            if j in self.sliding and j not in sliding:
+                self.sliding.remove(j)
+            if j in sliding and j not in self.sliding:
+                self._slide(j)
+            elif j not in sliding:
+                self._set(j, given[j])
+
+    def _is_wrong(self, j: int, rate: float, share: float, scale: float) -> bool:
+        """Whether a solution on a surface cannot go on as its mode has it."""
+        if j in self.sliding:
+            return not _CLEAR <= share <= 1.0 - _CLEAR
+        return self.moded.modes[j] * self.request.sign * rate < -_CLEAR * scale
 
     def _slide(self, j: int):
         self.sliding.append(j)
-        self.moded.modes[j] = 1.0
+        self.moded.modes[j] = 0.0
         self.moded.lower[j], self.moded.upper[j] = -inf, inf
 
     def leave(self, j: int, side: int):
         """Leave a surface to one of its sides."""
         self.sliding.remove(j)
         self._set(j, float(side))
+
+    @property
+    def has_slid(self) -> bool:
+        """Whether the run has been along a surface, where a variable may be nothing but round-off."""
+        return any(along for _, _, along in self.history)
 
     def finish(self):
         """The run is over: its functions are as they were written."""

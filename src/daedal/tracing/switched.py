@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from contextlib import suppress
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from daedal.symbolic.derivative import directional, jacobian
 from daedal.symbolic.machine import compile_function
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.modes import Followed as Followed
+from daedal.tracing.mixture import ClosedForm, NotAffine, closed_form
 from daedal.tracing.modal import Moded
 from daedal.tracing.parameters import NAME
 from daedal.tracing.problem import traced_problem
@@ -89,11 +91,12 @@ class SwitchedProblem:
         self.n_state = sum(self.state_sizes.values())
         self.in_time = [self._is_in_time(switch) for switch in self.switches]
         self.slides = [self._has_rate(switch) for switch in self.switches]
-        self._events: dict[int, SwitchCode] = {}
+        self._events: dict[tuple[int, bool], SwitchCode] = {}
+        self._closed: list[ClosedForm | None] = []  # one, once it is known
         self._along: dict[tuple[int, ...], Any] = {}
         self._guard = self.tracer.lock  # a graph is for one thread at a time
-        self.values = self._code(self._sizes, [switch.function for switch in self.switches])
-        self.rates = self._code(self._rate_sizes, self._rate_nodes())
+        self.values = self.code([switch.function for switch in self.switches])
+        self.rates = self.code(self._rate_nodes(), self._rate_sizes)
 
     # --- machine code -------------------------------------------------------------------------------------------------
 
@@ -104,14 +107,18 @@ class SwitchedProblem:
             direction |= {graph.argument(name, k): graph.argument(slope, k) for k in range(self._sizes[name])}
         return directional(graph, [switch.function for switch in self.switches], direction)
 
-    def events(self, n: int) -> SwitchCode:
-        """What is positive as long as the modes last, two numbers for each switch, of n unknowns and derivatives."""
-        with self._guard:
-            if n not in self._events:
-                self._events[n] = self._event_code(n)
-            return self._events[n]
+    def events(self, n: int, along: bool = False) -> SwitchCode:
+        """What is positive as long as the modes last, two numbers for each switch, of n unknowns and derivatives.
 
-    def _event_code(self, n: int) -> SwitchCode:
+        With `along`, two more for each surface of the closed form: its share is positive, and below 1.
+        """
+        closed = self.closed if along else None
+        with self._guard:
+            if (n, along) not in self._events:
+                self._events[n, along] = self._event_code(n, [] if closed is None else closed.events())
+            return self._events[n, along]
+
+    def _event_code(self, n: int, further: list[int]) -> SwitchCode:
         graph, nodes = self._graph, []
         for j, switch in enumerate(self.switches):
             lower, upper, slack = (graph.argument(name, j) for name in _BOUNDS)
@@ -124,17 +131,30 @@ class SwitchedProblem:
                 if self.in_time[j]:  # it is known when
                     watched = graph.false
                 nodes.append(graph.where(watched, graph.add(inside, slack), graph.one))
-        return self._code(self._sizes | {"behind": 2 * n - sum(self._sizes.values())}, nodes, with_bounds=True)
+        sizes = self._sizes | {"behind": 2 * n - sum(self._sizes.values())}
+        return self.code([*nodes, *further], sizes, with_bounds=True)
+
+    @property
+    def closed(self) -> ClosedForm | None:
+        """What slides along any surfaces, in closed form; None where there is none, or no surface."""
+        with self._guard:
+            if not self._closed:
+                self._closed.append(closed_form(self))
+            return self._closed[0]
 
     def along(self, surfaces: tuple[int, ...], make: Callable[[SwitchedProblem, tuple[int, ...]], Any]) -> Any:
         """What ``make(self, surfaces)`` makes of the equations along surfaces, once; the graph is for one thread."""
         with self._guard:
             if surfaces not in self._along:
-                self._along[surfaces] = make(self, surfaces)
+                with suppress(NotAffine):  # more surfaces than can be mixed one after the other
+                    self._along[surfaces] = None
+                    self._along[surfaces] = make(self, surfaces)
             return self._along[surfaces]
 
-    def _code(self, sizes: dict[str, int], nodes: list[int], *, with_bounds: bool = False) -> SwitchCode:
+    def code(self, nodes: list[int], sizes: dict[str, int] | None = None, *, with_bounds: bool = False) -> SwitchCode:
+        """Machine code for nodes, of time and state by default."""
         assert self.tracer.modal is not None
+        sizes = self._sizes if sizes is None else sizes
         bounds = dict.fromkeys(_BOUNDS, self.tracer.modal.count) if with_bounds else {}
         parameters = self.tracer.modal.sizes | bounds
         return SwitchCode(self.tracer.modal, compile_function(self._graph, sizes, {"u": nodes}, parameters), bounds)
@@ -153,7 +173,7 @@ class SwitchedProblem:
         if not switch.is_surface or not names:
             return False
         if isinstance(self.problem, MechanicalSystem):
-            return names <= {"q", "v"} and "v" in names and self._acts_as_force(switch)
+            return names <= {"q", "v"} and self._acts_as_force(switch)
         if names != {"y"}:
             return False
         if isinstance(self.problem, SemiExplicitDAE):

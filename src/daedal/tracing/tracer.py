@@ -144,7 +144,7 @@ class Tracer:
         self._params = () if self.layout is None else self.layout.symbols(self.graph, params)
         self.graph.most_nodes, self.graph.for_each_read, self.graph.n_arguments = most, FOR_EACH_READ, len(self.graph)
         self.modes = Modes(self.graph, ("t", *STATE), (NAME,)) if follow else None
-        self.modal = ModalLayout(self.layout, follow) if follow else None
+        self.modal = ModalLayout(self.layout, follow + 1) if follow else None
         self.traces: dict[str, Traced] = {}
         self.combined: dict[str, TracedFunction] = {}
         self._wide: dict[str, MachineFunction | None] = {}
