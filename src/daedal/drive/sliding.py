@@ -13,6 +13,7 @@ from daedal.events.event import SwitchingFunctions
 from daedal.methods import named_method
 from daedal.methods.task import Equations, Task
 from daedal.problems.compile import with_numbers
+from daedal.tracing.mixture import SLACK
 from daedal.tracing.sliding import sliding_implicit
 
 _ITERATIONS = 20  # of Newton's method for the start
@@ -105,7 +106,7 @@ class SlidingEquations:
 
         def joined(t, y, yp):
             nu = yp[n:]
-            return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), nu, 1.0 - nu])
+            return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), nu + SLACK, 1.0 - nu + SLACK])
 
         names = tuple(follower.switches[j].name for j in self.surfaces)
         return base.extended(joined, (*names, *names))

@@ -16,6 +16,7 @@ from daedal.kernels.endings import Ending
 from daedal.methods.task import Task
 from daedal.problems.compile import with_numbers
 from daedal.progress import Progress
+from daedal.tracing.mixture import SLACK
 from daedal.tracing.sliding import sliding_system
 
 _FARTHEST = 1e3  # tolerances by which a state may be moved onto the constraints of a new branch
@@ -127,7 +128,7 @@ class SwitchedMechanismCourse(Course):
             nu = assembly.accelerate(t, state)[1][0][-k:]
             if not np.isfinite(nu).all():
                 raise Unfollowable(f"the forces along a surface cannot be computed at t = {t:g}")
-            return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), nu, 1.0 - nu])
+            return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), nu + SLACK, 1.0 - nu + SLACK])
 
         names = tuple(self.follower.switches[j].name for j in self._surfaces)
         return base.extended(joined, (*names, *names))

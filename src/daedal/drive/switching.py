@@ -245,18 +245,20 @@ class Follower:
         nowhere, the sides stay as they are.
         """
         given, sliding = {j: self.moded.modes[j] for j in on}, set(self.sliding)
-        scale, tried = np.zeros(len(self.switches)), -1
+        scale, tried, fixed = np.zeros(len(self.switches)), -1, set()
         for _ in range(_PIVOTS * len(on)):
             found = self._rates()
             if found is None and tried >= 0:  # its rate does not depend on the side
                 self.leave(tried, -int(before))
+                fixed.add(tried)
                 tried = -1
                 continue
             if found is None:
                 break
             rates, shares = found
             scale = np.fmax(scale, np.abs(rates))
-            wrong = next((j for j in on if self._is_wrong(j, rates[j], shares[j], scale[j])), None)
+            least = [-_CLEAR if j in fixed else _CLEAR for j in range(scale.size)] * scale
+            wrong = next((j for j in on if self._is_wrong(j, rates[j], shares[j], least[j])), None)
             if wrong is None:
                 return
             tried, before = -1, self.moded.modes[wrong]
@@ -273,11 +275,11 @@ class Follower:
             elif j not in sliding:
                 self._set(j, given[j])
 
-    def _is_wrong(self, j: int, rate: float, share: float, scale: float) -> bool:
-        """Whether a solution on a surface cannot go on as its mode has it."""
+    def _is_wrong(self, j: int, rate: float, share: float, least: float) -> bool:
+        """Whether a solution on a surface cannot go on as its mode has it: it has to leave it with a least rate."""
         if j in self.sliding:
-            return not _CLEAR <= share <= 1.0 - _CLEAR
-        return self.moded.modes[j] * self.request.sign * rate < -_CLEAR * scale
+            return not -_CLEAR <= share <= 1.0 + _CLEAR
+        return self.moded.modes[j] * self.request.sign * rate < least
 
     def _slide(self, j: int):
         self.sliding.append(j)

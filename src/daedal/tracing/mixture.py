@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from daedal.tracing.switched import SwitchedProblem
 
 SHARES = "shares"
+SLACK = 2e-9  # by which a share may leave the interval from 0 to 1 before the motion leaves its surface
 
 
 class NotAffine(Exception):
@@ -163,12 +164,13 @@ class ClosedForm:
         self.balance = switched.code([*self.rates, *self._nu])
 
     def events(self) -> list[int]:
-        """What is positive as long as the shares are: nu of all surfaces, then 1 - nu."""
+        """What is positive as long as the shares are between 0 and 1: nu of all surfaces, then 1 - nu."""
         graph, free = self.switched.tracer.graph, self._mixture.free
-        others = [graph.subtract(graph.one, x) for x in self._nu]
+        above = [graph.add(x, graph.constant(SLACK)) for x in self._nu]
+        below = [graph.subtract(graph.constant(1.0 + SLACK), x) for x in self._nu]
         return [
             graph.where(asked, x, graph.one)
-            for nodes in (self._nu, others)
+            for nodes in (above, below)
             for asked, x in zip(free, nodes, strict=True)
         ]
 

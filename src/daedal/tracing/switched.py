@@ -170,7 +170,7 @@ class SwitchedProblem:
     def _has_rate(self, switch: Followed) -> bool:
         """Whether the rate jumps with the equations, and follows from the state alone."""
         names = self.modes.depends_on(switch.function) - {"t", NAME}
-        if not switch.is_surface or not names:
+        if not switch.is_surface or not switch.jumps or not names:
             return False
         if isinstance(self.problem, MechanicalSystem):
             return names <= {"q", "v"} and self._acts_as_force(switch)
