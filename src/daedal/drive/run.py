@@ -35,6 +35,7 @@ class Segment:
     signal: int = 0  # what the hook said when it stopped the run
     singular: Any = None  # the singular configuration in which it ended
     unexplained: str = ""  # a change of a constraint that its derivatives do not explain, in words
+    stopped: str = ""  # why nothing can follow, where the equations do not say
     stuck: bool = False  # whether it was the last of several that did not get ahead
 
 

@@ -12,7 +12,7 @@ from daedal.drive.switching import Follower, Unfollowable
 from daedal.events.event import SwitchingFunctions
 from daedal.methods import named_method
 from daedal.methods.task import Equations, Task
-from daedal.problems.compile import with_numbers
+from daedal.problems.compile import machine_value, with_numbers
 from daedal.tracing.mixture import SLACK
 from daedal.tracing.sliding import sliding_implicit
 
@@ -136,8 +136,9 @@ class SlidingRate:
         self._method: Any = None
 
     def consistent(self, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray):
-        """y as it is, and y' along the surfaces."""
-        return y, self._problem.slope(t, y)
+        """y as it is, and y' along the surfaces, NaN where no shares keep the solution there."""
+        slope = machine_value(self._problem.f, self._problem.params, t, y)
+        return y, np.full(y.size, np.nan) if slope is None else slope
 
     def found(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
         """The shares of all switches; NaN for those along whose surfaces nothing could slide."""

@@ -43,7 +43,7 @@ class SwitchedCourse(FirstOrderCourse):
         y0, yp0 = self.y0, self.yp0
         follower.start(self._t, (y0, yp0), self._rates)
         self.y0, self.yp0 = y0, yp0
-        if follower.sliding:
+        if follower.is_along:
             self._restart()
         self._settle()
 
@@ -112,25 +112,36 @@ class SwitchedCourse(FirstOrderCourse):
         outcome.dense = cut(outcome.dense, t)
         self._searched = 0
         self._cross(outcome, [j for j, _ in clocked])
-        return True
+        segment.stopped = follower.stopped
+        if follower.stopped:
+            follower.finish()
+        return not follower.stopped
 
     def _cross(self, outcome, clocked: list[int]):
         """Pass on to the branches, or the surfaces, that follow."""
         follower, t, y, yp = self.follower, self._t, self.y0, self.yp0
         before = [j for j in follower.sliding if j not in [left for left, _ in self._left_by]]
-        follower.cross(self._ended, self._left_by)
+        follower.cross(t, self._ended, self._left_by)
+        weights = self.plan.rtol * np.abs(y) + self.plan.atol
+        follower.stay(t, (y, yp), weights, self._move)
+        if follower.stopped:
+            return
+        y = self.y0
         for j in follower.sliding:
             if j not in before:
                 self._tell(outcome, j)
         self.y0, self.yp0 = y, yp
         self._restart()
         self._settle()
-        weights = self.plan.rtol * np.abs(y) + self.plan.atol
         change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
         smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
         follower.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
         if np.all(np.abs(self.yp0 - yp) <= _SAME * np.maximum(np.abs(yp), np.abs(self.yp0))):
             follower.judge(t, clocked, outcome.steps, KINK)  # of a clock that jumps, nothing can be spared
+
+    def _move(self, y: np.ndarray):
+        """Go on from another state."""
+        self.y0 = y
 
     def _tell(self, outcome, j: int):
         """The event with which a solution begins to slide."""
@@ -154,7 +165,7 @@ class SwitchedCourse(FirstOrderCourse):
 
     def _restart(self):
         """y' and algebraic variables in the modes that are set now; the differential variables stay."""
-        self._along = self._sliding(self.follower.sliding)
+        self._along = self._sliding([*self.follower.sliding, *self.follower.held])
         weights = self.plan.rtol * np.abs(self.y0) + self.plan.atol
         if np.any(weights <= 0.0):
             return

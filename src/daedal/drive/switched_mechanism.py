@@ -99,7 +99,7 @@ class SwitchedMechanismCourse(Course):
         def state(t, y, yp):
             return (reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0],)
 
-        closed = bool(follower.sliding) and self._closed is not None
+        closed = follower.is_along and self._closed is not None
         switching = follower.functions(n, own, None if leading else state, closed)
         if follower.sliding and not closed:
             switching = self._with_shares(switching, reduction)
@@ -167,11 +167,17 @@ class SwitchedMechanismCourse(Course):
         one_step = any(segment.method.works_on(form) for form in ("rate", "mechanism"))
         self._hint = abs(outcome.h_last) if one_step and outcome.h_last else None
         self._switch(outcome, ended, left, [j for j, _ in clocked])
-        return True
+        segment.stopped = follower.stopped
+        if follower.stopped:
+            follower.finish()
+        return not follower.stopped
 
     def _switch(self, outcome, ended: list[tuple[int, int]], left: list[tuple[int, int]], clocked: list[int]):
         follower, before = self.follower, set(self.follower.sliding) - {j for j, _ in left}
-        follower.cross(ended, left)
+        follower.cross(self._t, ended, left)
+        follower.stay(self._t, (self._state,), self.plan.rtol * np.abs(self._state) + self.plan.atol, self._move)
+        if follower.stopped:
+            return
         tables = [j for j in clocked if follower.switches[j].kind == "locate"]  # of other clocks nothing can be spared
         follower.judge(
             self._t, [*tables, *[j for j, _ in ended]], outcome.steps, JUMP if self._hint is None else ONE_STEP
@@ -183,10 +189,14 @@ class SwitchedMechanismCourse(Course):
         ]
         self._begin_stretch()
 
+    def _move(self, state: np.ndarray):
+        """Go on from another state."""
+        self._state = state
+
     def _begin_stretch(self):
         """Everything ready for the modes that are set now."""
         follower = self.follower
-        self._surfaces = sorted(follower.sliding)
+        self._surfaces = sorted({*follower.sliding, *follower.held})
         course = self._course()
         if course is not self.current:
             self._earlier = []
@@ -252,7 +262,7 @@ class SwitchedMechanismCourse(Course):
     def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
         """u' of all switches in the modes that are set now, and the shares of those that slide."""
         follower = self.follower
-        self._surfaces = sorted(follower.sliding)
+        self._surfaces = sorted({*follower.sliding, *follower.held})
         assembly, k = self._course().assembly, len(self._surfaces)
         assembly.bridge.refresh()
         a, lam, rate, _, status = assembly.accelerate(self._t, np.append(self._state, np.zeros(self._further)))
@@ -265,7 +275,7 @@ class SwitchedMechanismCourse(Course):
             shares[surfaces] = self._closed.balance(self._t, self._state, follower.moded)[len(surfaces) :]
         elif k:
             shares[self._surfaces] = lam[0][-k:]
-        if not np.isfinite(shares[self._surfaces]).all():
+        if not np.isfinite(shares[follower.sliding]).all():
             return None
         return follower.switched.rates(self._t, self._state, a[0], rate[0, :n_r], follower.moded), shares
 

@@ -15,8 +15,11 @@ import numpy as np
 
 from daedal.drive.request import Request
 from daedal.errors import DaedalError
+from daedal.events.accumulation import AccumulationWatch
 from daedal.events.event import EventRecord, SwitchingFunctions, no_functions
+from daedal.events.accumulation import AccumulationWatch
 from daedal.messages import warn
+from daedal.tabular import listing
 from daedal.tracing import SwitchWarning
 from daedal.tracing.modal import Moded
 from daedal.tracing.switched import Followed, SwitchedProblem
@@ -30,6 +33,9 @@ _INSTANT = 1e-13  # part of the time, or of the interval, that is behind a switc
 _WRONG = 10.0  # such bands beyond its bound a function is in another mode
 _ROUND_OFF = 64.0 * float(np.finfo(float).eps)
 _CLEAR = 1e-9  # part of the larger rate that the smaller one must be to count
+_POINT = 1e-2  # times the root of rtol: part of the time that is left before a point of accumulation, O(h^2) wrong
+_FAR = 100.0  # tolerances within which a solution stays on a surface by itself
+_SHARES_HELD = (0.5, 0.25, 0.75, 0.1, 0.9)
 _PIVOTS = 10  # for each surface, to find those along which a solution slides
 _RETURN = 10.0  # times the interval, with which a motion along a surface returns to it
 Rates = Callable[[], tuple[np.ndarray, np.ndarray] | None]
@@ -55,12 +61,17 @@ class Follower:
         self.switched, self.moded, self.request = switched, moded, request
         self.switches: list[Followed] = switched.switches
         self.sliding: list[int] = []
+        self.held: set[int] = set()  # surfaces on which the solution stays, although their shares do not keep it there
         self.notes: list[str] = []
         self.history: list[tuple[float, np.ndarray, bool]] = []  # of stretches: begin, modes, whether along a surface
         self._left = [False] * switched.count  # to the step size control
         self._lengths: list[list[int]] = [[] for _ in self.switches]
         self._functions: dict[tuple[int, bool], SwitchingFunctions] = {}
         self._rates: Rates = lambda: None
+        self._watch = AccumulationWatch(request.span, _POINT * float(np.sqrt(np.min(request.settings.rtol))), 0)
+        self._last = np.full(len(self.switches), np.nan)  # when each switch took place
+        self._accumulating: list[int] = []
+        self.stopped = ""  # why the run cannot go on
         moded.modes[-1] = _RETURN / abs(request.span[1] - request.span[0])
 
     # --- where a stretch begins ---------------------------------------------------------------------------------------
@@ -82,7 +93,7 @@ class Follower:
         """
         u, rates = self.switched.values(t, *point, self.moded), None
         for j, switch in enumerate(self.switches):
-            if not switch.is_surface or self.switched.in_time[j] or j in self.sliding or not isfinite(u[j]):
+            if not switch.is_surface or self.switched.in_time[j] or j in self.sliding or j in self.held or not isfinite(u[j]):
                 continue
             if u[j] != switch.points[0] and isfinite(switch.points[0]):
                 if self.moded.modes[j] != self.moded.modes[j]:  # it has left
@@ -133,7 +144,7 @@ class Follower:
 
     def horizon(self, t: float) -> float:
         """A stretch begins: the time at which the next switch that depends on time alone takes place, or the end."""
-        self.history.append((t, self.moded.modes.copy(), bool(self.sliding)))
+        self.history.append((t, self.moded.modes.copy(), self.is_along))
         sign, end = self.request.sign, self.request.span[1]
         if not any(self.switched.in_time):
             return end
@@ -224,13 +235,15 @@ class Follower:
 
     # --- where it ends ------------------------------------------------------------------------------------------------
 
-    def cross(self, ended: list[tuple[int, int]], left: list[tuple[int, int]]):
+    def cross(self, t: float, ended: list[tuple[int, int]], left: list[tuple[int, int]]):
         """Pass to the modes behind the bounds that were reached, leave surfaces, or begin to slide."""
         touched = set()
+        self._note(t, ended)
         for j, side in left:
             self.leave(j, side)
         for j, direction in ended:
-            self._set(j, self.switches[j].beyond(self.moded.modes[j], direction))
+            self._set(j, float(direction) if j in self.held else self.switches[j].beyond(self.moded.modes[j], direction))
+            self.held.discard(j)
             if self.switched.slides[j] and not self._left[j]:
                 touched.add(j)
         if touched or left:
@@ -281,6 +294,93 @@ class Follower:
             return not -_CLEAR <= share <= 1.0 + _CLEAR
         return self.moded.modes[j] * self.request.sign * rate < least
 
+    # --- where switches accumulate ------------------------------------------------------------------------------------
+
+    def _note(self, t: float, ended: list[tuple[int, int]]):
+        """Take down switches, and see whether they accumulate or chatter; the ways to and fro may last differently."""
+        self._accumulating = []
+        for j, direction in ended:
+            before = self._last[j]
+            self._last[j] = t
+            if self.switches[j].is_surface and self._watch.add(f"{j} {direction}", t) is not None:
+                recent = np.flatnonzero(self.request.sign * (self._last - before) >= 0.0)
+                self._accumulating = [int(i) for i in recent if self.switches[i].is_surface]
+        if not self._accumulating and ended and self._watch.is_chattering(t):
+            self.stopped = (
+                f"'{self.switches[ended[-1][0]].name}' switches so often that the end of the interval is out of reach "
+                "(chattering). Remedy: switch with hysteresis (modes of a HybridProblem), or state the "
+                "sliding motion itself"
+            )
+
+    def stay(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray, move: Callable[[np.ndarray], None]):
+        """Where switches accumulate, go on from there on all of their surfaces, or stop.
+
+        Surfaces whose rates the shares determine are slid along. On the others the solution stays by itself, within
+        bounds, whatever their shares are: these are held at values with which all shares are between 0 and 1.
+        ``move(state)`` puts the run on the surfaces.
+        """
+        group = self._accumulating
+        if not group:
+            return
+        names = listing([f"'{self.switches[j].name}'" for j in group])
+        what = f"{names} {'switches' if len(group) == 1 else 'switch'} in intervals that shrink by a constant factor"
+        self._watch.forget()
+        if self.switched.closed is not None and all(self.switched.slides[j] for j in group):
+            state = self._onto(t, point, weights, group)
+            move(state)
+            if self._held(group, _FAR * self._widths(t, (state, *point[1:]), weights), abs(self.request.span[1] - t)):
+                self.notes.append(f"Up to t = {t:.6g} {what}; from there on the solution stays on the surface.")
+                return
+        self.stopped = (
+            f"{what}, and what follows is not determined. Remedy: say what follows in a mode of a HybridProblem, or "
+            "switch with hysteresis"
+        )
+
+    def _held(self, group: list[int], widths: np.ndarray, time: float) -> bool:
+        """Find shares with which the solution stays on surfaces; False where there are none."""
+        for share in _SHARES_HELD:
+            self.sliding = [j for j in self.sliding if j not in group]
+            self.held |= {*group}
+            for j in group:
+                self.moded.modes[j] = share
+                level = self.switches[j].points[0]
+                self.moded.lower[j], self.moded.upper[j] = level - widths[j], level + widths[j]
+            for j in group:
+                bounds = self.moded.lower[j], self.moded.upper[j]
+                self.held.discard(j)
+                self._slide(j)
+                if self._rates() is None:
+                    self.sliding.remove(j)
+                    self.held.add(j)
+                    self.moded.modes[j] = share
+                    self.moded.lower[j], self.moded.upper[j] = bounds
+            found = self._rates()
+            fits = found is not None and all(-_CLEAR <= found[1][j] <= 1.0 + _CLEAR for j in self.sliding)
+            if found is not None and fits:
+                if all(abs(found[0][j]) * time <= widths[j] for j in self.held.intersection(group)):
+                    return True
+        return False
+
+    def _widths(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray) -> np.ndarray:
+        """By how much switching functions change within the tolerances."""
+        pattern = np.cos(0.7 + 1.3 * np.arange(point[0].size))  # no combination of few entries cancels
+        u = self.switched.values(t, *point, self.moded)
+        return np.abs(self.switched.values(t, point[0] + weights * pattern, *point[1:], self.moded) - u)
+
+    def _onto(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray, group: list[int]) -> np.ndarray:
+        """The nearest state on surfaces, in units of the tolerances."""
+        state = point[0].copy()
+
+        def levels(y: np.ndarray) -> np.ndarray:
+            u = self.switched.values(t, y, *point[1:], self.moded)
+            return np.array([u[j] - self.switches[j].points[0] for j in group])
+
+        for _ in range(3):
+            now, shifts = levels(state), np.diag(np.cbrt(_ROUND_OFF) * np.maximum(np.abs(state), weights))
+            matrix = np.array([(levels(state + s) - levels(state - s)) / (2.0 * s.sum()) for s in shifts]).T
+            state -= weights * np.linalg.lstsq(matrix * weights, now, rcond=None)[0]
+        return state
+
     def _slide(self, j: int):
         self.sliding.append(j)
         self.moded.modes[j] = 0.0
@@ -290,6 +390,11 @@ class Follower:
         """Leave a surface to one of its sides."""
         self.sliding.remove(j)
         self._set(j, float(side))
+
+    @property
+    def is_along(self) -> bool:
+        """Whether the equations are those along surfaces."""
+        return bool(self.sliding or self.held)
 
     @property
     def has_slid(self) -> bool:
@@ -311,6 +416,8 @@ class Follower:
         """Leave switches alone that follow each other too fast: a stretch of so many steps has ended with them."""
         window, fewest = limits
         for j in ended:
+            if any(self._watch.is_shrinking(f"{j} {direction}") for direction in (1, -1)):
+                continue  # towards a point of accumulation
             lengths = self._lengths[j]
             lengths.append(steps)
             if len(lengths) >= window and float(np.mean(lengths[-window:])) < fewest and not self._left[j]:

@@ -249,6 +249,8 @@ class TracedPlan:
         except Unfollowable as reason:
             warn(f"switches are not followed: {reason}", SwitchWarning)
         except DaedalError as error:  # it may come from the switches, or be raised again
+            if follower.stopped:
+                raise
             failure = error
         solution = self._plan(left_out).solve(request)
         if failure is not None:

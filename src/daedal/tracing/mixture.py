@@ -1,8 +1,9 @@
 r"""Branches mixed by shares, and the shares that keep a motion on its surfaces in closed form (Filippov).
 
-On surfaces u = 0 the equations are a mixture of those of both sides. Where they are affine in the shares nu of the
-upper sides, u' = 0 is a linear system for the shares, which is solved on the graph: what slides is again an ordinary
-differential equation, or a mechanism with another force. Which surfaces those are is data, as the modes are: mode 0
+On surfaces u = 0 the equations are a mixture of those of both sides. Where they are affine in each of the shares nu of
+the upper sides, u' = 0 is a system for the shares, which is solved on the graph: a linear one, or, where shares
+multiply, by a few steps of Newton's method. What slides is again an ordinary differential equation, or a mechanism with
+another force. Which surfaces those are is data, as the modes are: mode 0
 means that a share keeps the motion on its surface, a mode between 0 and 1 is a share that is held.
 """
 
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
     from daedal.tracing.switched import SwitchedProblem
 
 SHARES = "shares"
+_NEWTON = 4  # steps of Newton's method
 SLACK = 2e-9  # by which a share may leave the interval from 0 to 1 before the motion leaves its surface
 
 
 class NotAffine(Exception):
-    """The equations are not affine in the shares: those of several surfaces multiply, or stand in a function."""
+    """The equations are not affine in a share, which stands in a function."""
 
 
 class _Condition(NamedTuple):
@@ -74,23 +76,28 @@ class Mixture:
             graph.subtract(switched.switches[j].function, graph.constant(switched.switches[j].points[0]))
             for j in self.surfaces
         ]
+        self.multiply = False  # whether shares do
         self._made: dict[int, int | _Condition] = {}
 
     def nodes(self, plain: Sequence[int]) -> list[int]:
-        """The nodes, affine in the shares; raises NotAffine where they are not."""
+        """The nodes, affine in each of the shares; raises NotAffine where they are not."""
         for i in self.graph.needed(plain):
             if i not in self._made:
                 self._made[i] = self._mixed(i)
         found = [self._made[i] for i in plain]
         nodes = [self.graph.number(x.plain) if isinstance(x, _Condition) else x for x in found]
-        entries = [x for row in jacobian(self.graph, nodes, self.shares) for x in row.values()]
-        if any(self.graph.data[i][0] == SHARES for i in self._arguments(entries)):
-            raise NotAffine
+        for row in jacobian(self.graph, nodes, self.shares):
+            read = {k: self._shares_of(x) for k, x in row.items()}
+            if any(k in found for k, found in read.items()):
+                raise NotAffine
+            self.multiply = self.multiply or any(read.values())
         return nodes
 
-    def _arguments(self, nodes: Sequence[int]) -> list[int]:
+    def _shares_of(self, i: int) -> set[int]:
+        """The shares on which a node depends."""
         graph = self.graph
-        return [i for i in graph.needed(nodes) if graph.operations[i] == "argument"]
+        read = [graph.data[k] for k in graph.needed([i]) if graph.operations[k] == "argument"]
+        return {index for name, index in read if name == SHARES}
 
     def _mixed(self, i: int) -> int | _Condition:
         graph, operation = self.graph, self.graph.operations[i]
@@ -126,7 +133,10 @@ class Mixture:
             one, other = other, one
         assert isinstance(one, _Condition)
         if isinstance(other, _Condition):
-            raise NotAffine
+            a, b = (graph.where(x.mixed, x.share, graph.number(x.plain)) for x in (one, other))
+            product = graph.multiply(a, b)
+            share = product if both else graph.subtract(graph.add(a, b), product)
+            return _Condition(join(one.plain, other.plain), share, graph.either(one.mixed, other.mixed))
         share = graph.where(other, one.share, graph.zero) if both else graph.where(other, graph.one, one.share)
         return _Condition(join(one.plain, other), share, one.mixed)
 
@@ -196,16 +206,23 @@ class ClosedForm:
         made[place] = graph.where(free, row.get(place, graph.zero), graph.one)
         return made
 
-    def _right(self, k: int, asked: int) -> int:
-        mixture, graph = self._mixture, self.switched.tracer.graph
-        given = graph.where(mixture.held[k], self.switched.modes.argument(mixture.surfaces[k]), graph.zero)
-        return graph.where(mixture.free[k], asked, given)
-
-    def _split(self, nodes: Sequence[int]) -> tuple[list[int], list[Row]]:
-        """The part without shares, and the factors of these."""
+    def _start(self) -> list[int]:
+        """Shares to begin with: those that are held, and any others."""
         graph, mixture = self.switched.tracer.graph, self._mixture
-        rows = jacobian(graph, nodes, mixture.shares)
-        return replaced(graph, nodes, dict.fromkeys(mixture.shares, graph.zero)), rows
+        middle = graph.constant(0.5 if mixture.multiply else 0.0)
+        modes = [self.switched.modes.argument(j) for j in mixture.surfaces]
+        return [graph.where(held, m, middle) for held, m in zip(mixture.held, modes, strict=True)]
+
+    def _at(self, nodes: Sequence[int], rows: Sequence[Row], shares: Sequence[int]) -> tuple[list[int], list[Row]]:
+        """Nodes, and their derivatives with respect to the shares, at given shares."""
+        graph, there = self.switched.tracer.graph, dict(zip(self._mixture.shares, shares, strict=True))
+        return replaced(graph, nodes, there), [
+            dict(zip(row, replaced(graph, list(row.values()), there), strict=True)) for row in rows
+        ]
+
+    @property
+    def _steps(self) -> int:
+        return _NEWTON if self._mixture.multiply else 1
 
     def _of_rate(self) -> tuple[list[int], list[int], Any]:
         """y' = f(t, y): u_y f + u_t = 0."""
@@ -213,19 +230,23 @@ class ClosedForm:
         graph, y = tracer.graph, tracer.nodes("y")
         f = tracer.traces["f"]
         nodes = self._mixture.nodes(f.nodes)
-        base, factors = self._split(nodes)
+        derivatives, nu = jacobian(graph, nodes, self._mixture.shares), self._start()
         gradients = jacobian(graph, self._mixture.levels, y)
         known, asked = self._level_rates({tracer.t.node: graph.one})
-        rows, right = [], []
-        for k, gradient in enumerate(gradients):
-            row: Row = {}
-            for i, slope in gradient.items():
-                asked[k] = graph.subtract(asked[k], graph.multiply(slope, base[i]))
-                for other, factor in factors[i].items():
-                    row[other] = graph.add(row.get(other, graph.zero), graph.multiply(slope, factor))
-            rows.append(self._row(k, row, k))
-            right.append(self._right(k, asked[k]))
-        [nu] = solve(graph, rows, [right]).solutions
+        for _ in range(self._steps):
+            base, factors = self._at(nodes, derivatives, nu)
+            rows, right = [], []
+            for k, gradient in enumerate(gradients):
+                row: Row = {}
+                missing = asked[k]
+                for i, slope in gradient.items():
+                    missing = graph.subtract(missing, graph.multiply(slope, base[i]))
+                    for other, factor in factors[i].items():
+                        row[other] = graph.add(row.get(other, graph.zero), graph.multiply(slope, factor))
+                rows.append(self._row(k, row, k))
+                right.append(graph.where(self._mixture.free[k], missing, graph.zero))
+            [moves] = solve(graph, rows, [right]).solutions
+            nu = [graph.add(x, move) for x, move in zip(nu, moves, strict=True)]
         made = replaced(graph, nodes, dict(zip(self._mixture.shares, nu, strict=True)))
         rates = [self._rate(known[k], gradient, made) for k, gradient in enumerate(gradients)]
         result = copy(switched.problem)
@@ -258,19 +279,21 @@ class ClosedForm:
         graph, n, v = tracer.graph, system.n_q, tracer.nodes("v")
         equations = dynamics(tracer, system, {name: tracer.traces.get(name) for name in PARTS})
         nodes = self._mixture.nodes(equations.force)
-        base, factors = self._split(nodes)
+        derivatives, nu = jacobian(graph, nodes, self._mixture.shares), self._start()
         gradients = jacobian(graph, self._mixture.levels, v)
         motion = {tracer.t.node: graph.one, **dict(zip(tracer.nodes("q"), v, strict=True))}
         known, asked = self._level_rates(motion)
-        matrix = augmented(n, equations.mass, equations.jacobian, equations.jacobian)
-        first = len(matrix)
-        for i, row in enumerate(factors):
-            for k, factor in row.items():
-                matrix[i][first + k] = graph.negative(factor)
-        matrix += [self._row(k, row, first + k) for k, row in enumerate(gradients)]
-        right = [*base, *equations.bias, *[self._right(k, x) for k, x in enumerate(asked)]]
-        [solution] = solve(graph, matrix, [right], n).solutions
-        nu = solution[first:]
+        for _ in range(self._steps):
+            base, factors = self._at(nodes, derivatives, nu)
+            matrix = augmented(n, equations.mass, equations.jacobian, equations.jacobian)
+            first = len(matrix)
+            for i, row in enumerate(factors):
+                for k, factor in row.items():
+                    matrix[i][first + k] = graph.negative(factor)
+            matrix += [self._row(k, row, first + k) for k, row in enumerate(gradients)]
+            further = [graph.where(free, x, graph.zero) for free, x in zip(self._mixture.free, asked, strict=True)]
+            [solution] = solve(graph, matrix, [[*base, *equations.bias, *further]], n).solutions
+            nu = [graph.add(x, move) for x, move in zip(nu, solution[first:], strict=True)]
         shares = dict(zip(self._mixture.shares, nu, strict=True))
         rates = [self._rate(known[k], row, solution) for k, row in enumerate(gradients)]
         result = copy(system)
