@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.drive.switching import Follower, Unfollowable
+from daedal.errors import Unevaluable
 from daedal.events.event import SwitchingFunctions
 from daedal.methods import named_method
 from daedal.methods.task import Equations, Task
@@ -67,16 +68,21 @@ class SlidingEquations:
         state, slope = np.append(y, np.zeros(self.k)), np.append(yp, self.shares)
         free, moded = np.append(algebraic, np.zeros(self.k, dtype=bool)), self._follower.moded
         function, matrix = self._begin.residual, self._begin.jacobian
+        self._found = np.full(self.k, np.nan)
         for _ in range(_ITERATIONS):
-            still = matrix(t, state, slope, 0.0, moded)
-            system = np.where(free, still, matrix(t, state, slope, 1.0, moded) - still)
-            move = np.linalg.lstsq(system, function(t, state, slope, moded), rcond=None)[0]
+            try:
+                still, whole = (matrix(t, state, slope, cj, moded) for cj in (0.0, 1.0))
+                missing = function(t, state, slope, moded)
+            except Unevaluable:
+                return y, yp
+            if not np.isfinite(still.sum() + whole.sum() + missing.sum()):
+                return y, yp
+            system = np.where(free, still, whole - still)
+            move = np.linalg.lstsq(system, missing, rcond=None)[0]
             state, slope = state - np.where(free, move, 0.0), slope - np.where(free, 0.0, move)
             if np.all(np.abs(move) <= _CONVERGED * (np.abs(np.where(free, state, slope)) + _CONVERGED)):
                 self._found = slope[self.n :]
                 break
-        else:
-            self._found = np.full(self.k, np.nan)  # the branches do not differ there
         self.shares = np.clip(slope[self.n :], 0.0, 1.0)
         return state[: self.n], slope[: self.n]
 
@@ -134,6 +140,11 @@ class SlidingRate:
         self._problem = with_numbers(self._closed.problem, follower.moded)
         self._ready: dict[Any, Any] = {}
         self._method: Any = None
+        self._is_stiff = False
+
+    def is_stiff(self):
+        """Take an implicit method from now on."""
+        self._is_stiff = True
 
     def consistent(self, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray):
         """y as it is, and y' along the surfaces, NaN where no shares keep the solution there."""
@@ -148,7 +159,7 @@ class SlidingRate:
 
     def task(self, course) -> dict[str, Any]:
         """What differs in the task: nothing."""
-        method = course.choice.method
+        method = named_method("dassl", {}) if self._is_stiff else course.choice.method
         if method not in self._ready:
             equations = Equations(self._plan.implicit.n, problem=self._problem, rate=self._problem.f)
             self._ready[method] = method.prepare(equations)

@@ -88,6 +88,11 @@ class SwitchedCourse(FirstOrderCourse):
         if self._along is None and super().goes_on(segment):
             return True  # the same stretch, with another method
         outcome, follower, request = segment.outcome, self.follower, self.request
+        if outcome.reason == Ending.STIFF and isinstance(self._along, SlidingRate):
+            self._along.is_stiff()
+            self._t, self.y0 = outcome.t_reached, outcome.y_reached.copy()
+            self._restart()
+            return True
         stopped = any(event.terminal for event in outcome.events) or follower.is_at_end(outcome.events)
         reached = outcome.reason == Ending.FINISHED
         if stopped or not (reached or outcome.reason == Ending.EVENT_STOP):

@@ -102,6 +102,8 @@ class Mixture:
     def _mixed(self, i: int) -> int | _Condition:
         graph, operation = self.graph, self.graph.operations[i]
         operands = [self._made[k] for k in graph.operands[i]]
+        if operation == "where" and graph.is_finite(graph.operands[i][1]) == graph.operands[i][0]:
+            return operands[1]  # beyond its end a branch would be as it is written
         if operation == "less" and (operands[0] == graph.zero or operands[1] == graph.zero):
             upper = operands[0] == graph.zero
             k = self._modes.get(graph.operands[i][1 if upper else 0])
