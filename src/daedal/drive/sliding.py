@@ -75,7 +75,7 @@ class SlidingEquations:
                 missing = function(t, state, slope, moded)
             except Unevaluable:
                 return y, yp
-            if not np.isfinite(still.sum() + whole.sum() + missing.sum()):
+            if not all(np.isfinite(x).all() for x in (still, whole, missing)):
                 return y, yp
             system = np.where(free, still, whole - still)
             move = np.linalg.lstsq(system, missing, rcond=None)[0]

@@ -401,6 +401,15 @@ class Follower:
         """Whether the run has been along a surface, where a variable may be nothing but round-off."""
         return any(along for _, _, along in self.history)
 
+    @property
+    def first_slide(self) -> tuple[float, str] | None:
+        """When the run first slid along a surface, and along which."""
+        for t, modes, along in self.history:
+            if along:
+                j = int(np.flatnonzero((modes[: len(self.switches)] == 0.0) & np.array(self.switched.slides))[0])
+                return t, self.switches[j].name
+        return None
+
     def finish(self):
         """The run is over: its functions are as they were written."""
         self.moded.modes[:] = np.nan

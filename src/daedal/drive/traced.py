@@ -245,6 +245,7 @@ class TracedPlan:
         try:
             solution = plan.solve(request, follower)
             if self._took_its_branches(switched, follower, solution):
+                solution.slides_from = follower.first_slide
                 return solution
         except Unfollowable as reason:
             warn(f"switches are not followed: {reason}", SwitchWarning)
