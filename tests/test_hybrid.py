@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.hybrid.accumulation import AccumulationWatch
+from daedal.events.accumulation import AccumulationWatch
 from interrupts import computed_until
 
 G = 9.81

@@ -27,6 +27,8 @@ def ending(request: Request, segments: list[Segment], explain) -> tuple[bool, st
     if outcome.exception is not None:
         return False, "failed", "a function of the model raised an exception"
     last_one = segments[-1]
+    if last_one.stopped:
+        return False, "failed", stopped(outcome.t_reached, f"{last_one.stopped}.")
     failed = outcome.failure is not None or outcome.reason == Ending.STIFF
     if failed or last_one.stuck or last_one.singular is not None or last_one.unexplained:
         return False, "failed", _explained(explain, outcome)

@@ -131,7 +131,8 @@ class FirstOrderPlan:
             if follower is not None or not self._may_begin_anew(request, segments):
                 raise
             return self._from_the_start(request, error, methods_of(segments))
-        lost = lost_sign(solution, self.atol) if request.settings.fixed_step is None and solution.t.size else None
+        may_lose = request.settings.fixed_step is None and not (follower is not None and follower.has_slid)
+        lost = lost_sign(solution, self.atol) if may_lose and solution.t.size else None
         return solution if lost is None else self._second_opinion(request, solution, lost, follower is None)
 
     def _second_opinion(

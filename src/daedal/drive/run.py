@@ -38,6 +38,7 @@ class Segment:
     singular: Any = None  # the singular configuration in which it ended
     unexplained: str = ""  # a change of a constraint that its derivatives do not explain, in words
     may_be_singular: bool = False  # whether a pivot of the last iteration matrix is a rounding error
+    stopped: str = ""  # why nothing can follow, where the equations do not say
     stuck: bool = False  # whether it was the last of several that did not get ahead
 
 

@@ -65,9 +65,9 @@ class _StretchAssembly:
         statuses = np.ones(times.size, dtype=np.int64)
         for stretch, at in self._evaluator.groups(times):
             self._moded.modes[:] = stretch.modes
-            with self._lenders[stretch.surfaces].lend() as assembly:
+            with self._lenders[stretch.course].lend() as assembly:
                 assembly.bridge.refresh()
-                shares = np.zeros((at.size, len(stretch.surfaces)))
+                shares = np.zeros((at.size, stretch.further))
                 *found, status = assembly.accelerate(times[at], np.hstack([states[at], shares]))
             for target, values in zip(results, found, strict=True):
                 target[at] = values[:, : target.shape[1]]

@@ -12,7 +12,7 @@ from daedal.drive.finish import cut
 from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
-from daedal.drive.sliding import SlidingEquations
+from daedal.drive.sliding import SlidingEquations, SlidingRate
 from daedal.drive.switching import JUMP, KINK, Follower, Unfollowable
 from daedal.events.event import EventRecord
 from daedal.initial.consistent import complete, index_above_one
@@ -37,13 +37,13 @@ class SwitchedCourse(FirstOrderCourse):
         self.follower = follower
         self._algebraic: np.ndarray | None = None
         self._index_2: bool | None = None  # once it is known
-        self._along: SlidingEquations | None = None
+        self._along: SlidingEquations | SlidingRate | None = None
         self._sliding = SlidingEquations.family(plan, follower)
         self._searched: Any = 0
         y0, yp0 = self.y0, self.yp0
         follower.start(self._t, (y0, yp0), self._rates)
         self.y0, self.yp0 = y0, yp0
-        if follower.sliding:
+        if follower.is_along:
             self._restart()
         self._settle()
 
@@ -60,7 +60,7 @@ class SwitchedCourse(FirstOrderCourse):
             task = self.task(follower.functions(plan.implicit.n, own), progress, **changes)
             outcome = self.ready.integrate(task)
         else:
-            task = self.task(along.functions(own), progress, **(changes | along.start(self) | {"watch": None}))
+            task = self.task(along.functions(own), progress, **(changes | along.task(self) | {"watch": None}))
             outcome = along.integrate(task)
         outcome.counts += self._searched
         self._n_own = n_own = 0 if own is None else own.direction.size
@@ -88,6 +88,11 @@ class SwitchedCourse(FirstOrderCourse):
         if self._along is None and super().goes_on(segment):
             return True  # the same stretch, with another method
         outcome, follower, request = segment.outcome, self.follower, self.request
+        if outcome.reason == Ending.STIFF and isinstance(self._along, SlidingRate):
+            self._along.is_stiff()
+            self._t, self.y0 = outcome.t_reached, outcome.y_reached.copy()
+            self._restart()
+            return True
         stopped = any(event.terminal for event in outcome.events) or follower.is_at_end(outcome.events)
         reached = outcome.reason == Ending.FINISHED
         if stopped or not (reached or outcome.reason == Ending.EVENT_STOP):
@@ -114,28 +119,36 @@ class SwitchedCourse(FirstOrderCourse):
         outcome.dense = cut(outcome.dense, t)
         self._searched = 0
         self._cross(outcome, [j for j, _ in clocked])
-        return True
+        segment.stopped = follower.stopped
+        if follower.stopped:
+            follower.finish()
+        return not follower.stopped
 
     def _cross(self, outcome, clocked: list[int]):
         """Pass on to the branches, or the surfaces, that follow."""
         follower, t, y, yp = self.follower, self._t, self.y0, self.yp0
-        for j, side in self._left_by:
-            follower.leave(j, side)
-        before = list(follower.sliding)
-        self._along = self._sliding(before)
-        follower.cross(self._ended, self._rates)
+        before = [j for j in follower.sliding if j not in [left for left, _ in self._left_by]]
+        follower.cross(t, self._ended, self._left_by)
+        weights = self.plan.rtol * np.abs(y) + self.plan.atol
+        follower.stay(t, (y, yp), weights, self._move)
+        if follower.stopped:
+            return
+        y = self.y0
         for j in follower.sliding:
             if j not in before:
                 self._tell(outcome, j)
         self.y0, self.yp0 = y, yp
         self._restart()
         self._settle()
-        weights = self.plan.rtol * np.abs(y) + self.plan.atol
         change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
         smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
         follower.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
         if np.all(np.abs(self.yp0 - yp) <= _SAME * np.maximum(np.abs(yp), np.abs(self.yp0))):
             follower.judge(t, clocked, outcome.steps, KINK)  # of a clock that jumps, nothing can be spared
+
+    def _move(self, y: np.ndarray):
+        """Go on from another state."""
+        self.y0 = y
 
     def _tell(self, outcome, j: int):
         """The event with which a solution begins to slide."""
@@ -146,15 +159,20 @@ class SwitchedCourse(FirstOrderCourse):
 
     # --- consistent values --------------------------------------------------------------------------------------------
 
-    def _rates(self) -> np.ndarray | None:
-        """u' of all switches in the modes that are set now."""
+    def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """u' of all switches in the modes that are set now, and the shares of those that slide."""
         follower = self.follower
         self._restart()
-        return follower.switched.rates(self._t, self.y0, self.yp0, follower.moded)
+        point = self._t, self.y0, self.yp0
+        rates = follower.switched.rates(*point, follower.moded)
+        if self._along is None:
+            return rates, np.full(rates.size, np.nan)
+        shares = self._along.found(*point)
+        return (rates, shares) if np.isfinite(shares[follower.sliding]).all() else None
 
     def _restart(self):
         """y' and algebraic variables in the modes that are set now; the differential variables stay."""
-        self._along = self._sliding(self.follower.sliding)
+        self._along = self._sliding([*self.follower.sliding, *self.follower.held])
         weights = self.plan.rtol * np.abs(self.y0) + self.plan.atol
         if np.any(weights <= 0.0):
             return

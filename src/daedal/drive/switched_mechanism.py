@@ -9,12 +9,14 @@ import numpy as np
 
 from daedal.drive.finish import cut
 from daedal.drive.run import Course, Segment
+from daedal.drive.sliding import leaving
 from daedal.drive.switching import JUMP, ONE_STEP, Follower, Unfollowable
 from daedal.events.event import EventRecord, SwitchingFunctions
 from daedal.kernels.endings import Ending
 from daedal.methods.task import Task
 from daedal.problems.compile import with_numbers
 from daedal.progress import Progress
+from daedal.tracing.mixture import SLACK
 from daedal.tracing.sliding import sliding_system
 
 _FARTHEST = 1e3  # tolerances by which a state may be moved onto the constraints of a new branch
@@ -26,7 +28,8 @@ class Stretch:
 
     t: float
     modes: np.ndarray
-    surfaces: tuple[int, ...]
+    course: tuple[int, ...]
+    further: int  # states of its course, the shares
 
 
 class SwitchedMechanismCourse(Course):
@@ -46,6 +49,7 @@ class SwitchedMechanismCourse(Course):
         self.stretches: list[Stretch] = []
         self._earlier: list[Segment] = []  # of the current stretch's own course
         self._hint: float | None = None
+        self._closed = follower.switched.closed
         start = course.start
         self._state, self._t = np.concatenate([start.z, start.r]), start.t
         course.stretch = self
@@ -95,8 +99,9 @@ class SwitchedMechanismCourse(Course):
         def state(t, y, yp):
             return (reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0],)
 
-        switching = follower.functions(n, own, None if leading else state)
-        if follower.sliding:
+        closed = follower.is_along and self._closed is not None
+        switching = follower.functions(n, own, None if leading else state, along=closed)
+        if follower.sliding and not closed:
             switching = self._with_shares(switching, reduction)
         limit = request.settings.max_steps
         if limit is not None:
@@ -123,7 +128,7 @@ class SwitchedMechanismCourse(Course):
             nu = assembly.accelerate(t, state)[1][0][-k:]
             if not np.isfinite(nu).all():
                 raise Unfollowable(f"the forces along a surface cannot be computed at t = {t:g}")
-            return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), nu, 1.0 - nu])
+            return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), nu + SLACK, 1.0 - nu + SLACK])
 
         names = tuple(self.follower.switches[j].name for j in self._surfaces)
         return base.extended(joined, (*names, *names))
@@ -132,17 +137,10 @@ class SwitchedMechanismCourse(Course):
 
     def goes_on(self, segment: Segment) -> bool:
         outcome, follower, request = segment.outcome, self.follower, self.request
-        left, first = [], self._n_own + 2 * follower.switched.count
-        events = []
-        for event in outcome.events:
-            if event.index >= first:
-                place, k = event.index - first, len(self._surfaces)
-                j, side = self._surfaces[place % k], -1 if place < k else 1
-                left.append((j, side))
-                event = replace(event, index=self._n_own + j, direction=side, terminal=False, kind="leaves")
-            events.append(event)
-        last = events[-1] if events else None
-        outcome.events, ended = follower.told(events, self._n_own)
+        surfaces = self._surfaces if self._closed is None else self._closed.surfaces
+        left = leaving(outcome, self._n_own, follower, surfaces)
+        last = outcome.events[-1] if outcome.events else None
+        outcome.events, ended = follower.told(outcome.events, self._n_own)
         stopped = any(event.terminal for event in outcome.events) or follower.is_at_end(outcome.events)
         at_event = outcome.reason == Ending.EVENT_STOP
         at_time = outcome.reason == Ending.FINISHED and request.sign * (request.span[1] - outcome.t_reached) > 0.0
@@ -168,14 +166,18 @@ class SwitchedMechanismCourse(Course):
         outcome.dense = cut(outcome.dense, self._t)
         one_step = any(segment.method.works_on(form) for form in ("rate", "mechanism"))
         self._hint = abs(outcome.h_last) if one_step and outcome.h_last else None
-        for j, side in left:
-            follower.leave(j, side)
-        self._switch(outcome, ended, [j for j, _ in clocked])
-        return True
+        self._switch(outcome, ended, left, [j for j, _ in clocked])
+        segment.stopped = follower.stopped
+        if follower.stopped:
+            follower.finish()
+        return not follower.stopped
 
-    def _switch(self, outcome, ended: list[tuple[int, int]], clocked: list[int]):
-        follower, before = self.follower, list(self.follower.sliding)
-        follower.cross(ended, self._rates)
+    def _switch(self, outcome, ended: list[tuple[int, int]], left: list[tuple[int, int]], clocked: list[int]):
+        follower, before = self.follower, set(self.follower.sliding) - {j for j, _ in left}
+        follower.cross(self._t, ended, left)
+        follower.stay(self._t, (self._state,), self.plan.rtol * np.abs(self._state) + self.plan.atol, self._move)
+        if follower.stopped:
+            return
         tables = [j for j in clocked if follower.switches[j].kind == "locate"]  # of other clocks nothing can be spared
         follower.judge(
             self._t, [*tables, *[j for j, _ in ended]], outcome.steps, JUMP if self._hint is None else ONE_STEP
@@ -187,10 +189,14 @@ class SwitchedMechanismCourse(Course):
         ]
         self._begin_stretch()
 
+    def _move(self, state: np.ndarray):
+        """Go on from another state."""
+        self._state = state
+
     def _begin_stretch(self):
         """Everything ready for the modes that are set now."""
         follower = self.follower
-        self._surfaces = sorted(follower.sliding)
+        self._surfaces = sorted({*follower.sliding, *follower.held})
         course = self._course()
         if course is not self.current:
             self._earlier = []
@@ -199,7 +205,7 @@ class SwitchedMechanismCourse(Course):
         weights = self.plan.rtol * np.abs(self._state) + self.plan.atol
         follower.settle(self._t, lambda: (self._state,), weights)
         course.assembly.bridge.refresh()
-        state = np.append(self._state, np.zeros(len(self._surfaces)))[None]
+        state = np.append(self._state, np.zeros(self._further))[None]
         if course.assembly.n_c:
             course.assembly.project(np.array([self._t]), state, weight=course.assembly.output_weight)
             moved = state[0, : self._state.size]
@@ -208,49 +214,70 @@ class SwitchedMechanismCourse(Course):
             self._state = moved.copy()
         course.start = course.assembly.start(self._t, state[0]).towards(self.request.sign)
         follower.band(self._t, (self._state,), weights)
-        self.stretches.append(Stretch(self._t, follower.moded.modes.copy(), tuple(self._surfaces)))
+        self.stretches.append(Stretch(self._t, follower.moded.modes.copy(), self._key, self._further))
+
+    @property
+    def _key(self) -> tuple[int, ...]:
+        """Of the course of the equations that hold now: the surfaces, or any one where all have the same equations."""
+        return tuple(self._surfaces) if self._closed is None or not self._surfaces else self._closed.surfaces
+
+    @property
+    def _further(self) -> int:
+        """How many states the course has besides those of the problem."""
+        return len(self._surfaces) if self._closed is None else 0
 
     def _course(self):
         """The course of the equations that hold now."""
-        key = tuple(self._surfaces)
+        key = self._key
         if not key:
             return self.base
+        if key not in self.along and self._closed is not None:
+            self._begin_along(key, with_numbers(self._closed.problem, self.follower.moded), 0)
         if key not in self.along:
-            from daedal.drive.mechanism import MechanismPlan
-
-            follower, request = self.follower, self.request
-            made = follower.switched.along(key, sliding_system)
+            made = self.follower.switched.along(key, sliding_system)
             if made is None:
-                raise Unfollowable("the equations along a surface are too large")
-            system = with_numbers(made, follower.moded)
-            n = system.n_q
-            q, v, r = self._state[:n], self._state[n : 2 * n], np.append(self._state[2 * n :], np.zeros(len(key)))
-            lam = np.append(np.zeros(system.n_lambda - len(key)), np.full(len(key), 0.5))
-            wider = {name: self._wider(getattr(request.settings, name), len(key)) for name in ("rtol", "atol")}
-            part = request.changed(
-                problem=system,
-                span=(self._t, request.span[1]),
-                initial=(q, v, r, None, lam),
-                correct_initial=True,
-                **wider,
-            )
-            course = MechanismPlan(system, part.settings).begin(part)
-            course.stretch = self
-            self.along[key] = course
+                raise Unfollowable("the equations along a surface are too large, or the shares of many multiply")
+            self._begin_along(key, with_numbers(made, self.follower.moded), len(key))
         return self.along[key]
 
-    def _rates(self) -> np.ndarray | None:
-        """u' of all switches in the modes that are set now."""
+    def _begin_along(self, key: tuple[int, ...], system, k: int):
+        """Make the course of motions along surfaces, with k states and multipliers more."""
+        from daedal.drive.mechanism import MechanismPlan
+
+        request, n = self.request, system.n_q
+        q, v, r = self._state[:n], self._state[n : 2 * n], np.append(self._state[2 * n :], np.zeros(k))
+        lam = np.append(np.zeros(system.n_lambda - k), np.full(k, 0.5))
+        wider = {name: self._wider(getattr(request.settings, name), k) for name in ("rtol", "atol")}
+        part = request.changed(
+            problem=system,
+            span=(self._t, request.span[1]),
+            initial=(q, v, r, None, lam),
+            correct_initial=True,
+            **wider,
+        )
+        course = MechanismPlan(system, part.settings).begin(part)
+        course.stretch = self
+        self.along[key] = course
+
+    def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """u' of all switches in the modes that are set now, and the shares of those that slide."""
         follower = self.follower
-        self._surfaces = sorted(follower.sliding)
-        assembly = self._course().assembly
+        self._surfaces = sorted({*follower.sliding, *follower.held})
+        assembly, k = self._course().assembly, len(self._surfaces)
         assembly.bridge.refresh()
-        state = np.append(self._state, np.zeros(len(self._surfaces)))
-        a, _, rate, _, status = assembly.accelerate(self._t, state)
+        a, lam, rate, _, status = assembly.accelerate(self._t, np.append(self._state, np.zeros(self._further)))
         if status[0] != 0:
             return None
         n_r = self._state.size - 2 * a.shape[1]
-        return follower.switched.rates(self._t, self._state, a[0], rate[0, :n_r], follower.moded)
+        shares = np.full(len(follower.switches), np.nan)
+        if k and self._closed is not None:
+            surfaces = list(self._closed.surfaces)
+            shares[surfaces] = self._closed.balance(self._t, self._state, follower.moded)[len(surfaces) :]
+        elif k:
+            shares[self._surfaces] = lam[0][-k:]
+        if not np.isfinite(shares[follower.sliding]).all():
+            return None
+        return follower.switched.rates(self._t, self._state, a[0], rate[0, :n_r], follower.moded), shares
 
     @staticmethod
     def _wider(tolerance, k: int):

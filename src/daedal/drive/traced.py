@@ -242,10 +242,13 @@ class TracedPlan:
         try:
             solution = plan.solve(request, follower)
             if self._took_its_branches(switched, follower, solution):
+                solution.slides_from = follower.first_slide
                 return solution
         except Unfollowable as reason:
             warn(f"switches are not followed: {reason}", SwitchWarning)
         except DaedalError as error:  # it may come from the switches, or be raised again
+            if follower.stopped:
+                raise
             failure = error
         solution = self._plan(left_out).solve(request)
         if failure is not None:

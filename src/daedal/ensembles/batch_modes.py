@@ -38,7 +38,7 @@ from daedal.tracing.mode_code import guard_code, state_code
 
 _SLICES = 500  # of runs, between two looks at the clock
 _MOST_ROWS = 4096  # of the table of transitions
-_LEAST_HOPELESS = 10**6  # of `hybrid.accumulation`
+_LEAST_HOPELESS = 10**6  # of `events.accumulation`
 _GOOD = int(Ending.FINISHED), int(Ending.EVENT_STOP)
 _COLUMNS = "event_member", "event_t", "event_name", "event_direction", "event_ends"
 

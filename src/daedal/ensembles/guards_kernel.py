@@ -14,7 +14,7 @@ _BAND = 10.0  # those of `hybrid.guards`, as are the next
 _NOISE = 100.0 * float(np.finfo(float).eps)
 _LOOK = np.array([1e-6, 1e-3, 1e-1])
 _TINY = 1e-300
-INTERVALS, WINDOW = 6, 500  # those of `hybrid.accumulation`
+INTERVALS, WINDOW = 6, 500  # those of `events.accumulation`
 IMMEDIATE = 111
 """A guard fires at once: the mode is left before it has begun."""
 

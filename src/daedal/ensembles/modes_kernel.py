@@ -27,7 +27,7 @@ _IDLE = 1e-12
 _MOST_IMMEDIATE = 10  # the driver sees whether more of them come to an end
 ENDS = -2
 """In place of a mode: the run ends."""
-_EVEN, _CLOSE, _FEW, _HOPELESS = 0.2, 100.0, 30, 10.0  # those of `hybrid.accumulation`
+_EVEN, _CLOSE, _FEW, _HOPELESS = 0.2, 100.0, 30, 10.0  # those of `events.accumulation`
 
 TRANSITION = Struct(
     "TRANSITION",
@@ -331,7 +331,7 @@ def _difference(a, b):
 
 @part
 def _accumulates(h, name, t):
-    """Whether transitions accumulate or chatter, as :class:`daedal.hybrid.accumulation.AccumulationWatch` sees it."""
+    """Whether transitions accumulate or chatter, as :class:`daedal.events.accumulation.AccumulationWatch` sees it."""
     recent, seen = h.recent, h.n_seen
     recent[seen % WINDOW] = t
     h.n_seen += 1

@@ -13,8 +13,8 @@ import numpy as np
 
 from daedal.drive.request import Request
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.events.accumulation import AccumulationWatch
 from daedal.hybrid import messages
-from daedal.hybrid.accumulation import AccumulationWatch
 from daedal.hybrid.breakpoints import FEWEST_SPACINGS, Piece, checked_breakpoints, pieces_between
 from daedal.hybrid.by_mode import ByMode
 from daedal.hybrid.guards import Guards, GuardsAtStart, ModeEnd

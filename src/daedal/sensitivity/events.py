@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from daedal.drive.request import Request
+from daedal.errors import InvalidProblemError
 from daedal.events.event import EventRecord, named_events
 from daedal.hybrid.state_form import StateForm
 from daedal.messages import warn
@@ -32,8 +33,9 @@ def solve_through_events(plan: Any, request: Request) -> Solution:
     base = plan.primal.solve(request)
     if base.status == "interrupted":
         return base
+    refuse_sliding(base)
     kinds = {event.kind for event in base.events}
-    if "switch" in kinds and not kinds & {"slides", "leaves"} and plan.variational.is_exact and plan.stands:
+    if "switch" in kinds and plan.variational.is_exact and plan.stands:
         from daedal.sensitivity.switches import Unfollowed, solve_through_switches
 
         with suppress(Unfollowed, Untraceable):
@@ -53,6 +55,17 @@ def _timed(plan: Any, request: Request, found: Solution) -> Solution:
     if found.dense is not None and request.settings.events is not None:
         found.events = timed_events(plan, request, found, lambda t: found.sensitivities.all_at(np.array([t]))[:, :, 0])
     return found
+
+
+def refuse_sliding(solution: Any):
+    """Sensitivities follow no motion along hidden surfaces, on which they obey the equations of the surface."""
+    found = getattr(solution, "slides_from", None)
+    if found is not None:
+        raise InvalidProblemError(
+            f"sensitivities are not computed along hidden surfaces, and from t = {found[0]:.6g} on the solution slides "
+            f"along that of '{found[1]}'. Remedy: state the branches as daedal.Filippov or daedal.Friction, whose "
+            "sensitivities follow sliding and sticking"
+        )
 
 
 def warn_of_switches(events: Sequence[Any]):

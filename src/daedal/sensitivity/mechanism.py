@@ -26,7 +26,7 @@ from daedal.kernels.functions import store_vector
 from daedal.mechanics.start import Start
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
-from daedal.sensitivity.events import timed_events, warn_of_switches
+from daedal.sensitivity.events import refuse_sliding, timed_events, warn_of_switches
 from daedal.sensitivity.first_order import UNTESTED, with_corrector
 from daedal.sensitivity.mechanical_result import MechanicalSensitivities
 from daedal.sensitivity.motion import VariationalMotion
@@ -263,7 +263,9 @@ class MechanismSensitivity:
         """Begin, run, finish; `starts` are sensitivities at the start."""
         plan, traced = self._inner, self.primal.traced
         if traced is not None and traced.n_switches and request.settings.switches != "never" and starts is None:
-            warn_of_switches(self.primal.solve(request.changed(sensitivities=None, problem=self.problem)).events)
+            base = self.primal.solve(request.changed(sensitivities=None, problem=self.problem))
+            refuse_sliding(base)
+            warn_of_switches(base.events)
         request, course = _begun(plan, request)
         if self._stiff is not None and _is_stiff(course, request):
             course.give_back()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from daedal.symbolic.derivative import directional
 from daedal.symbolic.graph import Graph
@@ -30,7 +30,8 @@ _WHOLE: dict[str, Callable[[float], float]] = {
 _RESTS = ("fmod", "remainder")
 _QUOTIENTS = (*_RESTS, "floor_divide")  # switch where the quotient of their operands is whole
 _CONDITIONS = ("less", "less_equal")
-_SIDES = (*_CONDITIONS, "minimum", "maximum", "absolute", "sign", "copysign")
+_KINKS = ("minimum", "maximum", "absolute")
+_SIDES = (*_CONDITIONS, *_KINKS, "sign", "copysign")
 FOLLOWED = (*_SIDES, *_WHOLE, "locate")
 """Operations that are followed. Equality holds in single points only."""
 
@@ -50,6 +51,8 @@ class Followed:
         "surface", "locate", the name of the rounding, or "sine": even modes above the point, odd ones below it.
     above_at_point : bool
         Whether a surface counts as its upper side.
+    jumps : bool
+        Whether a function may jump there, and has not a kink, as abs, min and max have.
     text, site : str
         The condition as the user wrote it, as far as that can be said, with file and line.
     """
@@ -58,6 +61,7 @@ class Followed:
     points: tuple[float, ...]
     kind: str
     above_at_point: bool
+    jumps: bool
     text: str
     site: str
 
@@ -209,14 +213,16 @@ class Modes:
         names = self.depends_on(u)
         if names <= self._constants or not names <= self._allowed:
             return None
-        j = self._known.get(key)
+        j, jumps = self._known.get(key), operation not in _KINKS
         if j is None:
             j = self._known[key] = len(self.switches)
             above = (operation == "less_equal") != same if operation in _CONDITIONS else same
             points = (float(key[2]),) if operation in _SIDES else key[2] if operation == "locate" else ()
             kind = key[0]
             text = words(graph, i)
-            self.switches.append(Followed(u, points, kind, above, text, graph.sites[i]))
+            self.switches.append(Followed(u, points, kind, above, jumps, text, graph.sites[i]))
+        elif jumps and not self.switches[j].jumps:
+            self.switches[j] = replace(self.switches[j], jumps=True)
         mode = self.argument(j)
         live = graph.apply("not_equal", mode, mode)
         plain = remade(graph, i, operands)

@@ -151,6 +151,7 @@ def _moved(t: float, arrays: list, k: int) -> tuple[float, list]:
 def _value(function: TracedFunction, t: float, arrays: list, last: tuple) -> np.ndarray | None:
     copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arrays]
     try:
-        return np.asarray(function.reference(t, *copies, *last), dtype=float)
+        with np.errstate(all="ignore"):  # branches that are not taken need not be defined
+            return np.asarray(function.reference(t, *copies, *last), dtype=float)
     except Exception:  # whatever it is, the code should have seen it
         return None

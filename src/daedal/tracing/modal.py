@@ -23,7 +23,8 @@ class Moded(ParametersOfRun):
     given : object
         The user's parameters, None if there are none.
     modes : numpy.ndarray
-        One number for each switch; NaN where the functions are as they were written.
+        One number for each switch; NaN where the functions are as they were written. The last number is the rate with
+        which a motion along a surface returns to it.
     lower, upper : numpy.ndarray
         The bounds of each switching function in its mode.
     slack : numpy.ndarray

@@ -15,7 +15,11 @@ import numpy as np
 
 from daedal.symbolic.derivative import directional, jacobian
 from daedal.symbolic.modes import replaced
+from daedal.tracing.mixture import Mixture, NotAffine
 from daedal.tracing.switched import SwitchedProblem
+
+MOST_MULTIPLIED = 3
+"""Surfaces along which a motion may slide at once where their shares multiply each other."""
 
 
 def sliding_implicit(switched: SwitchedProblem, surfaces: Sequence[int]) -> tuple[Any, Any] | None:
@@ -177,8 +181,14 @@ def _nothing(t, *arguments):
 
 
 def mixed(switched: SwitchedProblem, nodes: list[int], surfaces: Sequence[int], shares: Sequence[int]) -> list[int]:
-    """nu F_1 + (1 - nu) F_2 for one surface after the other."""
+    """nu F_1 + (1 - nu) F_2; where that is not affine in the shares, for one surface after the other."""
     graph = switched.tracer.graph
+    try:
+        mixture = Mixture(switched, surfaces, always=True)
+        return replaced(graph, mixture.nodes(nodes), dict(zip(mixture.shares, shares, strict=True)))
+    except NotAffine:
+        if len(surfaces) > MOST_MULTIPLIED:
+            raise
     for j, share in zip(surfaces, shares, strict=True):
         mode = switched.modes.argument(j)
         above = replaced(graph, nodes, {mode: graph.one})

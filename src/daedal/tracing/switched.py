@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from daedal.symbolic.machine import compile_function
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.modes import Followed as Followed
 from daedal.tracing.enclosures import MOST_NODES, Enclosure
+from daedal.tracing.mixture import ClosedForm, NotAffine, closed_form
 from daedal.tracing.modal import Moded
 from daedal.tracing.parameters import NAME
 from daedal.tracing.problem import traced_problem
@@ -93,11 +95,12 @@ class SwitchedProblem:
         self.in_time = [self._is_in_time(switch) for switch in self.switches]
         self.is_affine = [in_time and self._is_affine(one) for one, in_time in zip(self.switches, self.in_time)]
         self.slides = [self._has_rate(switch) for switch in self.switches]
-        self._events: dict[tuple[int, bool], tuple[SwitchCode, Enclosure | None]] = {}
+        self._events: dict[tuple[int, bool, bool], tuple[SwitchCode, Enclosure | None]] = {}
+        self._closed: list[ClosedForm | None] = []  # one, once it is known
         self._along: dict[tuple[int, ...], Any] = {}
         self._guard = self.tracer.lock  # a graph is for one thread at a time
-        self.values = self._code(self._sizes, [switch.function for switch in self.switches])
-        self.rates = self._code(self._rate_sizes, self._rate_nodes())
+        self.values = self.code([switch.function for switch in self.switches])
+        self.rates = self.code(self._rate_nodes(), self._rate_sizes)
 
     # --- machine code -------------------------------------------------------------------------------------------------
 
@@ -108,17 +111,19 @@ class SwitchedProblem:
             direction |= {graph.argument(name, k): graph.argument(slope, k) for k in range(self._sizes[name])}
         return directional(graph, [switch.function for switch in self.switches], direction)
 
-    def events(self, n: int, *, in_time: bool = False) -> tuple[SwitchCode, Enclosure | None]:
+    def events(self, n: int, *, along: bool = False, in_time: bool = False) -> tuple[SwitchCode, Enclosure | None]:
         """What is positive as long as the modes last, two numbers for each switch, of n unknowns and derivatives.
 
         Machine code, and bounds where they cost little enough; for switches that depend on time alone, or for others.
+        With `along`, two more numbers for each surface of the closed form: its share is positive, and below 1.
         """
+        closed, key = self.closed if along else None, (n, along, in_time)
         with self._guard:
-            if (n, in_time) not in self._events:
-                self._events[n, in_time] = self._event_code(n, in_time)
-            return self._events[n, in_time]
+            if key not in self._events:
+                self._events[key] = self._event_code(n, in_time, [] if closed is None else closed.events())
+            return self._events[key]
 
-    def _event_code(self, n: int, in_time: bool) -> tuple[SwitchCode, Enclosure | None]:
+    def _event_code(self, n: int, in_time: bool, further: list[int]) -> tuple[SwitchCode, Enclosure | None]:
         graph, nodes = self._graph, []
         for j, switch in enumerate(self.switches):
             lower, upper, slack = (graph.argument(name, j) for name in _BOUNDS)
@@ -132,19 +137,31 @@ class SwitchedProblem:
                     watched = graph.false
                 nodes.append(graph.where(watched, graph.add(inside, slack), graph.one))
         sizes = self._sizes | {"behind": 2 * n - sum(self._sizes.values())}
-        code = self._code(sizes, nodes, with_bounds=True)
+        code = self.code([*nodes, *further], sizes, with_bounds=True)
         bounds = Enclosure(graph, nodes, self._sizes, self.n_state, code.parameters)
         return code, bounds if bounds.is_worthwhile else None
+
+    @property
+    def closed(self) -> ClosedForm | None:
+        """What slides along any surfaces, in closed form; None where there is none, or no surface."""
+        with self._guard:
+            if not self._closed:
+                self._closed.append(closed_form(self))
+            return self._closed[0]
 
     def along(self, surfaces: tuple[int, ...], make: Callable[[SwitchedProblem, tuple[int, ...]], Any]) -> Any:
         """What ``make(self, surfaces)`` makes of the equations along surfaces, once; the graph is for one thread."""
         with self._guard:
             if surfaces not in self._along:
-                self._along[surfaces] = make(self, surfaces)
+                with suppress(NotAffine):  # more surfaces than can be mixed one after the other
+                    self._along[surfaces] = None
+                    self._along[surfaces] = make(self, surfaces)
             return self._along[surfaces]
 
-    def _code(self, sizes: dict[str, int], nodes: list[int], *, with_bounds: bool = False) -> SwitchCode:
+    def code(self, nodes: list[int], sizes: dict[str, int] | None = None, *, with_bounds: bool = False) -> SwitchCode:
+        """Machine code for nodes, of time and state by default."""
         assert self.tracer.modal is not None
+        sizes = self._sizes if sizes is None else sizes
         bounds = dict.fromkeys(_BOUNDS, self.tracer.modal.count) if with_bounds else {}
         parameters = self.tracer.modal.sizes | bounds
         code = compile_function(self._graph, sizes, {"u": nodes}, parameters)
@@ -163,10 +180,10 @@ class SwitchedProblem:
     def _has_rate(self, switch: Followed) -> bool:
         """Whether the rate jumps with the equations, and follows from the state alone."""
         names = self.modes.depends_on(switch.function) - {"t", NAME}
-        if not switch.is_surface or not names:
+        if not switch.is_surface or not switch.jumps or not names:
             return False
         if isinstance(self.problem, MechanicalSystem):
-            return names <= {"q", "v"} and "v" in names and self._acts_as_force(switch)
+            return names <= {"q", "v"} and self._acts_as_force(switch)
         if names != {"y"}:
             return False
         if isinstance(self.problem, SemiExplicitDAE):

@@ -144,7 +144,7 @@ class Tracer:
         self._params = () if self.layout is None else self.layout.symbols(self.graph, params)
         self.graph.most_nodes, self.graph.for_each_read, self.graph.n_arguments = most, FOR_EACH_READ, len(self.graph)
         self.modes = Modes(self.graph, ("t", *STATE), (NAME,)) if follow else None
-        self.modal = ModalLayout(self.layout, follow) if follow else None
+        self.modal = ModalLayout(self.layout, follow + 1) if follow else None
         self.traces: dict[str, Traced] = {}
         self.combined: dict[str, TracedFunction] = {}
         self._wide: dict[str, MachineFunction | None] = {}
@@ -169,7 +169,7 @@ class Tracer:
             traced = replace(self.trace(function, [self._symbols[name] for name in arguments], shape), name=name)
             found = len(switches(self.graph, traced.nodes))
             if self.modes is not None:
-                traced = replace(traced, nodes=tuple(self.modes.nodes(traced.nodes)))
+                traced = replace(traced, nodes=tuple(self._followed(traced.nodes)))
             raises = may_raise(self.graph, traced.nodes, traced.raises)
             code = self.code(arguments, traced.array, [(raises, RAISES)])
         except Untraceable as reason:
@@ -186,6 +186,18 @@ class Tracer:
         self.result.functions[name] = made
         self.result.words[name] = f"traced, {_count(code.operations)}"
         return traced
+
+    def _followed(self, plain: Sequence[int]) -> list[int]:
+        """Nodes on the branches that the modes name; as they are written where a branch is not defined beyond its end,
+        as sqrt(y) where y < 0.
+        """
+        graph = self.graph
+        assert self.modes is not None
+        moded = self.modes.nodes(plain)
+        return [
+            a if a == b or graph.regular[a] else graph.where(graph.is_finite(a), a, b)
+            for a, b in zip(moded, plain, strict=True)
+        ]
 
     def stacked(self, name: str, function: Callable, arguments: Sequence[str], nodes, parts: Sequence[Traced]):
         """Nodes that were made from several functions as one, which Python knows as `function`."""

@@ -6,6 +6,7 @@ import numpy as np
 
 _INTERVALS = 6  # that must shrink by nearly the same factor
 _EVEN = 0.2  # how much of that factor's distance from 1 it may vary
+_SHRINKING = 0.5  # part of the first interval that the last one has then
 _RESOLUTION = 1e3 * float(np.finfo(float).eps)  # relative distance of times that can just be told apart
 _CLOSE = 100.0  # distance from the point of accumulation at which to stop, in units of that
 _FEW = 30  # transitions with no more than that between them are chattering
@@ -50,6 +51,11 @@ class AccumulationWatch:
             return None
         sign = 1.0 if self._t1 > self._t0 else -1.0
         return t + sign * rest
+
+    def is_shrinking(self, name: str) -> bool:
+        """Whether intervals between transitions of this name shrink as towards a point of accumulation."""
+        times = self._times.get(name, ())
+        return len(times) > _INTERVALS and abs(times[-1] - times[-2]) < _SHRINKING * abs(times[1] - times[0])
 
     def forget(self):
         """Begin anew, after an accumulation has been dealt with."""
