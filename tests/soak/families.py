@@ -1,0 +1,12 @@
+"""All families of random cases: each is a function of a number, which is the seed."""
+
+from __future__ import annotations
+
+from differential.families import drawn as problems
+from soak import pulses, squares
+
+FAMILIES = {
+    "problems": problems,
+    "pulses": pulses.drawn,
+    "squares": squares.drawn,
+}
