@@ -3,7 +3,8 @@
 A script defines ``found()``, which runs Daedal and returns numbers, and
 
 * ``expected`` and ``allowed``: these numbers, and the error of each that tolerance and conditioning account for; or
-* ``must_say``: a pattern. The case is a mistake; an error or a warning must match, with its words on one line.
+* ``must_say``: a pattern. The case is a mistake; an error or a warning must match, with its words on one line. With
+  ``expected`` as well, the pattern is what may be said instead.
 
 ``found`` raises AssertionError with the message of a run without success.
 """
@@ -78,7 +79,7 @@ def _ended(source: str, name: str, caught: list) -> tuple[str, float, str]:
     except Exception as error:
         return _raised(error, pattern, caught)
     notes = " | ".join(str(note.message) for note in caught)
-    if pattern is not None:
+    if pattern is not None and "expected" not in names:
         named = re.search(pattern, notes) is not None
         return "named" if named else "wrong", float("nan"), f"gave {_short(values)}; warned: {notes or 'no'}"
     expected, allowed = np.asarray(names["expected"], dtype=float), np.asarray(names["allowed"], dtype=float)

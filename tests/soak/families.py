@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from differential.families import drawn as problems
-from soak import pulses, squares
+from soak import functions, pulses, squares
 
 FAMILIES = {
     "problems": problems,
+    "functions": functions.drawn,
     "pulses": pulses.drawn,
     "squares": squares.drawn,
 }
