@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import time
 import traceback
 import warnings
 from dataclasses import dataclass, field
+from types import ModuleType
 
 import numpy as np
 
@@ -65,19 +67,21 @@ class Script:
         begun = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
             warnings.simplefilter("always")
+            warnings.simplefilter("ignore", ResourceWarning)
             kind, ratio, words = _ended(self.source, f"<{self.label}>", caught)
         notes = [str(note.message) for note in caught]
         return Verdict(seed, self.label, kind, ratio, 0, time.perf_counter() - begun, words, notes)
 
 
 def _ended(source: str, name: str, caught: list) -> tuple[str, float, str]:
-    names: dict = {"__name__": "case"}
-    exec(compile(source, name, "exec"), names)
-    pattern = names.get("must_say")
+    module = sys.modules["case"] = ModuleType("case")
+    names = vars(module)
     try:
+        exec(compile(source, name, "exec"), names)
         values = names["found"]()
     except Exception as error:
-        return _raised(error, pattern, caught)
+        return _raised(error, names.get("must_say"), caught)
+    pattern = names.get("must_say")
     notes = " | ".join(str(note.message) for note in caught)
     if pattern is not None and "expected" not in names:
         named = re.search(pattern, notes) is not None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from differential.families import drawn as problems
-from soak import functions, pulses, squares
+from soak import functions, pulses, squares, stale
 
 FAMILIES = {
     "problems": problems,
     "functions": functions.drawn,
     "pulses": pulses.drawn,
     "squares": squares.drawn,
+    "stale": stale.drawn,
 }
