@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from differential.families import drawn as problems
-from soak import functions, pulses, squares, stale
+from soak import derivatives, events, functions, mistakes, mixing, networks, pulses, remedies, squares, stale
 
 FAMILIES = {
     "problems": problems,
@@ -11,4 +11,10 @@ FAMILIES = {
     "pulses": pulses.drawn,
     "squares": squares.drawn,
     "stale": stale.drawn,
+    "mistakes": mistakes.drawn,
+    "events": events.drawn,
+    "remedies": remedies.drawn,
+    "derivatives": derivatives.drawn,
+    "mixing": mixing.drawn,
+    "networks": networks.drawn,
 }
