@@ -159,8 +159,11 @@ def matched(t, y):
             return [0.0]
 
 
-def flagged(t, y, flags=types.SimpleNamespace(on=True)):
-    return [y[0] if flags.on is True else 0.0, 1.0 if t > 0 else 0.0]
+FLAGS = types.SimpleNamespace(on=True)
+
+
+def flagged(t, y):
+    return [y[0] if FLAGS.on is True else 0.0, 1.0 if t > 0 else 0.0]
 
 
 SAME = {

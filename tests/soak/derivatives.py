@@ -6,7 +6,7 @@ import numpy as np
 
 from soak.case import Script
 
-HEAD = '''import math
+HEAD = """import math
 import numpy as np
 import daedal
 
@@ -25,7 +25,7 @@ values = (lambda sol: sol.v[0, -1]) if {form} == 3 else (lambda sol: sol.y[0, -1
 end = c / k * (1.0 - math.exp(-k * T))
 by_c = end / c
 by_k = -c / k**2 * (1.0 - math.exp(-k * T)) + c / k * T * math.exp(-k * T)
-'''
+"""
 
 KINDS = {
     "sensitivities": """def found():

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from soak.case import Script
 
-HEAD = '''import math
+HEAD = """import math
 import numpy as np
 import daedal
 
 rng = np.random.default_rng({seed})
 u = lambda a, b: float(rng.uniform(a, b))
-'''
-TAIL = '''
+"""
+TAIL = """
 def found():
     sol = run()
     assert sol.success, sol.message
     return read(sol)
-'''
+"""
 
 KINDS = {
     "bouncing with resets": """g, h, e, count = u(1.0, 20.0), u(0.3, 3.0), u(0.5, 0.95), int(rng.integers(1, 5))

@@ -8,7 +8,7 @@ import numpy as np
 
 from soak.case import Script
 
-SCRIPT = '''import bisect, functools, itertools, math, operator, random, types
+SCRIPT = """import bisect, functools, itertools, math, operator, random, types
 import numpy as np, scipy.interpolate, scipy.signal, scipy.special
 from soak.functions import compared
 
@@ -38,7 +38,7 @@ def found():
 
 expected, allowed = 0.0, 1e-15
 must_say = "^Untraceable: .* line [0-9]+|^Untraceable: returns"
-'''
+"""
 
 
 def compared(function, seed: int) -> float:
@@ -60,7 +60,7 @@ def compared(function, seed: int) -> float:
             return 0.0
         status, found = call(t, y)
         if values is None or status != 0:
-            if values is None and status == 0 or values is not None and np.isfinite(values).all():
+            if (status == 0) if values is None else np.isfinite(values).all():
                 raise AssertionError(f"at t = {t}, y = {y}: Python gives {values}, the trace {status, found}")
             continue
         if found.shape != values.shape:
@@ -105,7 +105,9 @@ class Writer:
                 lambda: f"{f()} / (1.0 + {f()} ** 2)",
                 lambda: f"({f()} if {b()} else {f()})",
                 lambda: f"{self.pick(['math', 'np'])}.{self.pick(['sin', 'cos', 'tanh'])}({f()})",
-                lambda: f"np.{self.pick(['arctan', 'sign', 'floor', 'ceil', 'abs', 'square', 'cbrt', 'trunc', 'rint'])}({f()})",
+                lambda: (
+                    f"np.{self.pick(['arctan', 'sign', 'floor', 'ceil', 'abs', 'square', 'cbrt', 'trunc', 'rint'])}({f()})"
+                ),
                 lambda: f"math.{self.pick(['atan', 'floor', 'ceil', 'fabs', 'trunc', 'erf'])}({f()})",
                 lambda: f"abs({f()})",
                 lambda: f"{self.pick(['max', 'min'])}({f()}, {f()}{self.pick(['', f', {f()}'])})",
@@ -159,7 +161,9 @@ class Writer:
                 lambda: f"next(x for x in ({f()}, 1.0))",
                 lambda: f"(0.0 if np.isnan(np.log({f()})) else {f()})",
                 lambda: f"np.float64({f()})",
-                lambda: f"np.{self.pick(['remainder', 'fmod', 'mod', 'floor_divide'])}({f()}, {self.pick(['0.7', '2'])})",
+                lambda: (
+                    f"np.{self.pick(['remainder', 'fmod', 'mod', 'floor_divide'])}({f()}, {self.pick(['0.7', '2'])})"
+                ),
                 lambda: f"np.add({f()}, {b()})",
                 lambda: f"operator.{self.pick(['add', 'mul', 'sub'])}({f()}, {f()})",
                 lambda: f"np.trapezoid({v()})",
@@ -279,7 +283,9 @@ class Writer:
         self.depth -= 1
 
     def statement(self, k):
-        kind = self.pick(["float", "float", "int", "bool", "vector", "if", "for", "fill", "while", "slots", "closure", "match"])
+        kind = self.pick(
+            ["float", "float", "int", "bool", "vector", "if", "for", "fill", "while", "slots", "closure", "match"]
+        )
         name = f"{kind[0]}{k}"
         if kind in ("float", "int", "bool", "vector"):
             self.line(f"{name} = {getattr(self, kind)(3)}")
@@ -291,7 +297,9 @@ class Writer:
                 self.line(f"for j in range(3):\n{'    ' * (self.depth + 2)}{name}[j] = {self.float(2)} + j * y[j]")
             else:
                 self.line(f"{name}[:] = {self.vector(1)}")
-                self.line(f"{name}[{self.pick(['0', '1:', '::2', '-1'])}] {self.pick(['=', '+=', '*='])} {self.float(2)}")
+                self.line(
+                    f"{name}[{self.pick(['0', '1:', '::2', '-1'])}] {self.pick(['=', '+=', '*='])} {self.float(2)}"
+                )
                 if self.rng.random() < 0.3:
                     self.line(f"{name}[{name} > {self.number()}] = {self.number()}")
             self.names["vector"].append(name)

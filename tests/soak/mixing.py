@@ -21,7 +21,7 @@ UNKNOWNS = {
     "nonlinear unknowns": ("Q @ y + 0.1 * np.sin(K @ y)", "Q @ yp + 0.1 * np.cos(K @ y) * (K @ yp)"),
 }
 
-SCRIPT = '''import numpy as np
+SCRIPT = """import numpy as np
 import daedal
 
 rng = np.random.default_rng({seed})
@@ -62,9 +62,9 @@ def found():
     return sol.y[:, -1] / scale
 
 expected, allowed = exact(2.0)[0], 1e-6 * np.linalg.cond(Q) * {condition}
-'''
+"""
 
-GUESSED = '''import numpy as np
+GUESSED = """import numpy as np
 import daedal
 
 rng = np.random.default_rng({seed})
@@ -92,7 +92,7 @@ def found():
     return sol.y[:, -1]
 
 expected, allowed = exact(2.0)[0], 1e-6 * np.linalg.cond(C @ B) * np.linalg.cond(D) * 3.0
-'''
+"""
 
 
 def drawn(number: int) -> Script:

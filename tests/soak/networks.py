@@ -15,7 +15,7 @@ GRAPHS = {
     "random": "[(i, int(rng.integers(i))) for i in range(1, k)] + [tuple(rng.choice(k, 2, replace=False)) for _ in range(k // 2)]",
 }
 
-PIPES = '''import numpy as np
+PIPES = """import numpy as np
 import daedal
 
 rng, k = np.random.default_rng({seed}), {k}
@@ -38,13 +38,13 @@ def found():
     assert sol.success, sol.message
     return sol.y[:, -1]
 
-'''
-PIPES_EXACT = '''pressure = np.linalg.pinv(B.T @ B) @ w
+"""
+PIPES_EXACT = """pressure = np.linalg.pinv(B.T @ B) @ w
 flows, pressures = -B @ pressure * np.sin(2.0) ** 2, pressure * (np.sin(2.0) ** 2 + np.sin(4.0))
 expected, allowed = np.concatenate([flows, pressures - pressures[pinned]]), 1e-6 * np.linalg.cond(B[:, 1:])
-'''
+"""
 
-STOKES = '''import numpy as np
+STOKES = """import numpy as np
 import scipy.integrate
 import daedal
 
@@ -70,16 +70,16 @@ def found():
     assert sol.success, sol.message
     return sol.y[:, -1]
 
-'''
-STOKES_EXACT = '''onto = np.linalg.pinv(G)
+"""
+STOKES_EXACT = """onto = np.linalg.pinv(G)
 free = force - G @ (onto @ force)
 part = (np.exp(-2.0) - np.cos(2.0) + np.sin(2.0)) / 2.0  # of u' = -u + sin(t)
 pressures = onto @ force * np.sin(2.0)
 expected = np.concatenate([free * part, pressures - pressures[pinned]])
 allowed = 1e-6 * np.linalg.cond(G[:, 1:])
-'''
+"""
 
-REPEATED = '''import numpy as np
+REPEATED = """import numpy as np
 import daedal
 
 rng, n = np.random.default_rng({seed}), {k}
@@ -97,7 +97,7 @@ def found():
     return sol.y[:, -1]
 
 must_say = r"(?i)determin|singular|contradict|redundant|depend|violate"
-'''
+"""
 NAMED = 'must_say = r"(?i)determin|singular|redundant|linearly depend"\n'
 
 
@@ -107,7 +107,11 @@ def drawn(number: int) -> Script:
     kind = str(rng.choice([*GRAPHS, "Stokes", "repeated equation"]))
     k = 3 + int(38 * rng.random() ** 2)
     if kind == "repeated equation":
-        last = ["2.0 * (y[0] + y[n - 1] - np.sin(t))", "y[0] + y[n - 1] - np.cos(t)", "(y[0] + y[n - 1] - np.sin(t)) ** 3"]
+        last = [
+            "2.0 * (y[0] + y[n - 1] - np.sin(t))",
+            "y[0] + y[n - 1] - np.cos(t)",
+            "(y[0] + y[n - 1] - np.sin(t)) ** 3",
+        ]
         return Script(f"{kind}, n = {k}", REPEATED.format(seed=number, k=k, last=last[rng.integers(3)]))
     k = min(k, 3 + k // 8) if kind in ("grid", "Stokes") else k
     given = bool(rng.random() < 0.5)

@@ -120,7 +120,7 @@ SETUP = {
     "PPoly": "pieces = scipy.interpolate.PPoly(np.array([[0.0, h, 0.0]]), np.array([-100.0, a, b, 100.0]))",
 }
 
-SCRIPT = '''import bisect, math
+SCRIPT = """import bisect, math
 import numpy as np, scipy.interpolate, scipy.signal
 import daedal
 
@@ -137,7 +137,7 @@ def found():
     return {value}
 
 expected, allowed = {sign} * (1.0), 1e-6
-'''
+"""
 
 
 def drawn(number: int) -> Script:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 
-import numpy as np
-
 import daedal
 from soak.case import Script
 
-SCRIPT = '''import math, re, warnings
+SCRIPT = """import math, re, warnings
 import numpy as np
 import daedal
 from soak.remedies import named
@@ -50,7 +48,7 @@ def found():
             outcomes.append(f"{{remedy}}: {{values}}")
     raise AssertionError(f"{{words}} FOLLOWED: {{outcomes}}")
 
-'''
+"""
 
 PROBLEMS = {
     "a kink in what index 2 prescribes": """problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - a * abs(np.sin(w * t))], 2)

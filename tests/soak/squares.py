@@ -11,7 +11,7 @@ FORMS = {
     "ImplicitDAE": ("daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - u(t, y), yp[1] - {rate}], 2)", "([0.0, {x0}], None)"),
 }
 
-SCRIPT = '''import math
+SCRIPT = """import math
 import numpy as np, scipy.signal
 import daedal
 from soak.squares import integral
@@ -30,20 +30,29 @@ def found():
     return sol.y[0, -1]
 
 expected, allowed = integral(lambda t: u(t, [0.0, x(t)]), T), 1e-6 * max(1.0, abs(T[1] - T[0]))
-'''
+"""
 
 
 def integral(u, span, points: int = 40_000) -> float:
     """The integral of a function that is constant or linear between jumps, each bisected; by the midpoint rule."""
     t = np.linspace(*span, points + 1)
-    values = np.array([u(s, ) for s in t])
+    values = np.array(
+        [
+            u(
+                s,
+            )
+            for s in t
+        ]
+    )
     jumps = np.flatnonzero(np.abs(np.diff(values)) > 0.3)
     total = float(np.sum(0.5 * (values[1:] + values[:-1])) * (t[1] - t[0]))
     for k in jumps:
         left, right = t[k], t[k + 1]
         for _ in range(45):
             middle = 0.5 * (left + right)
-            left, right = (middle, right) if abs(u(middle) - values[k]) < abs(u(middle) - values[k + 1]) else (left, middle)
+            left, right = (
+                (middle, right) if abs(u(middle) - values[k]) < abs(u(middle) - values[k + 1]) else (left, middle)
+            )
         total += values[k] * (left - t[k]) + values[k + 1] * (t[k + 1] - left)
         total -= 0.5 * (values[k] + values[k + 1]) * (t[k + 1] - t[k])
     return total
@@ -89,11 +98,16 @@ def drawn(number: int) -> Script:
     """A condition, how the wave is made of it, the path of the state, the form, the direction."""
     rng = np.random.default_rng(number)
     kind, condition = _condition(rng)
-    wave = str(rng.choice([f"1.0 if {condition} else 0.0", f"np.where({condition}, 1.0, -1.0)", f"1.0 * ({condition})"]))
+    wave = str(
+        rng.choice([f"1.0 if {condition} else 0.0", f"np.where({condition}, 1.0, -1.0)", f"1.0 * ({condition})"])
+    )
     if " and " in condition or " or " in condition:
         wave = f"1.0 if {condition} else 0.0"
     if kind == "sine" and rng.random() < 0.3:
-        kind, wave = "scipy.signal.square", f"scipy.signal.square({rng.uniform(0.3, 5.0):.4f} * t, {rng.uniform(0.1, 0.9):.3f})"
+        kind, wave = (
+            "scipy.signal.square",
+            f"scipy.signal.square({rng.uniform(0.3, 5.0):.4f} * t, {rng.uniform(0.1, 0.9):.3f})",
+        )
     f, p = round(float(rng.uniform(0.3, 2.0)), 3), round(float(rng.uniform(-3.0, 3.0)), 3)
     rate, path = [
         (f"{f} * math.cos({f} * t + {p})", f"math.sin({f} * t + {p})"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from soak.case import Script
 
-IMPORTS = '''import argparse, array, collections, configparser, contextvars, ctypes, dataclasses, functools, types, weakref
+IMPORTS = """import argparse, array, collections, configparser, contextvars, ctypes, dataclasses, functools, types, weakref
 import numpy as np, scipy.interpolate, scipy.sparse
 import daedal
 
@@ -51,7 +51,7 @@ class Property:
     @property
     def k(self):
         return self._k
-'''
+"""
 
 CONTAINERS = {
     "number": ("o = 1.0", "o", "o = 2.0"),
@@ -72,7 +72,11 @@ CONTAINERS = {
     "mask": ("o = np.array([True, True])", "float(2 - o[1])", "o[1] = False"),
     "large array": ("o = np.ones(100_000)", "o[70_000]", "o[70_000] = 2.0"),
     "read-only view": ("b = np.ones(2); o = b.view(); o.flags.writeable = False", "o[0]", "b[0] = 2.0"),
-    "memmap": ("import tempfile\nwith tempfile.TemporaryFile() as b:\n    o = np.memmap(b, float, 'w+', shape=2)\no[:] = 1", "o[0]", "o[0] = 2.0"),
+    "memmap": (
+        "import tempfile\nwith tempfile.TemporaryFile() as b:\n    o = np.memmap(b, float, 'w+', shape=2)\no[:] = 1",
+        "o[0]",
+        "o[0] = 2.0",
+    ),
     "instance": ("o = Holder()", "o.k", "o.k = 2.0"),
     "class": ("o = Holder()", "o.k", "Holder.k = 2.0; del o.k"),
     "method": ("o = Holder()", "o.rate()", "o.k = 2.0"),
@@ -154,7 +158,11 @@ CONTAINERS = {
         "put(2.0)",
     ),
     "generator expression": ("o = [1.0]", "sum(x for x in o)", "o[0] = 2.0"),
-    "lru_cache cleared": ("b = [1.0]\n@functools.lru_cache\ndef o(): return b[0]", "o()", "b[0] = 2.0; o.cache_clear()"),
+    "lru_cache cleared": (
+        "b = [1.0]\n@functools.lru_cache\ndef o(): return b[0]",
+        "o()",
+        "b[0] = 2.0; o.cache_clear()",
+    ),
     "global deleted": ("o = types.SimpleNamespace(k=1.0)", "getattr(o, 'k', 2.0)", "del o.k"),
     "string": ("o = ['slow']", "{'slow': 1.0, 'fast': 2.0}[o[0]]", "o[0] = 'fast'"),
     "flag": ("o = [False]", "(2.0 if o[0] else 1.0)", "o[0] = True"),
@@ -187,11 +195,15 @@ FORMS = {
         "([1.0], None)",
         "y",
     ),
-    "MechanicalSystem": ("daedal.MechanicalSystem(1.0, lambda t, q, v: [-rate() * v[0]], n_q=1)", "([0.0], [1.0])", "v"),
+    "MechanicalSystem": (
+        "daedal.MechanicalSystem(1.0, lambda t, q, v: [-rate() * v[0]], n_q=1)",
+        "([0.0], [1.0])",
+        "v",
+    ),
     "late": ("daedal.ODE(lambda t, y: [-(rate() if t > 0.5 else 0.0) * y[0]], 1)", "[1.0]", "y"),
 }
 
-SCRIPT = '''
+SCRIPT = """
 {setup}
 {way}
 
@@ -217,7 +229,7 @@ def found():
     return found_now
 
 allowed = 1e-6
-'''
+"""
 
 
 def drawn(number: int) -> Script:
