@@ -6,6 +6,71 @@ import sys
 import pytest
 
 from soak import __main__ as soak
+from soak.case import Script, Verdict
+from soak.families import FAMILIES
+from soak.runner import Tally, numbered
+
+SAMPLES = {
+    "problems": (),  # in test_differential.py
+    "functions": range(40),
+    "pulses": range(0, 1000, 83),
+    "squares": range(0, 40, 3),
+    "stale": (),  # in test_surroundings.py
+    "mistakes": range(0, 100, 7),
+    "events": range(11),
+    "derivatives": range(10),
+    "remedies": range(13),
+    "mixing": range(0, 18, 3),
+    "networks": range(0, 12, 3),
+}
+"""Numbers of cases of each family that run here; all others are drawn by `make soak`."""
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if SAMPLES[name]])
+def test_a_few_cases_of_each_family_are_right(family):
+    verdicts = [FAMILIES[family](number).judged(number) for number in SAMPLES[family]]
+    assert [v for v in verdicts if v.kind not in ("right", "named")] == []
+
+
+VERDICTS = {
+    "right": "def found(): return 1.0\nexpected, allowed = 1.0 + 1e-6, 1e-6",
+    "wrong": "def found(): return 1.0\nexpected, allowed = 1.1, 1e-6",
+    "missed": "import warnings\ndef found():\n    warnings.warn('a')\n    return 1.0\nexpected, allowed = 1.1, 1e-6",
+    "warned": "import warnings\ndef found():\n    warnings.warn('a')\n    return 1.0\nexpected, allowed = 1.0, 1e-6",
+    "refused": "def found():\n    assert False, 'no success'\nexpected, allowed = 1.0, 1e-6",
+    "crashed": "def found(): return [][0]\nexpected, allowed = 1.0, 1e-6",
+    "named": "def found(): raise ValueError('valve 7')\nmust_say = 'valve'",
+}
+
+
+@pytest.mark.parametrize("kind", VERDICTS)
+def test_a_case_is_judged_by_what_it_gives_and_says(kind):
+    assert Script("a case", VERDICTS[kind]).judged(0).kind == kind
+
+
+def test_a_mistake_of_which_nothing_is_said_is_wrong():
+    silent = "def found(): return 1.0\nmust_say = 'valve'"
+    assert Script("a case", silent).judged(0).kind == "wrong"
+    assert Script("a case", silent.replace("return 1.0", "return [][0]")).judged(0).kind == "crashed"
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "status"), [("wrong", 1, 1), ("hung", 1, 1), ("refused", 1, 0), ("warned", 3, 1)]
+)
+def test_the_exit_status_follows_the_shares(kind, count, status, tmp_path, capsys):
+    tally = Tally(["pulses"], 0, tmp_path)
+    for number in range(200):
+        verdict = Verdict(number, "a pulse", kind if number < count else "right", 0.1)
+        tally.count({**vars(verdict), "family": "pulses", "memory": 100.0})
+    assert tally.close() == status
+    assert (tmp_path / "pulses_0.py").read_text().startswith(f"# {kind}")
+    assert ("--first 0 --cases 1" in capsys.readouterr().out) == (kind in ("wrong", "hung"))
+
+
+def test_families_take_turns_and_cases_keep_their_numbers():
+    assert [numbered(k, ["a", "b"], 5) for k in range(3)] == [("a", 5), ("b", 5), ("a", 6)]
+    for name, drawn in FAMILIES.items():
+        assert drawn(3).label == drawn(3).label, name
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import math
 import operator
 import random
 import statistics
+import types
 from contextlib import suppress
 
 import numpy as np
@@ -150,7 +151,23 @@ def summed_into(t, y):
     return r
 
 
+def matched(t, y):
+    match (t > 0, y[0] > 0):
+        case (True, True):
+            return [1.0]
+        case _:
+            return [0.0]
+
+
+FLAGS = types.SimpleNamespace(on=True)
+
+
+def flagged(t, y):
+    return [y[0] if FLAGS.on is True else 0.0, 1.0 if t > 0 else 0.0]
+
+
 SAME = {
+    "a setting that is True": flagged,
     # truth values
     "bits of a whole number": lambda t, y: [math.floor(t) & 1, math.floor(t) & 7],
     "sum of truth values": lambda t, y: [(y[0] > 2.2) + (y[0] > 2.5), (y[0] > 0) + (y[1] > 0) + (y[2] > 0)],
@@ -197,6 +214,7 @@ SAME = {
     "sign of the remainder": lambda t, y: [y[0] % 1.0, y[0] % -0.7, -y[1] // 0.3, divmod(t, 0.4)[1], math.fmod(t, 0.4)],
     "rounding": lambda t, y: [round(t), round(y[0]), math.trunc(t), np.rint(y[1]), np.fix(y[2]), math.ceil(t)],
     "remainder of arrays": lambda t, y: np.concatenate([y % 0.3, np.mod(y, -0.4), np.fmod(y, 0.4), y // 0.7]),
+    "signs of zero": lambda t, y: [math.copysign(1, x) for x in (t // 2, t % 2, y[0] // 2, y[0] % -2, y[1] % y[2])],
     "remainder by a value": lambda t, y: [y[0] % (abs(y[1]) + 0.1), y[0] // (abs(y[1]) + 0.1), t % (y[2] ** 2 + 0.2)],
     # look-ups
     "searchsorted": lambda t, y: [TABLE[np.searchsorted(GRID, y[0])], TABLE[np.searchsorted(GRID, t, side="right")]],
@@ -398,6 +416,12 @@ REFUSED = {
     "histogram": (lambda t, y: np.histogram(y, bins=2)[0] * 1.0, "linspace"),
     "difference of masks": (lambda t, y: np.diff(y > 0) * 1.0, "truth values"),
     "options of a sum": (lambda t, y: [np.sum(y, dtype=np.float32)], "float32"),
+    "is True": (lambda t, y: [1.0 if (t > 0) is True else 0.0], "asks by 'is'"),
+    "case True": (matched, "asks by 'is'"),
+    "piecewise of whole numbers": (
+        lambda t, y: [float(np.piecewise(math.floor(t), [t > 1, t <= 1], [0.5, 1.5]))],
+        "whole numbers",
+    ),
     "raising errstate": (lambda t, y: [raising(y[0])], "errstate|catches"),
 }
 

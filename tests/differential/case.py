@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import daedal
+from soak.case import Verdict
 
 LIMIT = 100.0
 """The largest error, in multiples of tolerance and condition, of a run that counts as right."""
@@ -46,19 +47,8 @@ class Case:
     share: float
     condition: Any = 1.0
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """How a case ended: "right", "wrong", "refused" with a reason, or "crashed"."""
-
-    seed: int
-    label: str
-    kind: str
-    ratio: float = float("nan")
-    steps: int = 0
-    seconds: float = 0.0
-    words: str = ""
-    warned: list[str] = field(default_factory=list)
+    def judged(self, seed: int) -> Verdict:
+        return judged(seed, self)
 
 
 def judged(seed: int, case: Case) -> Verdict:

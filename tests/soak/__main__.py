@@ -63,8 +63,8 @@ def files_with(pattern: str) -> list[str]:
     return sorted(map(str, found))
 
 
-def problems(run: Run) -> list[list[str]]:
-    return [run.module("differential", "--first", str(1_000_000 * run.seed), "--cases", "1000000")]
+def cases(run: Run) -> list[list[str]]:
+    return [run.module("soak.runner", "--first", str(1_000_000 * run.seed), "--cases", "1000000")]
 
 
 def examples(run: Run) -> list[list[str]]:
@@ -86,7 +86,7 @@ def mutants(run: Run) -> list[list[str]]:
 
 PARTS = {
     "long": Part("tests left out of `make test`: pages made twice, compilations, long runs", 2.0, long_tests),
-    "problems": Part("random problems with known solutions", 2.0, problems),
+    "cases": Part("random problems, functions and mistakes with known outcomes", 3.0, cases),
     "examples": Part("properties with random examples", 1.5, examples, rounds=True),
     "races": Part("processes and threads at once", 0.5, races, rounds=True),
     "mutants": Part("small errors in the sources, which tests must notice", 2.0, mutants),

@@ -46,6 +46,7 @@ class _Seen:
     """What plans of one problem with different parameters know together."""
 
     compared: bool = False  # whether code and functions were compared at a start
+    refuted: bool = False  # whether they differed anywhere: the functions are called from then on
     runs: int = 0
 
 
@@ -111,7 +112,7 @@ class TracedPlan:
     def direct(self) -> Any | None:
         """The plan of every run, where none needs a look at its start, or switches that are followed; else None."""
         traced = self.traced
-        if traced is None or not traced.functions or self._irregular:
+        if traced is None or not traced.functions or self._irregular or self._seen.refuted:
             return None
         if traced.layout is not None and traced.layout.fixed:
             return None
@@ -136,6 +137,8 @@ class TracedPlan:
         if traced is None or not traced.functions or self._is_sparse(request):
             words = self._untraced if traced is None or traced.functions else self._words(())
             return self._told(self._plan(None).solve(request), words)
+        if self._seen.refuted:
+            return self._told(self._plan(None).solve(request), self._untraced)
         found, left_out = self._look_at_start(request)
         if found is not None:
             return self._repeated(request, found)
@@ -218,9 +221,10 @@ class TracedPlan:
         return None
 
     def _repeated(self, request: Request, found: Disagreement):
+        self._seen.refuted = True
         warn(
             f"{found} is not what it was when the functions were traced. The run is repeated with the functions as "
-            "they are; compile='never' does so at once",
+            "they are, and so are all later ones; compile='never' does so at once",
             TraceWarning,
         )
         return self._told(self._plan(None).solve(request), self._untraced)

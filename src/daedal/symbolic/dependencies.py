@@ -44,6 +44,8 @@ class Dependencies:
     def function(self, function: FunctionType):
         """The code of a function, and its defaults."""
         self.attributes(function, ("__code__", "__defaults__", "__kwdefaults__"))
+        if function.__kwdefaults__:
+            self.container(function.__kwdefaults__)
 
     def cells(self, function: FunctionType):
         """What the closure of a function holds."""

@@ -72,8 +72,9 @@ define private double @modulo(double %a, double %b) {
   %below = fcmp olt double %rest, 0.0
   %divisor_below = fcmp olt double %b, 0.0
   %same = icmp eq i1 %below, %divisor_below
-  %kept = or i1 %whole, %same
-  %value = select i1 %kept, double %rest, double %sum
+  %nothing = call double @llvm.copysign.f64(double 0.0, double %b)
+  %other = select i1 %same, double %rest, double %sum
+  %value = select i1 %whole, double %nothing, double %other
   ret double %value
 }
 """
@@ -95,12 +96,18 @@ define private double @floor_divide(double %a, double %b) {
   %next = fadd double %floor, 1.0
   %found = select i1 %up, double %next, double %floor
   %by_zero = fcmp oeq double %b, 0.0
-  %infinite = fdiv double %a, %b
-  %value = select i1 %by_zero, double %infinite, double %found
+  %exact = fdiv double %a, %b
+  %none = fcmp oeq double %found, 0.0
+  %signed = call double @llvm.copysign.f64(double %found, double %exact)
+  %usual = select i1 %none, double %signed, double %found
+  %value = select i1 %by_zero, double %exact, double %usual
   ret double %value
 }
 """
-_WRITTEN = {"modulo": (_MODULO, {"fmod": 2}), "floor_divide": (_FLOOR_DIVIDE, {"fmod": 2, "llvm.floor": 1})}
+_WRITTEN = {
+    "modulo": (_MODULO, {"fmod": 2, "llvm.copysign": 2}),
+    "floor_divide": (_FLOOR_DIVIDE, {"fmod": 2, "llvm.floor": 1, "llvm.copysign": 2}),
+}
 """Functions that Python has and C does not, each with those that it calls and how many arguments these have."""
 
 

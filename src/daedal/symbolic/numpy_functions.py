@@ -23,8 +23,8 @@ from daedal.symbolic.arrays import (
     wrapped,
 )
 from daedal.symbolic.dense_solve import solve_dense
-from daedal.symbolic.expression import Expression, apply, choose
-from daedal.symbolic.kinds import BOOL, INT, NUMPY
+from daedal.symbolic.expression import Expression, apply, choose, kind_of
+from daedal.symbolic.kinds import BOOL, FLOAT, INT, NUMPY, UNKNOWN
 from daedal.symbolic.piecewise import interpolate
 from daedal.symbolic.untraceable import Untraceable, refuse_caught
 
@@ -194,6 +194,8 @@ def _select(conditions, choices, default=0):
 def _piecewise(x, conditions, functions, *arguments, **options):
     """NumPy calls the functions with some of the entries; here each is called with all, and must treat them alike."""
     values, conditions = _array(x), conditions if isinstance(conditions, (list, tuple)) else [conditions]
+    if any(kind_of(entry) == UNKNOWN or kind_of(entry) & 3 < FLOAT for entry in (values.flat if values.ndim else [x])):
+        raise Untraceable("calls np.piecewise with whole numbers, which rounds its results", remedy="use floats")
     if values.ndim and not isinstance(conditions[0], (list, np.ndarray)):
         conditions = [np.asarray(conditions)]
     if len(functions) == len(conditions) + 1:

@@ -54,7 +54,7 @@ from daedal.symbolic.stand_ins import (
     math_stand_in,
     numpy_stand_in,
 )
-from daedal.symbolic.untraceable import Untraceable, place
+from daedal.symbolic.untraceable import Untraceable, is_of_user, place, truth_by_identity
 
 _OUTSIDE_WORLD = {
     **dict.fromkeys(("random", "secrets", "uuid"), "uses random numbers"),
@@ -88,6 +88,7 @@ class Substitution:
 
     def __init__(self, dependencies: Dependencies, memory: Memory | None = None):
         self.dependencies, self.memory = dependencies, memory
+        self.by_identity = ""  # where a function compares by identity with True or False
         self._made: dict[int, Any] = {}  # by the identity of the original
         self._noted: set[int] = set()
         self._alive: list[Any] = []  # originals, so that identities stay theirs
@@ -276,6 +277,8 @@ class Substitution:
             self.dependencies.function(function)
             self.dependencies.names(function.__globals__, _names(function.__code__))
             self.dependencies.container(vars(function))
+        if is_of_user(function.__code__):
+            self.by_identity = next(filter(None, map(truth_by_identity, _codes(function.__code__))), self.by_identity)
         namespace = self._globals_of(function)
         cells = tuple(CellType() for _ in function.__closure__ or ())
         made = FunctionType(function.__code__, namespace, function.__name__, None, cells or None)

@@ -17,6 +17,7 @@ from daedal.symbolic.graph import Graph
 from daedal.symbolic.kinds import FLOAT
 from daedal.symbolic.memory import NAME as MEMORY
 from daedal.symbolic.memory import Memory
+from daedal.symbolic.operations import CONDITIONS
 from daedal.symbolic.substitution import Substitution
 from daedal.symbolic.untraceable import Untraceable, is_of_user, place, refusals, texts
 
@@ -246,6 +247,9 @@ def _run(
         if isinstance(argument, Array) and not all(a is b for a, b in zip(argument.flat, passed.flat)):
             raise Untraceable("changes its arguments", "")
     substitution.check_unchanged()
+    if substitution.by_identity and any(operation in CONDITIONS for operation in graph.operations):
+        reason = "asks by 'is' or 'case' whether a value is True"
+        raise Untraceable(reason, substitution.by_identity, "compare, or use the condition itself")
     if values is None:
         raise Untraceable("returns None", "")
     raises = graph.false

@@ -115,3 +115,27 @@ def _guarded(code: CodeType) -> tuple[range, ...]:
         if behind[0] == "PUSH_EXC_INFO" and behind[1] != "WITH_EXCEPT_START":
             guarded.append(range(entry.start, entry.end))
     return tuple(guarded)
+
+
+_IS = dis.opmap["IS_OP"]
+_FROM_OUTSIDE = ("LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "BINARY_SUBSCR", "LOAD_SUPER_ATTR")
+
+
+@lru_cache(maxsize=1024)
+def truth_by_identity(code: CodeType) -> str:
+    """Where code asks by ``is`` or ``case`` whether something it computes is True or False; empty if it does not.
+
+    Symbols have no part in such a comparison. Attributes and entries are taken for settings, which are no symbols.
+    """
+    if _IS not in code.co_code[::2]:
+        return ""
+    before = ["", ""]
+    line = code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        position = instruction.positions
+        line = (position.lineno if position is not None else None) or line
+        if instruction.opname == "IS_OP" and before[1] == "truth" and before[0] not in _FROM_OUTSIDE:
+            return place(code.co_filename, line)
+        is_truth = instruction.opname == "LOAD_CONST" and isinstance(instruction.argval, bool)
+        before = [before[1], "truth" if is_truth else instruction.opname]
+    return ""

@@ -1,0 +1,20 @@
+"""All families of random cases: each is a function of a number, which is the seed."""
+
+from __future__ import annotations
+
+from differential.families import drawn as problems
+from soak import derivatives, events, functions, mistakes, mixing, networks, pulses, remedies, squares, stale
+
+FAMILIES = {
+    "problems": problems,
+    "functions": functions.drawn,
+    "pulses": pulses.drawn,
+    "squares": squares.drawn,
+    "stale": stale.drawn,
+    "mistakes": mistakes.drawn,
+    "events": events.drawn,
+    "remedies": remedies.drawn,
+    "derivatives": derivatives.drawn,
+    "mixing": mixing.drawn,
+    "networks": networks.drawn,
+}
