@@ -103,6 +103,6 @@ def _tell_doubts(outcome: Outcome, doubted: set[str]):
             doubted.add(name)
             warn(
                 f"whether '{name}' changes its sign next to t = {t:.6g} could not be decided; from there on pairs of "
-                "changes inside of a step may be missed. Remedy: write the condition in a simpler form, or give max_step",
+                "changes within a step may be missed. Remedy: write the condition in a simpler form, or give max_step",
                 SwitchWarning,
             )

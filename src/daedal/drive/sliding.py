@@ -136,7 +136,9 @@ class SlidingRate:
     """Ordinary differential equations along any surfaces, whose shares are known in closed form."""
 
     def __init__(self, plan, follower: Follower):
-        self._follower, self._closed, self._plan = follower, follower.switched.closed, plan
+        closed = follower.switched.closed
+        assert closed is not None  # see `family`
+        self._follower, self._closed, self._plan = follower, closed, plan
         self._problem = with_numbers(self._closed.problem, follower.moded)
         self._ready: dict[Any, Any] = {}
         self._method: Any = None

@@ -152,7 +152,7 @@ class Follower:
     def horizon(self, t: float) -> float:
         """A stretch begins: the time at which the next switch that depends on time alone takes place, or the end."""
         self.history.append((t, self.moded.modes.copy(), self.is_along))
-        sign, end = self.request.sign, self.request.span[1]
+        end = self.request.span[1]
         if not any(self.switched.in_time):
             return end
         behind, last = self._behind(t), end - (self._behind(end) - end)
@@ -272,7 +272,7 @@ class Follower:
         nowhere, the sides stay as they are.
         """
         given, sliding = {j: self.moded.modes[j] for j in on}, set(self.sliding)
-        scale, tried, fixed = np.zeros(len(self.switches)), -1, set()
+        scale, tried, before, fixed = np.zeros(len(self.switches)), -1, 0.0, set[int]()
         for _ in range(_PIVOTS * len(on)):
             found = self._rates()
             if found is None and tried >= 0:  # its rate does not depend on the side

@@ -103,7 +103,7 @@ class ConstraintsInLanes:
 
         made = {name.split("_")[0]: CodeInLanes(function) for name, function in code.items()}
         self.codes = list(made.values())
-        self.record: Record = Record.allocated(
+        self.record: Any = Record.allocated(
             CONSTRAINTS,
             nx=nx,
             n_g=n_g,
@@ -157,9 +157,10 @@ class CodeInLanes:
 
         block = np.zeros((code.size, LANES))
         parts = {name: block[place] for name, place in code.slices.items()}
-        self.parameters, self._code = parts[NAME].ctypes.data if NAME in parts else 0, code
+        self.parameters: int = parts[NAME].ctypes.data if NAME in parts else 0
+        self._code = code
         result, status = parts["result"], parts["status"]
-        self.record = Record(
+        self.record: Any = Record(
             CODE, address=code.address, size=code.size, n=len(result), block=block, result=result, status=status
         )
 

@@ -54,7 +54,7 @@ class AccumulationWatch:
 
     def is_shrinking(self, name: str) -> bool:
         """Whether intervals between transitions of this name shrink as towards a point of accumulation."""
-        times = self._times.get(name, ())
+        times = list(self._times.get(name, ()))
         return len(times) > _INTERVALS and abs(times[-1] - times[-2]) < _SHRINKING * abs(times[1] - times[0])
 
     def forget(self):

@@ -1,9 +1,9 @@
 """Steps that are shown to be free of zeros: switching functions enclosed along the polynomial of a step.
 
 Bounds of a function and of its rate over a piece of the step follow from a program (:mod:`daedal.kernels.intervals`),
-those of the unknowns from the Taylor coefficients of their polynomials about the middle of the piece. A piece is free of
-zeros if the bounds of the function exclude them, if the function is monotone and has one sign at both ends, or if from
-these two values the rate cannot bring it down to zero. It has a single one if the function is monotone and changes
+those of the unknowns from the Taylor coefficients of their polynomials about the middle of the piece. A piece is free
+of zeros if the bounds of the function exclude them, if the function is monotone and has one sign at both ends, or if
+from these two values the rate cannot bring it down to zero. It has a single one if the function is monotone and changes
 sign. Pieces that show neither are halved, from left to right, until the first zero has been isolated.
 """
 

@@ -206,6 +206,10 @@ class _Stack:
     delta: list[float] = field(default_factory=list)
     tolerance: list[float] = field(default_factory=list)
 
+    def arrays(self) -> dict[str, Any]:
+        """What was stacked, by name."""
+        return {name: np.array(values) for name, values in vars(self).items()}
+
     def add(self, event: Event, values: np.ndarray, where: str):
         size = values.size
         self.initial += values.reshape(-1).astype(float).tolist()
@@ -244,7 +248,7 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
         compiled=_compiled(parts, problem, y0.size),
         params=problem.params,
         sizes=tuple(size for _, size in calls),
-        **{name: np.array(values) for name, values in vars(stack).items()},
+        **stack.arrays(),
     )
 
 

@@ -164,7 +164,8 @@ class Workspace:
             pivots = np.abs(columns.diagonal() if matrix["kind"] == DENSE else columns[:, first])
             return bool(not np.min(pivots) > vanished * np.max(pivots))
         some = np.random.default_rng(n).standard_normal(self.n)
-        solved = self.solve(0.0, *np.zeros((3, self.n)), 0.0, np.ones(self.n), some)
+        zero = np.zeros(self.n)
+        solved = self.solve(0.0, zero, zero, zero, 0.0, np.ones(self.n), some)
         return solved is None or bool(not np.max(np.abs(solved)) * np.max(np.abs(data)) * vanished < 1.0)
 
     def check_functions(self, t: float, y: np.ndarray, yp: np.ndarray):

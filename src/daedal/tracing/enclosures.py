@@ -74,7 +74,8 @@ class Enclosure:
         self._positions = {i: k for k, i in enumerate([*given, *made])}
         self.size, self.given = len(needed), len(given)
         self.bounds = np.zeros(self.size)
-        inputs, known, rows, numbers = [], [], [], []
+        inputs, known, rows = [], [], []
+        numbers: list[float] = []
         for i in given:
             place, operation, datum = self._positions[i], graph.operations[i], graph.data[i]
             if operation != "argument":

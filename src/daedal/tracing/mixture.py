@@ -116,7 +116,9 @@ class Mixture:
             return _Condition(graph.opposite(x.plain), graph.subtract(graph.one, x.share), x.mixed)
         if operation in ("logical_and", "logical_or"):
             return self._joined(operation == "logical_and", *operands)
-        condition, a, b = operands if operation == "where" else (None, None, None)
+        if operation != "where":
+            raise NotAffine
+        condition, a, b = operands
         if not isinstance(condition, _Condition) or isinstance(a, _Condition) or isinstance(b, _Condition):
             raise NotAffine
         plain = graph.where(condition.plain, a, b)
@@ -271,7 +273,7 @@ class ClosedForm:
 
     def _of_mechanism(self) -> tuple[list[int], list[int], Any]:
         """M a = f - K^T lam, K a = gamma, u_v a + u_q v + u_t = 0 for a, lam and the shares."""
-        switched, tracer, system = self.switched, self.switched.tracer, self.switched.problem
+        tracer, system = self.switched.tracer, self.switched.problem
         if system.n_w or system.force_uses_multipliers:
             raise NotAffine
         graph, n, v = tracer.graph, system.n_q, tracer.nodes("v")
