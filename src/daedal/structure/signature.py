@@ -66,16 +66,22 @@ class Signature:
 
     @classmethod
     def of(cls, equations: Equations) -> Signature:
-        """The signature of the equations of a problem.
+        """The signature of the equations of a problem, kept with them for the parameters of the last call.
 
         Raises
         ------
         StructurallySingularError
             If some of the equations contain fewer unknowns than there are of them.
         """
+        numbers = None if equations.params is None else equations.params.tobytes()
+        known = equations.levels.get(cls)
+        if known is not None and known[0] == numbers:
+            return known[1]
         sigma, vanished = true_orders(equations)
         refuse_singular(DulmageMendelsohn.of(sigma, equations.n), equations.names, vanished)
-        return cls.of_orders(sigma, vanished)
+        found = cls.of_orders(sigma, vanished)
+        equations.levels[cls] = numbers, found
+        return found
 
     @classmethod
     def of_orders(cls, sigma: Orders, vanished: Sequence[tuple[int, int, int]] = ()) -> Signature:
