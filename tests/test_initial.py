@@ -13,11 +13,11 @@ from scipy.sparse import csc_array
 
 import daedal
 from daedal import library
+from daedal.index.structure.equations import Equations
 from daedal.initial.derivative_array import derivative_array_initial
 from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.structure import algebraic_variables
 from daedal.methods.workspace import Workspace
-from daedal.structure.equations import Equations
 
 
 def semi_explicit():

@@ -9,6 +9,7 @@ from daedal.analysis.diagnosis import describe_inconsistency
 from daedal.analysis.inconsistency import NEEDED
 from daedal.analysis.index import judge
 from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.index.structure.equations import equations_of
 from daedal.initial.derivative_array import derivative_array_initial
 from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.exact_array import agrees, exact_array_initial, exact_second_order
@@ -25,7 +26,6 @@ from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector, paired
 from daedal.problems.symbols import check_values
-from daedal.structure.equations import equations_of
 
 NO_UNIQUE_SOLUTION = "The problem has no unique solution: "
 _ARRAY_IS_CHEAP = 50  # unknowns up to which the derivative array is made before ranks are judged

@@ -1,7 +1,7 @@
 """Consistent values of problems of index 1 and 2 from their structure, by linear systems of the size of the problem.
 
-With Pryce's offsets c_i, d_j (:mod:`daedal.structure.signature`) of 0 and 1 the equations fall into three stages, each
-with a part of the system Jacobian J_ij = d f_i / d x_j^(d_j - c_i) as its matrix:
+With Pryce's offsets c_i, d_j of 0 and 1 (:mod:`daedal.index.structure.signature`) the equations fall into three
+stages, each with a part of the system Jacobian J_ij = d f_i / d x_j^(d_j - c_i) as its matrix:
 
     f_i = 0, c_i = 1:                          the constraints of the states, the x_j with d_j = 1;
     f_i = 0, c_i = 0,   f_i' = 0, c_i = 1:     these determine x_j' of the states, and x_j itself where d_j = 0;
@@ -22,11 +22,11 @@ from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, onenormest, splu
 
 from daedal.errors import StructurallySingularError
+from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.equilibration import equilibrate, scaled
+from daedal.index.structure.signature import Signature
 from daedal.initial.newton import InitialResult
-from daedal.structure.dulmage_mendelsohn import DulmageMendelsohn
-from daedal.structure.equations import Equations
-from daedal.structure.equilibration import equilibrate, scaled
-from daedal.structure.signature import Signature
 
 _LARGEST_DENSE = 100  # unknowns up to which dense factors are quicker
 _SINGULAR = 1e-12  # reciprocal condition of a scaled matrix that counts as singular

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal import linear
+from daedal.index import linear
 from daedal.multibody.closing import CLOSED, Closed, nearest_zero
 from daedal.multibody.conditions import Conditions
 from daedal.multibody.coordinates import joint_velocities
