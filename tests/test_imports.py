@@ -120,11 +120,17 @@ EXCEPTIONS = {
     ("initial/consistent.py", "methods"): "the workspace of an implicit problem, which its methods use as well",
     ("initial/newton.py", "methods"): "the same workspace",
     ("initial/euler_step.py", "methods"): "the same workspace",
-    ("drive/solver.py", "hybrid"): "a hybrid problem is handed over to its run, which comes back for every stretch",
-    ("drive/solver.py", "sensitivity"): "a run with sensitivities is handed over to a plan of its own",
+    (
+        "drive/solver.py",
+        "hybrid",
+    ): "the table of stages names the plan of hybrid problems; its runs come back for every stretch",
+    ("drive/solver.py", "sensitivity"): "the table of stages names the plans of runs with sensitivities",
     ("viz/animate.py", "library"): "the drawing of a mechanism of the library, where none is given",
     ("viz/gallery.py", "library"): "the gallery shows the library",
 }
+
+
+NAMED = re.compile(r"daedal(\.\w+)+:\w+")
 
 
 def imported(source: str, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:
@@ -143,6 +149,8 @@ def imported(source: str, module: str, *, is_package: bool = False) -> Iterator[
             names = [f"{base}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "daedal":
             names = [f"daedal.{node.attr}"]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and NAMED.fullmatch(node.value):
+            names = [node.value.replace(":", ".")]  # imported when it is needed, by its name
         else:
             continue
         yield from ((node.lineno, name) for name in names if name.split(".")[0] == "daedal")
@@ -295,6 +303,7 @@ def test_a_run_takes_the_walk_of_the_page(heading):
         ("from .. import solve", ["daedal.solve"]),
         ("from . import semi_explicit", ["daedal.problems.semi_explicit"]),
         ("def late():\n    import daedal\n    return daedal.solve", ["daedal", "daedal.solve"]),
+        ('PLAN = "daedal.hybrid.plan:HybridPlan"', ["daedal.hybrid.plan.HybridPlan"]),
         ("import numpy\nfrom scipy import sparse", []),
     ],
 )

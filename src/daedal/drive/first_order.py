@@ -26,6 +26,7 @@ from daedal.drive.first_order_output import finished, methods_of
 from daedal.drive.low_index import LARGEST_EXAMINED
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, run
+from daedal.drive.stages import Plan
 from daedal.drive.unresolved_sign import contradict, in_words, lost_sign
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.formulations.linear_reduction import first_order
@@ -51,7 +52,7 @@ _MOST_RUNS = 4  # kept for their next use
 _MOST_REPEATED = 10_000  # steps of a run that failed, up to which it is tried once more from its start
 
 
-class FirstOrderPlan:
+class FirstOrderPlan(Plan):
     """What does not depend on the start: method, tolerances, and runs that are made ready once and used again."""
 
     def __init__(
@@ -235,7 +236,7 @@ class FirstOrderPlan:
         return self.__dict__ | {"_runs": {}}
 
 
-class LinearPlan:
+class LinearPlan(Plan):
     """Linear problems: rewritten where they start, then solved like any other of first order."""
 
     def __init__(self, problem: LinearDAE, settings: Settings):

@@ -15,6 +15,7 @@ from daedal.drive.mechanism_output import Salvage, finished, outputs
 from daedal.drive.mechanism_start import MechanismStarts
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import Course, Segment, keeps_dense_output, run
+from daedal.drive.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.formulations.reduction import Reduction, attach_monitor
 from daedal.formulations.second_order_forms import second_order_form
@@ -32,7 +33,7 @@ from daedal.tracing.modal import Moded
 _ORDINARY = "index1, baumgarte, projection, state_space, essential or loetstedt"
 
 
-class MechanismPlan:
+class MechanismPlan(Plan):
     """What does not depend on the start: tolerances, the user's method, and assemblies that are made once."""
 
     def __init__(self, problem: MechanicalSystem | HessenbergDAE, settings: Settings):

@@ -13,6 +13,7 @@ from daedal.drive.finish import delivered, ending, joined_history, joined_statis
 from daedal.drive.first_order import FirstOrderPlan
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import Course, Segment, keeps_dense_output, run
+from daedal.drive.stages import Plan
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.initial.second_order_start import (
     complete_start,
@@ -39,7 +40,7 @@ _WRONG_JACOBIAN = [
 ]
 
 
-class SecondOrderPlan:
+class SecondOrderPlan(Plan):
     """What does not depend on the start: the method."""
 
     def __init__(self, problem: SecondOrderDAE, settings: Settings):

@@ -12,6 +12,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import CodedFunction, is_compiled, parameter_vector
+from daedal.problems.preparable import Preparable
 from daedal.problems.symbols import renewed
 from daedal.tabular import FunctionTable
 
@@ -43,7 +44,7 @@ def numba_module() -> Any:
     return numba
 
 
-class Traceable:
+class Traceable(Preparable):
     """A problem that tells how its functions are evaluated."""
 
     @property

@@ -19,6 +19,7 @@ from daedal.drive.mechanism import MechanismPlan
 from daedal.drive.mechanism_output import Salvage, finished, outputs
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import run
+from daedal.drive.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.formulations.formulation import ACCELERATION, Formulation, Shape, level
 from daedal.formulations.reduction import Reduction
@@ -182,7 +183,7 @@ class VariationalProjection(Formulation):
         return scales(list(self.motion.columns), np.zeros(0) if layout is None else layout.numbers(params), state)
 
 
-class MechanismSensitivity:
+class MechanismSensitivity(Plan):
     """A plan for a mechanism with its variational equations.
 
     Parameters

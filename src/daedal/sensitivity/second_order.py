@@ -15,6 +15,7 @@ import numpy as np
 
 from daedal.drive.request import Request, Settings
 from daedal.drive.second_order import converted
+from daedal.drive.stages import Plan
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.events.event import Event, named_events
 from daedal.initial.second_order_start import orders_at_start, split_second_order, tolerance_of_y
@@ -26,7 +27,7 @@ from daedal.second_order_solution import SecondOrderSolution
 from daedal.sensitivity.first_order import FirstOrderSensitivity
 
 
-class SecondOrderSensitivity:
+class SecondOrderSensitivity(Plan):
     """A plan for a second-order DAE with its variational equations.
 
     Parameters
