@@ -10,7 +10,7 @@ from weakref import ref
 
 from daedal import first_use
 from daedal.drive.below_atol import warn_below_atol, warn_too_sharp
-from daedal.drive.request import Request, Settings, checked_request, checked_settings
+from daedal.drive.request import Request, Settings, check_span, checked_request, checked_settings
 from daedal.drive.run import LARGEST_KEPT
 from daedal.drive.stages import Plan, Recent
 from daedal.errors import InvalidProblemError
@@ -26,6 +26,7 @@ from daedal.problems import (
 )
 from daedal.problems.compile import with_other_params
 from daedal.problems.preparable import Preparable, prepared_of
+from daedal.problems.sources import is_source, problem_of
 from daedal.results.schema import is_plain
 from daedal.results.tabulated import Tabulated
 from daedal.solution import Solution
@@ -93,8 +94,9 @@ class Solver:
     """
 
     def __init__(self, problem, settings: Settings):
-        self._problem, self._settings = problem, settings
-        self._plan = plan_for(problem, settings)
+        self._source = problem if is_source(problem) else None
+        self._problem, self._settings = problem_of(problem), settings
+        self._plan = plan_for(self._problem, settings)
 
     @property
     def problem(self):
@@ -103,6 +105,8 @@ class Solver:
 
     def solve(self, t_span, initial, params=None, *, t_eval=None, t_stop=None, progress=False):
         """Solve from `initial` over `t_span`, with other parameters if they are given; see :func:`daedal.solve`."""
+        if self._source is not None:
+            initial = self._source.as_initial(initial, check_span(t_span)[0], params)
         if params is not None:
             return self.with_params(params).solve(t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
         request = checked_request(
@@ -129,7 +133,7 @@ class Solver:
         """A solver for the same problem with other parameters, which shares all that is ready."""
         problem = with_other_params(self._problem, params)
         other = object.__new__(Solver)  # a copy would make a plan, as for one that was stored
-        other._problem, other._settings = problem, self._settings
+        other._problem, other._settings, other._source = problem, self._settings, None
         other._plan = self._plan.with_problem(problem) or make_plan(problem, self._settings)
         return other
 
@@ -139,7 +143,7 @@ class Solver:
         return f"Solver({type(self._problem).__name__}, {what}, rtol={settings.rtol!r}, atol={settings.atol!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"problem": self._problem, "settings": self._settings}
+        return {"problem": self._source or self._problem, "settings": self._settings}
 
     def __setstate__(self, state: dict[str, Any]):
         self.__init__(state["problem"], state["settings"])  # type: ignore[misc]
