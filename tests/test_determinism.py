@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.drive.request import checked_settings
-from daedal.formulations import FORMULATIONS
+from daedal.driver.request import checked_settings
+from daedal.mechanics.formulations import FORMULATIONS
 from daedal.problems.preparable import prepared_of
 
 GRAVITY = 9.81

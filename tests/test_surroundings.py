@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.drive import traced
+from daedal.driver import traced
 from daedal.symbolic.dependencies import Dependencies
 from soak import stale
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.drive.run_points import points_of
-from daedal.drive.traced import TracedPlan
+from daedal.driver.run_points import points_of
+from daedal.driver.traced import TracedPlan
 from daedal.problems.checks import full_matrix
 from daedal.problems.compile import last_argument
 

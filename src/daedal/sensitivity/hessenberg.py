@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Request, Settings
-from daedal.drive.stages import Plan
+from daedal.driver.request import Request, Settings
+from daedal.driver.stages import Plan
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.mechanics.hessenberg import HessenbergAssembly
 from daedal.problems import HessenbergDAE
