@@ -123,13 +123,13 @@ class Follower:
         moved = self.switched.values(t * (1.0 + _ROUND_OFF), first + _BAND * weights * pattern, *point[1:], moded)
         moded.slack[: u.size] = 0.0
         wrong = []
-        for j in range(u.size):
+        for j in np.flatnonzero(~np.array(self.switched.in_time)):  # the others begin on the right side, see `clock`
             inside = min(u[j] - moded.lower[j], moded.upper[j] - u[j])
             band = 2.0 * abs(float(moved[j] - u[j]))
             if inside <= band < inf:
                 moded.slack[j] = band + max(0.0, -inside)
-            if inside < -_WRONG * band and not self.switched.in_time[j]:
-                wrong.append(j)
+            if inside < -_WRONG * band:
+                wrong.append(int(j))
         return wrong
 
     def clock(self, t: float) -> list[tuple[int, int]]:
