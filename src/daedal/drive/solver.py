@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 from daedal import first_use
-from daedal.drive.below_atol import warn_below_atol, warn_too_sharp
+from daedal.drive.below_atol import warn_below_atol, warn_unsuitable
 from daedal.drive.request import Request, Settings, checked_request, checked_settings
 from daedal.drive.run import LARGEST_KEPT
 from daedal.errors import InvalidProblemError
@@ -230,7 +230,7 @@ def solve_request(request: Request, stated: Any = None):
     if once > 0.0 and isinstance(solution, Tabulated):
         solution.stats = replace(solution.stats, first_use=once)
     complete_or_raise(solution)
-    warn_too_sharp(solution, request.settings)
+    warn_unsuitable(solution, request.settings)
     if type(solution) is Solution:
         warn_below_atol(solution, request.settings)
     return solution

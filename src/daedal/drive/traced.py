@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from math import inf
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -32,7 +33,7 @@ from daedal.tracing.agreement import (
 )
 from daedal.tracing.modal import Moded
 from daedal.tracing.problem import traced_problem, untraced_words
-from daedal.tracing.stateful import stateful_words
+from daedal.tracing.stateful import jump_words, stateful_words
 from daedal.tracing.switched import SwitchedProblem, switched_problem
 from daedal.tracing.tracer import TracedProblem
 
@@ -134,6 +135,8 @@ class TracedPlan:
         for name, reason in {} if traced is None else traced.refused.items():
             if reason.memory:
                 warn(stateful_words(name, getattr(self.problem, name, None), reason), StatefulFunctionWarning)
+            elif reason.jumps and request.settings.switches != "never" and request.settings.max_step == inf:
+                warn(jump_words(name, getattr(self.problem, name, None), reason), SwitchWarning)
         if traced is None or not traced.functions or self._is_sparse(request):
             words = self._untraced if traced is None or traced.functions else self._words(())
             return self._told(self._plan(None).solve(request), words)
