@@ -9,7 +9,7 @@ from typing import Any
 from weakref import ref
 
 from daedal.common import first_use
-from daedal.driver.below_atol import warn_below_atol, warn_too_sharp
+from daedal.driver.below_atol import warn_below_atol, warn_unsuitable
 from daedal.driver.request import Request, Settings, check_span, checked_request, checked_settings
 from daedal.driver.run import LARGEST_KEPT
 from daedal.driver.stages import Plan, Recent
@@ -276,7 +276,7 @@ def solve_request(request: Request, stated: Any = None):
     if once > 0.0 and isinstance(solution, Tabulated):
         solution.stats = replace(solution.stats, first_use=once)
     complete_or_raise(solution)
-    warn_too_sharp(solution, request.settings)
+    warn_unsuitable(solution, request.settings)
     if type(solution) is Solution:
         warn_below_atol(solution, request.settings)
     return solution

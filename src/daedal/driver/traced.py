@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 from zlib import crc32
 
@@ -35,7 +36,7 @@ from daedal.symbolic.tracing.agreement import (
 )
 from daedal.symbolic.tracing.modal import Moded
 from daedal.symbolic.tracing.problem import traced_problem, untraced_words
-from daedal.symbolic.tracing.stateful import stateful_words
+from daedal.symbolic.tracing.stateful import jump_words, stateful_words
 from daedal.symbolic.tracing.switched import SwitchedProblem, switched_problem
 
 _SAME_BRANCH = 1e-3  # part of the terms of an equation by which two branches may differ next to a surface
@@ -161,7 +162,7 @@ class TracedPlan(Plan):
         if self.form is not None and (traced is None or not traced.functions):  # compiled functions do not change
             return self._described(self.form.solve(self, request), self._untraced)
         if traced is not None and traced.refused:
-            self._warn_of_memory()
+            self._warn_of_refused(request.settings)
         if traced is None or not traced.functions or self._is_sparse(request):
             words = self._untraced if traced is None or traced.functions else self._words(())
             return self._described(self._plan(None).solve(request), words)
@@ -185,11 +186,13 @@ class TracedPlan(Plan):
                 return self._described(solution, self._words(left_out))
         return self._repeated(request, found)
 
-    def _warn_of_memory(self):
+    def _warn_of_refused(self, settings: Settings):
         assert self.traced is not None
         for name, reason in self.traced.refused.items():
             if reason.memory:
                 warn(stateful_words(name, getattr(self.problem, name, None), reason), StatefulFunctionWarning)
+            elif reason.jumps and settings.switches != "never" and settings.max_step == inf:
+                warn(jump_words(name, getattr(self.problem, name, None), reason), SwitchWarning)
 
     def _without_irregular(self, request: Request, left_out: tuple[str, ...], error: IntegrationError):
         """After a failure: once more with differences for derivatives that can be infinite; else the failure stands."""
