@@ -34,6 +34,7 @@ from daedal.sensitivity.parameters import Column, columns_of, given_starts, scal
 from daedal.symbolic import Untraceable
 from daedal.tabular import FunctionTable
 
+_DETERMINED = 1e-6  # share of a coordinate that constraints leave free, below which they determine it
 _MOST_EXPLICIT_STEPS = 2000.0  # that stability asks for; beyond them an implicit method is faster
 
 
@@ -123,8 +124,7 @@ class VariationalReduction(Reduction):
     def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """The start with consistent sensitivities, and the derivatives of all."""
         motion, params = self._motion, self.assembly.given.params
-        y = np.concatenate([start.z, start.r, self.assembly.sensitivities_at_start.ravel()])
-        y = projected(motion, params, start.t, y)
+        y = self._consistent(start, self.assembly.sensitivities_at_start)
         slope = evaluated(motion.rate, params, start.t, y)
         if not self.formulation.half_explicit:
             return y, slope
@@ -132,8 +132,49 @@ class VariationalReduction(Reduction):
         found = evaluated(motion.dynamics, params, start.t, y).reshape(m, -1)[:, n_q : n_q + n_c]
         return np.concatenate([y, start.lam, found.ravel()]), np.concatenate([slope, np.zeros(self._n_z)])
 
+    def _consistent(self, start: Start, given: np.ndarray) -> np.ndarray:
+        """The start with sensitivities on the differentiated constraints, as near to those given as possible.
+
+        A coordinate whose initial value is a column keeps its own sensitivities, of position and velocity; the others
+        follow. Where the constraints determine it, it follows as well.
+        """
+        motion, params = self._motion, self.assembly.given.params
+        n, n_q = motion.n, motion.system.n_q
+        state = np.concatenate([start.z, start.r])
+        y = projected(motion, params, start.t, np.concatenate([state, given.ravel()]))
+        named = [(k, c.variable) for k, c in enumerate(motion.columns) if c.variable is not None]
+        named = [(k, variable) for k, variable in named if variable < 2 * n_q]
+        values = self.assembly.evaluate(start.t, start.z, start.r) if named and motion.system.n_lambda else None
+        if values is None:
+            return y
+        rows = values["jacobian"]
+        for order, constraints in enumerate((rows[: motion.system.n_constraints], rows)):
+            s = y[n:].reshape(-1, n)
+            for k, variable in named:
+                change = (
+                    _free_change(values["mass"], constraints, variable % n_q) if variable < (order + 1) * n_q else None
+                )
+                if change is not None:
+                    i = order * n_q + variable % n_q
+                    s[k, order * n_q : (order + 1) * n_q] += (given[k, i] - s[k, i]) * change
+            if order == 0:  # velocities follow positions
+                s[:, n_q : 2 * n_q] = given[:, n_q : 2 * n_q]
+                y = projected(motion, params, start.t, y)
+        return y
+
     def write(self, record) -> None:
         """There is no record of a form."""
+
+
+def _free_change(mass: np.ndarray, rows: np.ndarray, i: int) -> np.ndarray | None:
+    """The least change in the norm of M that the rows allow and that changes coordinate i by 1; None if none does."""
+    n, unit = mass.shape[0], np.zeros(mass.shape[0] + rows.shape[0])
+    unit[i] = 1.0
+    bound = rows.T @ np.linalg.lstsq(rows.T, unit[:n], rcond=None)[0]
+    if np.linalg.norm(unit[:n] - bound) < _DETERMINED:
+        return None
+    found = np.linalg.solve(np.block([[mass, rows.T], [rows, np.zeros((rows.shape[0],) * 2)]]), unit)[:n]
+    return found / found[i]
 
 
 def evaluated(function: Any, params: Any, t: float, y: np.ndarray) -> np.ndarray:
