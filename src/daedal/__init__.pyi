@@ -125,7 +125,7 @@ from daedal.problems import SecondOrderDAE as SecondOrderDAE
 from daedal.problems import SemiExplicitDAE as SemiExplicitDAE
 from daedal.results.file import load as load
 from daedal.second_order_solution import SecondOrderSolution as SecondOrderSolution
-from daedal.sensitivity.events import SensitivityWarning as SensitivityWarning
+from daedal.sensitivity.jumps import SensitivityWarning as SensitivityWarning
 from daedal.solution import Solution as Solution
 from daedal.solution import Statistics as Statistics
 from daedal.solving import solve as solve

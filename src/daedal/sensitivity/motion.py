@@ -305,6 +305,23 @@ class VariationalMotion:
         return TracedFunction(name, code, tracer.layout, _Asks(self.system), arguments=(0,))
 
 
+def evaluated(function: Any, params: Any, t: float, y: np.ndarray) -> np.ndarray:
+    """The value of one of the functions of a motion."""
+    arguments = (y,) if function.layout is None else (y, params)
+    status, values = function.evaluate(t, *arguments)
+    if status != 0:
+        return function(t, *arguments)
+    return values
+
+
+def projected(motion: VariationalMotion, params: Any, t: float, y: np.ndarray) -> np.ndarray:
+    """Sensitivities that satisfy the differentiated constraints at the (q, v) in front of them."""
+    n = motion.n
+    for function in motion.corrections[-2:]:
+        y = np.concatenate([y[:n], y[n:] + evaluated(function, params, t, y)[n:]])
+    return y
+
+
 class _Asks:
     """Calls the functions of a system where machine code has failed, so that their exceptions are seen."""
 

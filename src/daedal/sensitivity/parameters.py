@@ -1,20 +1,23 @@
-"""Which sensitivities are asked for: parameters and initial values by name or index, as columns."""
+"""What is differentiated by what: parameters and initial values by name or index, as columns."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Wanted
+from daedal.drive.request import Settings, Wanted
+from daedal.drive.traced import TracedPlan
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled
 from daedal.messages import unknown_name
+from daedal.problems import HessenbergDAE
 from daedal.problems.checks import check_vector
 from daedal.tracing.parameters import ParameterLayout
+from daedal.tracing.tracer import TracedProblem
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,77 @@ class Column:
     variable: int | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Differentiation:
+    """A problem, what it is differentiated by, and how the driver solves it without sensitivities.
+
+    Attributes
+    ----------
+    problem : object
+        With parameters that can be varied.
+    wanted : Wanted
+    settings : Settings
+        Those without sensitivities.
+    make_plan : callable
+        ``make_plan(problem, settings)``, the driver's.
+    primal : object
+        The plan of the problem alone.
+    columns : tuple of Column
+    starts : numpy.ndarray, shape (m, n)
+        d(initial values) / d(column) as they were given.
+    """
+
+    problem: Any
+    wanted: Wanted
+    settings: Settings
+    make_plan: Callable[[Any, Settings], Any]
+    primal: Any
+    columns: tuple[Column, ...]
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Any]) -> Differentiation:
+        """What `settings` ask for."""
+        wanted = settings.sensitivities
+        assert wanted is not None
+        problem, bare = with_floats(problem), replace(settings, sensitivities=None)
+        primal, columns = make_plan(problem, bare), columns_of(wanted, problem)
+        starts = given_starts(wanted, columns, problem.n)
+        return cls(problem, wanted, bare, make_plan, primal, tuple(columns), starts)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    def with_problem(self, problem: Any) -> Differentiation | None:
+        """The same for a problem with other parameters, or None if its plan must be made anew."""
+        problem = with_floats(problem)
+        shared = getattr(self.primal, "with_problem", lambda problem: None)(problem)
+        return None if shared is None else replace(self, problem=problem, primal=shared)
+
+    # --- what sensitivities need to know of the driver's plan ---------------------------------------------------------
+
+    @property
+    def traced(self) -> TracedProblem | None:
+        """The problem as machine code, where there is some."""
+        return getattr(self.primal, "traced", None)
+
+    @property
+    def stands(self) -> bool:
+        """Whether the problem is solved as it stands, not in other unknowns."""
+        return isinstance(self.primal, TracedPlan) and self.primal.as_stated
+
+    @property
+    def words(self) -> dict[str, str]:
+        """How functions are evaluated."""
+        return {} if self.traced is None else dict(self.traced.words)
+
+    def switches(self, settings: Settings) -> int:
+        """Number of hidden switches that a run follows."""
+        return self.traced.n_switches if self.traced is not None and settings.switches != "never" else 0
+
+
 def columns_of(wanted: Wanted, problem: Any) -> list[Column]:
     """What was asked for as columns, in the same order."""
     layout = layout_of(problem)
@@ -33,6 +107,11 @@ def columns_of(wanted: Wanted, problem: Any) -> list[Column]:
     labels = [problem.label(i) for i in range(problem.n)]
     names = wanted.names
     if names is True:
+        if isinstance(problem, HessenbergDAE):
+            raise InvalidProblemError(
+                "sensitivities=True asks for all parameters, and a HessenbergDAE has none: name initial values, such "
+                f"as '{labels[0]}(0)'"
+            )
         _require_parameters(known)
         names = known
     elif isinstance(names, (str, int, np.integer)):
@@ -76,7 +155,7 @@ def given_starts(wanted: Wanted, columns: list[Column], n: int) -> np.ndarray:
     return start
 
 
-def scales(columns: list[Column], numbers: np.ndarray, y0: np.ndarray) -> np.ndarray:
+def scales(columns: Sequence[Column], numbers: np.ndarray, y0: np.ndarray) -> np.ndarray:
     """The sizes of parameters, in which their sensitivities are measured: 1 where a parameter vanishes."""
     sizes = [abs(numbers[c.position]) if c.position is not None else abs(y0[c.variable]) for c in columns]
     return np.array([size or 1.0 for size in sizes])
@@ -119,7 +198,14 @@ def _require_parameters(known: list[str]):
         )
 
 
+def entries_of(name: str, labels: Sequence[str]) -> list[str]:
+    """The numbers that a name stands for: its own, or those of the vector or mapping that bears it."""
+    return [name] if name in labels else [label for label in labels if label.startswith((f"{name}[", f"{name}."))]
+
+
 def _found(name: Any, known: list[str], labels: list[str]) -> list[Column]:
+    if isinstance(name, Column):
+        return [name]
     if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
         _require_parameters(known)
         if not -len(known) <= name < len(known):
@@ -127,13 +213,11 @@ def _found(name: Any, known: list[str], labels: list[str]) -> list[Column]:
         position = int(name) % len(known)
         return [Column(known[position], position)]
     text = str(name)
-    if text in known:
-        return [Column(text, known.index(text))]
-    if text.endswith("(0)") and text[:-3] in labels:
+    if text not in known and text.endswith("(0)") and text[:-3] in labels:
         return [Column(text, variable=labels.index(text[:-3]))]
-    parts = [k for k, label in enumerate(known) if label.startswith((f"{text}[", f"{text}."))]
-    if parts:
-        return [Column(known[k], k) for k in parts]
+    entries = entries_of(text, known)
+    if entries:
+        return [Column(entry, known.index(entry)) for entry in entries]
     if not text.endswith("(0)"):
         _require_parameters(known)
     everything = [*known, *(f"{label}(0)" for label in labels)]

@@ -3,41 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from daedal.drive.request import Settings
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.problem import HybridProblem
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.sensitivity.variation import SensitivityPlan
+
+# The module and the class for each class of problems; a run loads what it needs.
+_VARIATIONS: dict[type, tuple[str, str]] = {
+    ImplicitDAE: ("first_order", "FirstOrderVariation"),
+    SemiExplicitDAE: ("first_order", "FirstOrderVariation"),
+    MechanicalSystem: ("mechanism", "MotionVariation"),
+    HessenbergDAE: ("hessenberg", "HomogeneousVariation"),
+    HybridProblem: ("hybrid", "ModesVariation"),
+}
 
 
 def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Any]) -> Any:
-    """A plan that integrates the variational equations beside the problem.
+    """A plan that integrates the variational equations of a problem beside it.
 
-    `make_plan` makes the plan of a problem without them.
+    `make_plan` is the driver's, for problems with sensitivities and without.
     """
     if isinstance(problem, LinearDAE):
         problem = problem.semi_explicit()
-    if isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
-        from daedal.sensitivity.first_order import FirstOrderSensitivity
-
-        return FirstOrderSensitivity(problem, settings, make_plan)
     if isinstance(problem, SecondOrderDAE):
-        from daedal.sensitivity.second_order import SecondOrderSensitivity
+        from daedal.sensitivity.second_order import CompanionPlan
 
-        return SecondOrderSensitivity(problem, settings, make_plan)
-    if isinstance(problem, MechanicalSystem):
-        from daedal.sensitivity.mechanism import MechanismSensitivity
-
-        return MechanismSensitivity(problem, settings, make_plan)
-    if isinstance(problem, HessenbergDAE):
-        from daedal.sensitivity.hessenberg import HessenbergSensitivity
-
-        return HessenbergSensitivity(problem, settings, make_plan)
-    if isinstance(problem, HybridProblem):
-        from daedal.sensitivity.hybrid import HybridSensitivity
-
-        return HybridSensitivity(problem, settings, make_plan)
+        return CompanionPlan(problem, settings, make_plan)
+    for kind, (module, name) in _VARIATIONS.items():
+        if isinstance(problem, kind):
+            variation = getattr(import_module(f"daedal.sensitivity.{module}"), name)
+            return SensitivityPlan(variation.of(problem, settings, make_plan))
     raise InvalidProblemError(
         "sensitivities are computed for an ODE, a MassMatrixDAE, an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a "
         "SecondOrderDAE, a MechanicalSystem, a HessenbergDAE and a HybridProblem, not for a "
