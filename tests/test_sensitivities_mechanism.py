@@ -116,6 +116,17 @@ def test_an_initial_value_that_constraints_determine_follows_them():
         assert s.q == pytest.approx([0.0, 0.0], abs=1e-14) and s.v == pytest.approx([0.0, 0.0], abs=1e-14)
 
 
+def test_sensitivities_of_corrected_initial_values_are_projected_like_these():
+    problem, at = pendulum(), ([1.2, -0.9], [0.6, 0.8])
+    sol = daedal.solve(problem, (0.0, 1.0), at, sensitivities=["x(0)"], correct_initial=True)
+    first = sol.sensitivity("x(0)", 0.0)
+
+    def corrected(x):
+        return daedal.solve(problem, (0.0, 1.0), ([x, -0.9], [0.6, 0.8]), correct_initial=True, t_eval=[0.0]).y[:, 0]
+
+    assert np.allclose(first.q, [0.36, 0.48]) and np.allclose(first.y, derivative(corrected, 1.2, 1e-3), atol=1e-6)
+
+
 def test_the_named_coordinate_of_a_closed_loop_is_held():
     """A four-bar linkage, by the angle and the speed of its crank: the others follow from the constraints."""
     mb = daedal.multibody

@@ -129,7 +129,7 @@ class VariationalReduction(Reduction):
     def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """The start with consistent sensitivities, and the derivatives of all."""
         motion, params = self._motion, self.assembly.given.params
-        y = self._consistent(start, self.assembly.sensitivities_at_start)
+        y = self._consistent(start, *self.assembly.sensitivities_at_start)
         slope = evaluated(motion.rate, params, start.t, y)
         if not self.formulation.half_explicit:
             return y, slope
@@ -137,18 +137,21 @@ class VariationalReduction(Reduction):
         found = evaluated(motion.dynamics, params, start.t, y).reshape(m, -1)[:, n_q : n_q + n_c]
         return np.concatenate([y, start.lam, found.ravel()]), np.concatenate([slope, np.zeros(self._n_z)])
 
-    def _consistent(self, start: Start, given: np.ndarray) -> np.ndarray:
+    def _consistent(self, start: Start, given: np.ndarray, hold: bool) -> np.ndarray:
         """The start with sensitivities on the differentiated constraints, as near to those given as possible.
 
-        A coordinate whose initial value is a column keeps its own sensitivities, of position and velocity; the others
-        follow. Where the constraints determine it, it follows as well.
+        With `hold`, a coordinate whose initial value is a column keeps its own sensitivities, of position and velocity;
+        the others follow. Where the constraints determine it, it follows as well. Initial values that are corrected
+        have sensitivities that are projected as they are.
         """
         motion, params = self._motion, self.assembly.given.params
         n, n_q = motion.n, motion.system.n_q
         state = np.concatenate([start.z, start.r])
         y = projected(motion, params, start.t, np.concatenate([state, given.ravel()]))
         named = {k: c.variable for k, c in enumerate(motion.columns) if c.variable is not None and c.variable < 2 * n_q}
-        values = self.assembly.evaluate(start.t, start.z, start.r) if named and motion.system.n_lambda else None
+        values = (
+            self.assembly.evaluate(start.t, start.z, start.r) if hold and named and motion.system.n_lambda else None
+        )
         if values is None:
             return y
         mass, rows, s, end = values["mass"], values["jacobian"], y[n:].reshape(-1, n), 2 * n_q
@@ -284,7 +287,7 @@ class MotionVariation(Variation):
             course.give_back()
             plan = self._stiff
             request, course = _begun(plan, request)
-        course.assembly.sensitivities_at_start = starts
+        course.assembly.sensitivities_at_start = starts, not request.settings.correct_initial
         segments = run(course, request)
         salvage = Salvage()
         t, states = outputs(request, segments, salvage)
