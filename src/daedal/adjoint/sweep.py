@@ -26,6 +26,7 @@ from scipy import linalg, sparse
 from scipy.linalg import lapack
 from scipy.sparse import linalg as sparse_linalg
 
+import daedal
 from daedal.adjoint.costs import LinearisedRun, bandwidth, check_regular, sparse_solver, storage_for
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.kernels.dense import dense_lu
@@ -39,16 +40,9 @@ from daedal.kernels.dense import dense_lu
 # one real and a pair of complex ones (Hairer and Wanner II, section IV.8). Its factors solve the system by iteration,
 # and serve further steps for as long as that converges.
 
-_ROOT6 = np.sqrt(6.0)
-# Radau IIA of order 5: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, Table IV.5.6
-NODES = np.array([(4.0 - _ROOT6) / 10.0, (4.0 + _ROOT6) / 10.0, 1.0])
-TABLEAU = np.array(
-    [
-        [(88.0 - 7.0 * _ROOT6) / 360.0, (296.0 - 169.0 * _ROOT6) / 1800.0, (-2.0 + 3.0 * _ROOT6) / 225.0],
-        [(296.0 + 169.0 * _ROOT6) / 1800.0, (88.0 + 7.0 * _ROOT6) / 360.0, (-2.0 - 3.0 * _ROOT6) / 225.0],
-        [(16.0 - _ROOT6) / 36.0, (16.0 + _ROOT6) / 36.0, 1.0 / 9.0],
-    ]
-)
+_RADAU = daedal.formula("radau5")  # Radau IIA of order 5
+assert isinstance(_RADAU, daedal.RungeKuttaTableau)
+NODES, TABLEAU = (np.array(values, dtype=float) for values in (_RADAU.c, _RADAU.a))
 WEIGHTS = TABLEAU[-1]
 SMALL = 16  # unknowns up to which the 3 n equations are solved as they stand
 _PRECISE = 1e-3  # relative residual of a solution, in parts of rtol

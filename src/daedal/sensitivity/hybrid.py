@@ -34,7 +34,7 @@ from daedal.sensitivity.jumps import (
     size_between,
     warn_of_switches,
 )
-from daedal.sensitivity.parameters import Column, Differentiation, layout_of, require_known, with_floats
+from daedal.sensitivity.parameters import Column, Differentiation, ParameterNumbers, require_known, with_floats
 from daedal.sensitivity.result import HybridSensitivities
 from daedal.sensitivity.variation import SensitivityPlan, Variation
 
@@ -46,22 +46,18 @@ class Modes:
 
     def __init__(self, problem: HybridProblem, names: tuple[str, ...]):
         self.names, self._given = names, problem
-        self._layouts = ByMode(problem.modes, lambda mode: layout_of(with_floats(problem.modes[mode].problem)))
+        self._parameters = ByMode(problem.modes, lambda mode: _numbers_of(problem.modes[mode].problem))
         self.positions: Mapping[str, list[int | None]] = ByMode(problem.modes, self._positions)
         numbers: dict[str, float] = {}
         for mode in problem.mode_names:
-            layout, params = self._layouts[mode], with_floats(problem.modes[mode].problem).params
-            values = (
-                {} if layout is None else dict(zip(layout.labels(params), layout.numbers(params).tolist(), strict=True))
-            )
-            numbers |= {label: value for label, value in values.items() if label in names}
+            own = self._parameters[mode]
+            numbers |= dict(zip(own.labels, own.values.tolist(), strict=True))
         self.theta = np.array([numbers.get(name, 0.0) for name in names])
         self._made: tuple[bytes, HybridProblem, Mapping[str, StateForm]] | None = None
         self._guards: dict[tuple[str, str], Any] = {}
 
     def _positions(self, mode: str) -> list[int | None]:
-        layout = self._layouts[mode]
-        labels = [] if layout is None else layout.labels(with_floats(self._given.modes[mode].problem).params)
+        labels = self._parameters[mode].labels
         return [labels.index(name) if name in labels else None for name in self.names]
 
     def guard(self, theta: np.ndarray, source: str, name: str) -> Any:
@@ -85,36 +81,30 @@ class Modes:
     def _with(self, theta: np.ndarray) -> HybridProblem:
         given: Any = self._given
         if isinstance(given, Filippov):
-            return Filippov(**{**given.given, "params": self._params("", given, theta)})
+            return Filippov(**{**given.given, "params": self._params(_numbers_of(given), theta)})
         if isinstance(given, Friction):
             system = with_floats(given.given["system"])
-            rest = {**given.given, "system": system.with_params(self._params("", system, theta))}
+            rest = {**given.given, "system": system.with_params(self._params(_numbers_of(system), theta))}
             return Friction(rest.pop("system"), rest.pop("direction"), rest.pop("mu"), **rest)
         if isinstance(given, UnilateralProblem):
-            return given.with_params(self._params("", given.system, theta))
+            return given.with_params(self._params(_numbers_of(given.system), theta))
         if given._source is not None:  # guards and resets hold parameters inside, and are made anew
-            return given.with_params(self._params("", given._source[0], theta))
+            return given.with_params(self._params(_numbers_of(given._source[0]), theta))
         modes = {
-            name: replace(mode, problem=mode.problem.with_params(self._params(name, mode.problem, theta)))
+            name: replace(mode, problem=mode.problem.with_params(self._params(self._parameters[name], theta)))
             if any(position is not None for position in self.positions[name])
             else mode
             for name, mode in given.modes.items()
         }
         return HybridProblem(modes, given.transitions)
 
-    def _params(self, mode: str, holder: Any, theta: np.ndarray) -> Any:
-        params = with_floats(holder).params if hasattr(holder, "with_params") else holder.params
-        layout = (
-            self._layouts[mode]
-            if mode
-            else layout_of(with_floats(holder) if hasattr(holder, "with_params") else holder)
-        )
-        assert layout is not None
-        numbers, labels = layout.numbers(params).copy(), layout.labels(params)
-        for name, value in zip(self.names, theta, strict=True):
-            if name in labels:
-                numbers[labels.index(name)] = value
-        return layout.rebuilt(params, numbers.tolist())
+    def _params(self, numbers: ParameterNumbers, theta: np.ndarray) -> Any:
+        values = zip(self.names, theta.tolist(), strict=True)
+        return numbers.changed({numbers.labels.index(name): x for name, x in values if name in numbers.labels})
+
+
+def _numbers_of(problem: Any) -> ParameterNumbers:
+    return ParameterNumbers.of(with_floats(problem) if hasattr(problem, "with_params") else problem)
 
 
 class ModesVariation(Variation):
@@ -181,11 +171,8 @@ class ModesVariation(Variation):
 
 def _names(problem: HybridProblem, wanted: Wanted) -> tuple[str, ...]:
     """The parameters that are asked for, which some mode has."""
-    known: dict[str, None] = {}
-    for mode in problem.mode_names:
-        holder = with_floats(problem.modes[mode].problem)
-        layout = layout_of(holder)
-        known |= dict.fromkeys([] if layout is None else layout.labels(holder.params))
+    labels = (_numbers_of(problem.modes[mode].problem).labels for mode in problem.mode_names)
+    known = dict.fromkeys(label for mode in labels for label in mode)
     names = tuple(known) if wanted.names is True else wanted.names
     return require_known([names] if isinstance(names, (str, int)) else list(names), list(known))
 

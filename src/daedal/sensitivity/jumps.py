@@ -29,7 +29,7 @@ from daedal.errors import InvalidProblemError
 from daedal.events.event import EventRecord, named_events
 from daedal.hybrid.state_form import StateForm
 from daedal.messages import warn
-from daedal.sensitivity.parameters import Differentiation, layout_of
+from daedal.sensitivity.parameters import Differentiation, ParameterNumbers
 
 Guard = Callable[["Point"], np.ndarray]
 SHARE = float(np.finfo(float).eps) ** 0.2
@@ -161,23 +161,17 @@ class _View:
     """Functions of the state and of the parameters that are varied."""
 
     def __init__(self, given: Differentiation):
-        problem, columns = self._problem, self._columns = given.problem, given.columns
-        self._layout = layout_of(problem)
-        numbers = np.zeros(0) if self._layout is None else self._layout.numbers(problem.params)
-        self._numbers = numbers
-        self.theta = np.array([0.0 if c.position is None else numbers[c.position] for c in columns])
-        self._made: tuple[bytes, StateForm] = self.theta.tobytes(), StateForm(problem)
+        self._problem, self._columns = given.problem, given.columns
+        self._parameters = numbers = ParameterNumbers.of(given.problem)
+        self.theta = np.array([0.0 if c.position is None else numbers.values[c.position] for c in given.columns])
+        self._made: tuple[bytes, StateForm] = self.theta.tobytes(), StateForm(given.problem)
 
     def form(self, theta: np.ndarray) -> StateForm:
         """How functions are called with these parameters."""
         if self._made[0] != theta.tobytes():
-            numbers = self._numbers.copy()
-            for column, value in zip(self._columns, theta, strict=True):
-                if column.position is not None:
-                    numbers[column.position] = value
-            problem = self._problem
-            if self._layout is not None:
-                problem = problem.with_params(self._layout.rebuilt(problem.params, numbers.tolist()))
+            values = zip(self._columns, theta.tolist(), strict=True)
+            params = self._parameters.changed({c.position: x for c, x in values if c.position is not None})
+            problem = self._problem if params is None else self._problem.with_params(params)
             self._made = theta.tobytes(), StateForm(problem)
         return self._made[1]
 

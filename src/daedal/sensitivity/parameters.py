@@ -5,13 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from daedal.drive.request import Settings, Wanted
 from daedal.drive.traced import TracedPlan
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, UnknownNameError
 from daedal.kernels.functions import is_compiled
 from daedal.messages import unknown_name
 from daedal.problems import HessenbergDAE
@@ -27,6 +28,39 @@ class Column:
     name: str
     position: int | None = None
     variable: int | None = None
+
+
+class ParameterNumbers:
+    """The numbers among parameters of any structure, by position and by name.
+
+    Parameters
+    ----------
+    params : object
+    all_numbers : bool
+        Whether whole numbers are among them.
+    """
+
+    def __init__(self, params: Any, all_numbers: bool = False):
+        self._params = params
+        self.layout = None if params is None else ParameterLayout(params, all_numbers)
+        self.values = np.zeros(0) if self.layout is None else self.layout.numbers(params)
+
+    @classmethod
+    def of(cls, problem: Any) -> ParameterNumbers:
+        """Those of a problem, as a trace of its functions has them."""
+        return cls(problem.params, any(map(is_compiled, vars(problem).values())))
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """Their names."""
+        return [] if self.layout is None else self.layout.labels(self._params)
+
+    def changed(self, changes: Mapping[int, float]) -> Any:
+        """The parameters with other numbers at these positions."""
+        numbers = self.values.copy()
+        for position, value in changes.items():
+            numbers[position] = value
+        return None if self.layout is None else self.layout.rebuilt(self._params, numbers.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +136,7 @@ class Differentiation:
 
 def columns_of(wanted: Wanted, problem: Any) -> list[Column]:
     """What was asked for as columns, in the same order."""
-    layout = layout_of(problem)
-    known = [] if layout is None else layout.labels(problem.params)
+    known = ParameterNumbers.of(problem).labels
     labels = [problem.label(i) for i in range(problem.n)]
     names = wanted.names
     if names is True:
@@ -117,8 +150,7 @@ def columns_of(wanted: Wanted, problem: Any) -> list[Column]:
     elif isinstance(names, (str, int, np.integer)):
         names = [names]
     found = [column for name in names for column in _found(name, known, labels)]
-    if not found:
-        raise InvalidProblemError("sensitivities names no parameter: give their names, or True for all of them")
+    _require_some(found)
     if len({column.name for column in found}) < len(found):
         raise InvalidProblemError(f"sensitivities names a parameter twice: {', '.join(c.name for c in found)}")
     return found
@@ -127,8 +159,7 @@ def columns_of(wanted: Wanted, problem: Any) -> list[Column]:
 def require_known(names: list[Any], known: list[str]) -> tuple[str, ...]:
     """Names of parameters that there are, for problems that have no initial values among them."""
     found = [column.name for name in names for column in _found(name, known, [])]
-    if not found:
-        raise InvalidProblemError("sensitivities names no parameter: give their names, or True for all of them")
+    _require_some(found)
     return tuple(dict.fromkeys(found))
 
 
@@ -161,12 +192,6 @@ def scales(columns: Sequence[Column], numbers: np.ndarray, y0: np.ndarray) -> np
     return np.array([size or 1.0 for size in sizes])
 
 
-def layout_of(problem: Any) -> ParameterLayout | None:
-    """The numbers of a problem's parameters, as a trace of its functions has them."""
-    params = problem.params
-    return None if params is None else ParameterLayout(params, any(map(is_compiled, vars(problem).values())))
-
-
 def with_floats(problem: Any) -> Any:
     """The problem with parameters that can be varied."""
     params = as_floats(problem.params)
@@ -188,6 +213,11 @@ def as_floats(params: Any) -> Any:
         entries = [as_floats(value) for value in params]
         return params if all(map(operator.is_, entries, params)) else type(params)(entries)
     return params
+
+
+def _require_some(found: Sequence[Any]):
+    if not found:
+        raise InvalidProblemError("sensitivities names no parameter: give their names, or True for all of them")
 
 
 def _require_parameters(known: list[str]):
@@ -220,5 +250,9 @@ def _found(name: Any, known: list[str], labels: list[str]) -> list[Column]:
         return [Column(entry, known.index(entry)) for entry in entries]
     if not text.endswith("(0)"):
         _require_parameters(known)
-    everything = [*known, *(f"{label}(0)" for label in labels)]
-    raise unknown_name(text, everything, "parameter or initial value", "sensitivities")
+    raise unknown_quantity(text, known, labels, "sensitivities")
+
+
+def unknown_quantity(name: str, known: Sequence[str], variables: Sequence[str], where: str) -> UnknownNameError:
+    """The error about a name that is neither a parameter nor an initial value ``"x(0)"``."""
+    return unknown_name(name, [*known, *(f"{one}(0)" for one in variables)], "parameter or initial value", where)

@@ -26,7 +26,7 @@ import numpy as np
 from daedal.errors import Unevaluable
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
 from daedal.sensitivity.jumps import CENTRAL_4, SHARE
-from daedal.sensitivity.parameters import Column, layout_of
+from daedal.sensitivity.parameters import Column, ParameterNumbers
 from daedal.solution import Solution
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import directional
@@ -191,9 +191,7 @@ class DifferencedResidual:
 
     def __init__(self, problem: ImplicitDAE | SemiExplicitDAE, columns: Sequence[Column]):
         self._implicit, self._columns, self._n = problem.implicit(), tuple(columns), problem.n
-        self._params, self._layout = problem.params, layout_of(problem)
-        layout = self._layout
-        self._numbers = np.zeros(0) if layout is None else layout.numbers(problem.params)
+        self._parameters = ParameterNumbers.of(problem)
         self._shifted: dict[tuple[int, float], Any] = {}
 
     def __call__(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
@@ -224,7 +222,7 @@ class DifferencedResidual:
 
     def _size(self, column: Column, y, yp, s, sp) -> float:
         """By how much the parameter may change until it, or a variable, has changed by its own size."""
-        sizes = [] if column.position is None else [abs(self._numbers[column.position]) or 1.0]
+        sizes = [] if column.position is None else [abs(self._parameters.values[column.position]) or 1.0]
         largest = max(float(np.max(np.abs(s), initial=0.0)), 1e-300)
         sizes.append((float(np.max(np.abs(y), initial=0.0)) or 1.0) / largest)
         slope = float(np.max(np.abs(yp), initial=0.0))
@@ -237,17 +235,15 @@ class DifferencedResidual:
             return self._implicit
         key = column.position, change
         if key not in self._shifted:
-            numbers = self._numbers.copy()
-            numbers[column.position] += change
-            assert self._layout is not None
-            self._shifted[key] = self._implicit.with_params(self._layout.rebuilt(self._params, numbers.tolist()))
+            params = self._parameters.changed({column.position: self._parameters.values[column.position] + change})
+            self._shifted[key] = self._implicit.with_params(params)
         return self._shifted[key]
 
 
 def differenced_problem(problem: ImplicitDAE | SemiExplicitDAE, columns: Sequence[Column]) -> Variational:
     """The problem with variational equations by differences."""
     made = _enlarged(problem, columns, DifferencedResidual(problem, columns), None)
-    return Variational(made, layout_of(problem), (), Dependencies())
+    return Variational(made, ParameterNumbers.of(problem).layout, (), Dependencies())
 
 
 # --- for explicit and half-explicit methods ---------------------------------------------------------------------------
