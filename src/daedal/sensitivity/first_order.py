@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.thresholds import SHARPEST_IN_ONE
-from daedal.drive.any_index import AnyIndexPlan
-from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
-from daedal.drive.first_order_choice import is_automatic
-from daedal.drive.local_index import LocallyJudgedPlan
-from daedal.drive.request import Request, Settings, Wanted
+from daedal.common.tabular import FunctionTable
+from daedal.driver.any_index import AnyIndexPlan
+from daedal.driver.first_order import FirstOrderCourse, FirstOrderPlan
+from daedal.driver.first_order_choice import is_automatic
+from daedal.driver.local_index import LocallyJudgedPlan
+from daedal.driver.request import Request, Settings, Wanted
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.initial.consistent import consistent_initial, split_initial
 from daedal.initial.structure import partials_of
@@ -36,13 +37,12 @@ from daedal.sensitivity.start import consistent_sensitivities, sensitivities_of_
 from daedal.sensitivity.switches import Unfollowed, solve_through_switches
 from daedal.sensitivity.variation import Variation
 from daedal.sensitivity.variational import ExplicitForm, Variational, differenced_problem, variational_problem
-from daedal.solution import DenseOutput, Solution
+from daedal.solution.solution import DenseOutput, Solution
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
-from daedal.tabular import FunctionTable
-from daedal.tracing.first_order import traced_implicit
-from daedal.tracing.parameters import ParameterLayout
-from daedal.tracing.problem import traced_problem
+from daedal.symbolic.tracing.first_order import traced_implicit
+from daedal.symbolic.tracing.parameters import ParameterLayout
+from daedal.symbolic.tracing.problem import traced_problem
 
 UNTESTED = 1e100
 """An absolute tolerance that everything meets, for methods whose error test takes no mask."""

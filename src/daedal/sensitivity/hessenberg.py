@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Request, Settings
+from daedal.driver.request import Request, Settings
 from daedal.errors import InconsistentInitialError
 from daedal.mechanics.hessenberg import HessenbergAssembly
 from daedal.problems import HessenbergDAE

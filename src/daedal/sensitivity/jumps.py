@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Request
+from daedal.common.messages import warn
+from daedal.driver.request import Request
 from daedal.errors import InvalidProblemError
 from daedal.events.event import EventRecord, named_events
 from daedal.hybrid.state_form import StateForm
-from daedal.messages import warn
 from daedal.sensitivity.parameters import Differentiation, ParameterNumbers
 
 Guard = Callable[["Point"], np.ndarray]

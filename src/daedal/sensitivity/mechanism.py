@@ -16,15 +16,16 @@ import numpy as np
 
 from daedal.analysis.measures import measure
 from daedal.analysis.thresholds import STABILITY_BOUND, STIFF_GAIN
-from daedal.drive.finish import delivered, joined_dense_output, until_the_end
-from daedal.drive.mechanism import MechanismPlan
-from daedal.drive.mechanism_output import Salvage, finished, outputs
-from daedal.drive.request import Request, Settings
-from daedal.drive.run import run
+from daedal.common.tabular import FunctionTable
+from daedal.driver.finish import delivered, joined_dense_output, until_the_end
+from daedal.driver.mechanism import MechanismPlan
+from daedal.driver.mechanism_output import Salvage, finished, outputs
+from daedal.driver.request import Request, Settings
+from daedal.driver.run import run
 from daedal.errors import InvalidProblemError
-from daedal.formulations.formulation import ACCELERATION, Formulation, Shape, level
-from daedal.formulations.reduction import Reduction
 from daedal.kernels.functions import store_vector
+from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
+from daedal.mechanics.formulations.reduction import Reduction
 from daedal.mechanics.start import Start
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
@@ -36,8 +37,7 @@ from daedal.sensitivity.result import MechanicalSensitivities
 from daedal.sensitivity.variation import Variation
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
-from daedal.tabular import FunctionTable
-from daedal.tracing.parameters import ParameterLayout
+from daedal.symbolic.tracing.parameters import ParameterLayout
 
 _DETERMINED = 1e-12  # M_ii over the least mass that moves with coordinate i, where constraints determine this
 _MOST_EXPLICIT_STEPS = 2000.0  # that stability asks for; beyond them an implicit method is faster

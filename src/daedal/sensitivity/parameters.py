@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Settings, Wanted
-from daedal.drive.traced import TracedPlan
+from daedal.common.messages import unknown_name
+from daedal.driver.request import Settings, Wanted
+from daedal.driver.traced import TracedPlan
 from daedal.errors import InvalidProblemError, UnknownNameError
 from daedal.kernels.functions import is_compiled
-from daedal.messages import unknown_name
 from daedal.problems import HessenbergDAE
 from daedal.problems.checks import check_vector
-from daedal.tracing.parameters import ParameterLayout
-from daedal.tracing.tracer import TracedProblem
+from daedal.symbolic.tracing.parameters import ParameterLayout
+from daedal.symbolic.tracing.tracer import TracedProblem
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from daedal.drive.request import Settings
+from daedal.driver.request import Settings
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.problem import HybridProblem
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE

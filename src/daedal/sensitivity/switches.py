@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.finish import joined_dense_output
-from daedal.drive.request import Request
-from daedal.messages import warn
+from daedal.common.messages import warn
+from daedal.driver.finish import joined_dense_output
+from daedal.driver.request import Request
 from daedal.sensitivity.jumps import Point, SensitivityWarning, event_time
 from daedal.sensitivity.result import Sensitivities
-from daedal.solution import Solution
+from daedal.solution.solution import Solution
 
 
 class Unfollowed(Exception):

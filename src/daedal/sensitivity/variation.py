@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Request
+from daedal.driver.request import Request
 from daedal.sensitivity.jumps import timed_events
 from daedal.sensitivity.parameters import Differentiation
 from daedal.symbolic.dependencies import Dependencies
-from daedal.tracing.parameters import ParameterLayout
+from daedal.symbolic.tracing.parameters import ParameterLayout
 
 
 class Variation(ABC):

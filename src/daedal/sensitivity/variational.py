@@ -27,15 +27,15 @@ from daedal.errors import Unevaluable
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
 from daedal.sensitivity.jumps import CENTRAL_4, SHARE
 from daedal.sensitivity.parameters import Column, ParameterNumbers
-from daedal.solution import Solution
+from daedal.solution.solution import Solution
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import directional
 from daedal.symbolic.functions import GraphFunction, inlined
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.modes import replaced
-from daedal.tracing.parameters import NAME, ParameterLayout
-from daedal.tracing.tracer import Tracer
+from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
+from daedal.symbolic.tracing.tracer import Tracer
 
 
 @dataclass(frozen=True)
