@@ -28,7 +28,7 @@ ROOMS = [
 ON_PUBLIC_NAMES = {
     "viz": [],
     "sensitivity.adjoint": ["kernels", "symbolic", "problems", "symbolic.tracing", "sensitivity"],
-    "sensitivity.fitting": ["problems", "symbolic.tracing", "hybrid", "viz"],
+    "sensitivity.fitting": ["problems", "hybrid", "sensitivity", "viz"],
     "multibody": ["kernels", "symbolic", "problems", "solution", "viz"],
     "circuits": [],
     "library": ["viz", "multibody", "circuits"],

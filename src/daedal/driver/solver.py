@@ -151,7 +151,7 @@ class Solver:
 def make_plan(problem, settings: Settings):
     """What the run of a problem needs and does not depend on the start, machine code for its functions included."""
     if settings.sensitivities is not None:
-        from daedal.sensitivity.plan import sensitivity_plan
+        from daedal.sensitivity.sensitivity_plan import sensitivity_plan
 
         return sensitivity_plan(problem, settings, make_plan)
     if isinstance(problem, _TRACEABLE):

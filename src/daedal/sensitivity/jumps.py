@@ -29,7 +29,7 @@ from daedal.driver.request import Request
 from daedal.errors import InvalidProblemError
 from daedal.events.event import EventRecord, named_events
 from daedal.hybrid.state_form import StateForm
-from daedal.sensitivity.parameters import Differentiation, ParameterNumbers
+from daedal.sensitivity.differentiation import Differentiation, ParameterNumbers
 
 Guard = Callable[["Point"], np.ndarray]
 SHARE = float(np.finfo(float).eps) ** 0.2

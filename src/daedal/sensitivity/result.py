@@ -11,7 +11,7 @@ import numpy as np
 from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
-from daedal.sensitivity.motion import VariationalMotion, evaluated, projected
+from daedal.sensitivity.variational_motion import VariationalMotion, evaluated, projected
 from daedal.solution.solution import DenseOutput
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from daedal.driver.request import Request
+from daedal.sensitivity.differentiation import Differentiation
 from daedal.sensitivity.jumps import timed_events
-from daedal.sensitivity.parameters import Differentiation
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.tracing.parameters import ParameterLayout
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from daedal.errors import Unevaluable
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
+from daedal.sensitivity.differentiation import Column, ParameterNumbers
 from daedal.sensitivity.jumps import CENTRAL_4, SHARE
-from daedal.sensitivity.parameters import Column, ParameterNumbers
 from daedal.solution.solution import Solution
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import directional

@@ -14,7 +14,7 @@ from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
 from daedal.sensitivity.adjoint.costs import LinearisedRun
 from daedal.sensitivity.adjoint.sweep import AdjointSweep, graded
-from daedal.sensitivity.parameters import as_floats, entries_of, unknown_quantity, with_floats
+from daedal.sensitivity.differentiation import as_floats, entries_of, unknown_quantity, with_floats
 
 _MOST_KEPT = 8  # linearised problems
 

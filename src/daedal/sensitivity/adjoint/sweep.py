@@ -69,7 +69,7 @@ class SmallSteps:
 
     def back(self, values: np.ndarray, sizes: np.ndarray, known: np.ndarray, w: np.ndarray):
         """w where the steps begin, and mu at all stages, (steps, 3, n)."""
-        from daedal.sensitivity.adjoint.batch import small_steps
+        from daedal.sensitivity.adjoint.adjoint_loops import small_steps
 
         w, mu = w.copy(), np.empty((sizes.size, 3 * w.size))
         address = self._lu.data.ctypes.data

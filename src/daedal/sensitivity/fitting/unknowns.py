@@ -13,8 +13,8 @@ import daedal
 from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
 from daedal.problems.symbols import symbol_name
+from daedal.sensitivity.differentiation import ParameterNumbers, entries_of, unknown_quantity
 from daedal.sensitivity.fitting.experiment import Measurements
-from daedal.sensitivity.parameters import ParameterNumbers, entries_of, unknown_quantity
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from daedal.errors import InconsistentInitialError
 from daedal.mechanics.hessenberg import HessenbergAssembly
 from daedal.problems import HessenbergDAE
 from daedal.problems.checks import check_tolerances, check_vector
-from daedal.sensitivity.parameters import Differentiation, scales
+from daedal.sensitivity.differentiation import Differentiation, scales
 from daedal.sensitivity.result import LinearSensitivities
 from daedal.sensitivity.variation import Variation
 

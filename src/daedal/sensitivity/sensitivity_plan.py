@@ -14,11 +14,11 @@ from daedal.sensitivity.variation import SensitivityPlan
 
 # The module and the class for each class of problems; a run loads what it needs.
 _VARIATIONS: dict[type, tuple[str, str]] = {
-    ImplicitDAE: ("first_order", "FirstOrderVariation"),
-    SemiExplicitDAE: ("first_order", "FirstOrderVariation"),
-    MechanicalSystem: ("mechanism", "MotionVariation"),
-    HessenbergDAE: ("hessenberg", "HomogeneousVariation"),
-    HybridProblem: ("hybrid", "ModesVariation"),
+    ImplicitDAE: ("first_order_variation", "FirstOrderVariation"),
+    SemiExplicitDAE: ("first_order_variation", "FirstOrderVariation"),
+    MechanicalSystem: ("motion_variation", "MotionVariation"),
+    HessenbergDAE: ("homogeneous_variation", "HomogeneousVariation"),
+    HybridProblem: ("modes_variation", "ModesVariation"),
 }
 
 
@@ -30,7 +30,7 @@ def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any,
     if isinstance(problem, LinearDAE):
         problem = problem.semi_explicit()
     if isinstance(problem, SecondOrderDAE):
-        from daedal.sensitivity.second_order import CompanionPlan
+        from daedal.sensitivity.companion_plan import CompanionPlan
 
         return CompanionPlan(problem, settings, make_plan)
     for kind, (module, name) in _VARIATIONS.items():

@@ -30,11 +30,11 @@ from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
+from daedal.sensitivity.consistent_sensitivities import consistent_sensitivities, sensitivities_of_array
+from daedal.sensitivity.differentiation import Differentiation, scales
+from daedal.sensitivity.followed_switches import Unfollowed, solve_through_switches
 from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
-from daedal.sensitivity.parameters import Differentiation, scales
 from daedal.sensitivity.result import Sensitivities
-from daedal.sensitivity.start import consistent_sensitivities, sensitivities_of_array
-from daedal.sensitivity.switches import Unfollowed, solve_through_switches
 from daedal.sensitivity.variation import Variation
 from daedal.sensitivity.variational import ExplicitForm, Variational, differenced_problem, variational_problem
 from daedal.solution.solution import DenseOutput, Solution

@@ -25,6 +25,7 @@ from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.state_form import StateForm
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.arguments import positional_names
+from daedal.sensitivity.differentiation import Column, Differentiation, ParameterNumbers, require_known, with_floats
 from daedal.sensitivity.jumps import (
     Guard,
     Point,
@@ -34,7 +35,6 @@ from daedal.sensitivity.jumps import (
     size_between,
     warn_of_switches,
 )
-from daedal.sensitivity.parameters import Column, Differentiation, ParameterNumbers, require_known, with_floats
 from daedal.sensitivity.result import HybridSensitivities
 from daedal.sensitivity.variation import SensitivityPlan, Variation
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from daedal.problems import MechanicalSystem
-from daedal.sensitivity.parameters import Column
+from daedal.sensitivity.differentiation import Column
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import directional, jacobian

@@ -29,12 +29,12 @@ from daedal.mechanics.formulations.reduction import Reduction
 from daedal.mechanics.start import Start
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
-from daedal.sensitivity.first_order import UNTESTED, with_corrector
+from daedal.sensitivity.differentiation import Differentiation, scales
+from daedal.sensitivity.first_order_variation import UNTESTED, with_corrector
 from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
-from daedal.sensitivity.motion import VariationalMotion, evaluated, projected
-from daedal.sensitivity.parameters import Differentiation, scales
 from daedal.sensitivity.result import MechanicalSensitivities
 from daedal.sensitivity.variation import Variation
+from daedal.sensitivity.variational_motion import VariationalMotion, evaluated, projected
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.tracing.parameters import ParameterLayout
@@ -58,7 +58,7 @@ class VariationalReduction(Reduction):
         if not self._motion.corrections:
             return None
         from daedal.kernels.records import Record
-        from daedal.sensitivity.projection import CORRECTIONS, correct_all
+        from daedal.sensitivity.motion_corrections import CORRECTIONS, correct_all
 
         names = ("positions", "velocities", "sensitivities")[-len(self._motion.corrections) :]
         callbacks = {
