@@ -12,7 +12,7 @@ from daedal.drive.request import checked_request, checked_settings
 from daedal.drive.solver import complete_or_raise, described, solve_request
 from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE
-from daedal.problems.checks import check_real
+from daedal.problems.checks import check_real, problem_of
 from daedal.problems.compile import with_other_params
 from daedal.solution import Solution
 
@@ -154,6 +154,7 @@ def solve(
     >>> print(sol.y[0].round(5))
     [1.      0.60653 0.36788 0.22313 0.13534]
     """
+    problem = problem_of(problem, initial)
     steps = (max_steps, first_step, max_step, fixed_step)
     kept = (dense_output, correct_initial, compile, switches)
     wanted = (sensitivities, initial_sensitivities, sensitivity_errors, sensitivity_method)

@@ -107,6 +107,10 @@ class Circuit:
             raise daedal.InvalidProblemError(f"form={form!r} is not known; choose one of {', '.join(FORMS)}")
         return CircuitEquations(self.branches, self.nodes, form)
 
+    def problem_for(self, initial: Any) -> daedal.ImplicitDAE:
+        """What ``daedal.solve(circuit, t_span, initial)`` solves: :meth:`problem`."""
+        return self.problem()
+
     def problem(self, form: str = "nodal") -> daedal.ImplicitDAE:
         """The equations as a problem, with the values of the elements as parameters by name.
 

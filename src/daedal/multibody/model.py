@@ -18,6 +18,7 @@ from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, layout_of
 from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
+from daedal.multibody.start import Start
 from daedal.multibody.system import MultibodySystem, system_of
 from daedal.multibody.topology import Topology
 
@@ -47,7 +48,7 @@ class Model(Analyses):
     >>> from daedal.multibody import Body, Model, Revolute, ground
     >>> rod = Body.rod("rod", length=2.0, mass=1.0)
     >>> pendulum = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
-    >>> sol = daedal.solve(pendulum.system(), (0.0, 1.0), pendulum.start())
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), pendulum.start())
     >>> sol.success
     True
     """
@@ -76,11 +77,18 @@ class Model(Analyses):
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
         self._equations: dict[Layout, Equations] = {}
+        self._problems: dict[tuple[str | None, tuple[str, ...]], Any] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """The parts; what was computed from them is computed again."""
-        return self.__dict__ | {"_layouts": {}, "_conditions": {}, "large_machines": {}}
+        return self.__dict__ | {
+            "_layouts": {},
+            "_conditions": {},
+            "_equations": {},
+            "_problems": {},
+            "large_machines": {},
+        }
 
     def body(self, name: str) -> Body:
         """The body of this name."""
@@ -218,6 +226,14 @@ class Model(Analyses):
         system = system_of(self, self.layout(chosen, cut))
         check_inertia(self, system)
         return problem_of(self, system, law, rest_speed) if self.discontinuities else system
+
+    def problem_for(self, initial: Any) -> MultibodySystem | HybridProblem:
+        """What ``daedal.solve(model, t_span, initial)`` solves: :meth:`problem` in the coordinates of a start."""
+        layout = initial.layout if isinstance(initial, Start) else None
+        coordinates, cut = next((key for key, known in self._layouts.items() if known is layout), (None, ()))
+        if (coordinates, cut) not in self._problems:
+            self._problems[coordinates, cut] = self.problem(coordinates, cut=cut)
+        return self._problems[coordinates, cut]
 
     def draw(self, start: Any = None, path: Any = None, **options: Any):
         """A picture of the machine, with its bodies named.
