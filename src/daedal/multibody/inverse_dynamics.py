@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import listing
 from daedal.errors import InvalidProblemError
 from daedal.multibody.assembly import Assembly
 from daedal.multibody.constraints import Prescribed, PrescribedMotion
@@ -25,7 +26,6 @@ from daedal.multibody.equations import null_space
 from daedal.multibody.held import held_rates, stated_joints
 from daedal.multibody.measures import Measures
 from daedal.multibody.start import Start
-from daedal.tabular import listing
 
 _SMALL = 1e-7
 
