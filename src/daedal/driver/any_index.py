@@ -66,10 +66,10 @@ class AnyIndexPlan(TracedPlan):
         """A plan for a problem of so many systems of this structure, such as one with its variational equations."""
         from daedal.driver.reduced import ReducedPlan
         from daedal.index.reduction.reduce import analysed
-        from daedal.index.reduction.strangeness_free import StrangenessFree
+        from daedal.index.reduction.strangeness_free import StrangenessFreeProblem
 
         own = self._reduced.reduction
-        return ReducedPlan(StrangenessFree(problem, *analysed(problem), (own.mu, times * own.a)), settings)
+        return ReducedPlan(StrangenessFreeProblem(problem, *analysed(problem), (own.mu, times * own.a)), settings)
 
     def solve(self, request: Request):
         """Solve the reduced problem; where functions differ from what was traced, the problem as it stands."""

@@ -175,7 +175,7 @@ def _check_intervals(N: int) -> None:
 
 
 @dataclass(frozen=True)
-class Switch:
+class BowSwitch:
     """A change between slipping and sticking."""
 
     t: float  # when
@@ -224,7 +224,7 @@ class ViolinRun:
     0.300
     """
 
-    switches: list[Switch]
+    switches: list[BowSwitch]
     solutions: list[Any] = field(repr=False)
     signs: list[float] = field(repr=False)
     t: np.ndarray = field(repr=False)
@@ -257,7 +257,7 @@ def _friction(q: np.ndarray, sign: float) -> np.ndarray:
     return needed_friction(q) if sign == 0.0 else np.full(q.shape[1], sign)
 
 
-def _joined(switches: list[Switch], solutions: list[Any], signs: list[float]) -> ViolinRun:
+def _joined(switches: list[BowSwitch], solutions: list[Any], signs: list[float]) -> ViolinRun:
     t = np.concatenate([solution.t for solution in solutions])
     u, v = (np.concatenate([getattr(solution, part) for solution in solutions], axis=1) for part in "qv")
     z = np.concatenate([_friction(solution.q, sign) for solution, sign in zip(solutions, signs, strict=True)])
@@ -325,7 +325,7 @@ def play_violin(
     }
     t, m = 0.0, N // 2 - 1
     q, v = _start(initial, N)
-    switches: list[Switch] = []
+    switches: list[BowSwitch] = []
     solutions: list[Any] = []
     signs: list[float] = []
     sign = math.copysign(1.0, v[m] - SPEED) if v[m] != SPEED else _sign_at_the_speed_of_the_bow(q)
@@ -342,7 +342,7 @@ def play_violin(
         z = float(needed_friction(q))
         sticks, sign = sign == 0.0, math.copysign(1.0, z) if sign == 0.0 else _sign_at_the_speed_of_the_bow(q)
         kind = "stick" if sign == 0.0 else "slip" if sticks else "pass"
-        switches.append(Switch(t, kind, float(q[m]), z))
+        switches.append(BowSwitch(t, kind, float(q[m]), z))
         if t >= t_end:
             return _joined(switches, solutions, signs)
 

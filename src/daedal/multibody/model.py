@@ -19,11 +19,11 @@ from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, la
 from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
 from daedal.multibody.system import MultibodySystem, system_of
-from daedal.multibody.topology import Topology
+from daedal.multibody.topology import SpanningTree
 
 if TYPE_CHECKING:
     from daedal.multibody.conditions import Conditions
-    from daedal.multibody.equations import Equations
+    from daedal.multibody.equations import MotionEquations
     from daedal.multibody.large import LargeMachine
 
 
@@ -75,7 +75,7 @@ class Model(Analyses):
             raise InvalidProblemError("the model has no bodies: name them, or joints and forces that hold on to some")
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
-        self._equations: dict[Layout, Equations] = {}
+        self._equations: dict[Layout, MotionEquations] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class Model(Analyses):
         check_inertia(self, system)
         return system
 
-    def topology(self, cut: Sequence[str] = ()) -> Topology:
+    def topology(self, cut: Sequence[str] = ()) -> SpanningTree:
         """The spanning tree of bodies and joints: connection array, chains, joints that are cut.
 
         Examples

@@ -36,7 +36,7 @@ from daedal.sensitivity.saltation import Point, derivative_along, event_time
 _TAKEN = ("transition", "immediate")
 
 
-class Modes:
+class VariedModes:
     """A hybrid problem as a function of the parameters that are varied."""
 
     def __init__(self, problem: HybridProblem, names: tuple[str, ...]):
@@ -136,7 +136,7 @@ class HybridSensitivity:
                 )
         self.names = self._names()
         self._check_models()
-        self.modes = Modes(problem, self.names)
+        self.modes = VariedModes(problem, self.names)
         self._plans: dict[Any, Any] = {}
 
     def _names(self) -> tuple[str, ...]:

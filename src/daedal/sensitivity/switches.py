@@ -96,7 +96,7 @@ class ModedSensitivity(FirstOrderSensitivity):
 def solve_through_switches(plan: FirstOrderSensitivity, request: Request, base: Solution) -> Solution:
     """The solution `base` with sensitivities that jump at its switches."""
     moded = ModedSensitivity(plan)
-    walk = _Walk(moded, request, base)
+    walk = _SwitchWalk(moded, request, base)
     pieces = walk.pieces()
     values, slopes = walk.at_output(pieces)
     parts = [piece.sensitivities.dense for piece in pieces]
@@ -106,7 +106,7 @@ def solve_through_switches(plan: FirstOrderSensitivity, request: Request, base: 
     return base
 
 
-class _Walk:
+class _SwitchWalk:
     """From switch to switch."""
 
     def __init__(self, plan: ModedSensitivity, request: Request, base: Solution):
