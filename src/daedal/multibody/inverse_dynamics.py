@@ -19,12 +19,12 @@ import numpy as np
 
 from daedal.common.tabular import listing
 from daedal.errors import InvalidProblemError
-from daedal.multibody.assembly import Assembly
+from daedal.multibody.assembly import AssemblyProblem
 from daedal.multibody.constraints import Prescribed, PrescribedMotion
 from daedal.multibody.constraints.base import named_coordinate
 from daedal.multibody.equations import null_space
 from daedal.multibody.held import held_rates, stated_joints
-from daedal.multibody.measures import Measures
+from daedal.multibody.measures import MeasuredCoordinates
 from daedal.multibody.start import Start
 
 _SMALL = 1e-7
@@ -73,7 +73,7 @@ def inverse_dynamics(model, motion, by: Sequence[str] | None, accelerations, coo
         t, q, v, a = _of_motion(layout, motion)
     driven = (*(getattr(motion, "driven", ()) or tuple(accelerations or ())), *_prescribed(model))
     keys = tuple(by) if by is not None else tuple(dict.fromkeys(driven)) or _every(layout)
-    measures = Measures(model, layout, stated_joints(layout), keys)
+    measures = MeasuredCoordinates(model, layout, stated_joints(layout), keys)
     conditions, equations = model.conditions(layout), model.equations(layout)
     r = _states(motion, equations.n_r, t.size)
     found: list[tuple[np.ndarray, np.ndarray]] = []
@@ -162,9 +162,9 @@ def _at_start(model: Any, start: Start, accelerations: Mapping[str, Any]) -> tup
     if start.layout.n_q and start.layout is not model.layout("relative", ()):
         start = start.in_coordinates("relative")
     layout, q, v, t = start.layout, start.q, start.v, start.t
-    assembly = Assembly(model, (), t)
+    assembly = AssemblyProblem(model, (), t)
     held = held_rates(assembly.joints, accelerations)
-    measures = Measures(model, layout, assembly.joints, [one.key for one in held])
+    measures = MeasuredCoordinates(model, layout, assembly.joints, [one.key for one in held])
     conditions = assembly.conditions
     matrix = np.concatenate([conditions.jacobian(t, q), measures.jacobian(q)])
     given = np.concatenate([np.zeros(0), *(one.values[one.which] for one in held)])

@@ -18,7 +18,7 @@ from daedal.multibody.tree import ANY_ROTATION
 from daedal.problems import MechanicalSystem
 
 
-class Measures:
+class MeasuredCoordinates:
     r"""Coordinates c(q) of joints, by the name of the joint or "joint.coordinate".
 
     Parameters

@@ -20,11 +20,11 @@ from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
 from daedal.multibody.start import Start
 from daedal.multibody.system import MultibodySystem, system_of
-from daedal.multibody.topology import Topology
+from daedal.multibody.topology import SpanningTree
 
 if TYPE_CHECKING:
     from daedal.multibody.conditions import Conditions
-    from daedal.multibody.equations import Equations
+    from daedal.multibody.equations import MotionEquations
     from daedal.multibody.large import LargeMachine
 
 
@@ -76,7 +76,7 @@ class Model(Analyses):
             raise InvalidProblemError("the model has no bodies: name them, or joints and forces that hold on to some")
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
-        self._equations: dict[Layout, Equations] = {}
+        self._equations: dict[Layout, MotionEquations] = {}
         self._problems: dict[tuple[str | None, tuple[str, ...]], Any] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
 
@@ -138,7 +138,7 @@ class Model(Analyses):
         check_inertia(self, system)
         return system
 
-    def topology(self, cut: Sequence[str] = ()) -> Topology:
+    def topology(self, cut: Sequence[str] = ()) -> SpanningTree:
         """The spanning tree of bodies and joints: connection array, chains, joints that are cut.
 
         Examples
