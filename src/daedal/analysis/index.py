@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.linear.canonical_forms import staircase
-from daedal.linear.rank import scale_pencil
+from daedal.index.linear.canonical_forms import staircase
+from daedal.index.linear.rank import scale_pencil
 
 RANK_TOLERANCE = 1e-7  # singular values below it count as zero, after scaling to entries of size 1
 _CLEARLY = 1e-4  # part of the largest singular value that no rounding error has made
@@ -181,7 +181,7 @@ def local_index(problem: Any, t: float, y: Any, yp: Any, *, tolerance: float = R
     Examples
     --------
     >>> import daedal
-    >>> from daedal.analysis import local_index
+    >>> from daedal.analysis.index import local_index
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - t**2], 2)
     >>> local_index(problem, 0.0, [0.0, 0.0], [0.0, 2.0]).index
     2
@@ -206,7 +206,7 @@ def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERA
     --------
     A differentiator: ``y0 = f(t)``, ``y1 = y0'``.
 
-    >>> from daedal.analysis import pencil_index
+    >>> from daedal.analysis.index import pencil_index
     >>> found = pencil_index([[0.0, 0.0], [-1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
     >>> found.index, found.constraints, found.higher_index_variables
     (2, ((0, 1),), ((1, 2),))
@@ -281,7 +281,7 @@ def is_clearly_index_1(E: np.ndarray, B: np.ndarray) -> bool:
 @lru_cache(maxsize=8)
 def _is_clearly_index_1(n: int, bits_of_E: bytes, bits_of_B: bytes) -> bool:
     E, B = (np.frombuffer(bits).reshape(n, n) for bits in (bits_of_E, bits_of_B))
-    return _is_regular(np.where(E.any(axis=0), E, B)) or bool(are_clearly_index_1(E[None], B[None])[0])
+    return bool(are_clearly_index_1(E[None], B[None])[0])
 
 
 def _is_regular(matrix: np.ndarray) -> bool:
@@ -304,6 +304,14 @@ def _is_regular(matrix: np.ndarray) -> bool:
 
 def are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
     """:func:`is_clearly_index_1` of many pencils at once, in stacks of shape (count, n, n)."""
+    clear = np.array([_is_regular(np.where(one.any(axis=0), one, other)) for one, other in zip(E, B)], dtype=bool)
+    if not clear.all():
+        clear[~clear] = _are_clearly_index_1(E[~clear], B[~clear])
+    return clear
+
+
+def _are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """The same by singular values."""
     clear, n = np.zeros(len(E), dtype=bool), E.shape[-1]
     try:
         E, B, *_ = scale_pencil(E, B)

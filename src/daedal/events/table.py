@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from daedal.tabular import Tabular
+from daedal.common.tabular import Tabular
 
 _MOST_ROWS = 30  # in the printed table
 _COLUMNS = ("t", "name", "kind")  # of a table without events
@@ -32,9 +32,9 @@ class EventTable(Sequence):
     ...     events=daedal.Event(lambda t, y: y[0], name="through zero"),
     ... )
     >>> sol.events
-    t            name          kind   direction  terminal
-    3.14159...  through zero  event  -1         False
-    6.28318...  through zero  event  1          False
+    t           name          kind   direction  terminal  located
+    3.14159...  through zero  event  -1         False     sampled
+    6.28318...  through zero  event  1          False     sampled
     """
 
     def __init__(self, records: Sequence[Any] = (), names: Mapping[str | None, Sequence[str]] | None = None):
@@ -95,7 +95,7 @@ class EventTable(Sequence):
 
     def to_dataframe(self):
         """The table as a :class:`pandas.DataFrame`, with the variables at each event behind its columns."""
-        from daedal.results.frames import pandas
+        from daedal.solution.frames import pandas
 
         data: dict[str, list[Any]] = {column: [row[k] for row in self.rows()] for k, column in enumerate(self.columns)}
         states = [dict(zip(self._names_at(record), record.y.tolist())) for record in self._records]

@@ -1,0 +1,450 @@
+"""A run with functions that are machine code, held against the user's own functions."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from daedal.common.messages import warn
+from daedal.common.tabular import FunctionTable
+from daedal.driver.request import Request, Settings
+from daedal.driver.run_points import bits_of, point_of, points_of, start_of
+from daedal.driver.stages import Plan
+from daedal.errors import DaedalError, IntegrationError
+from daedal.kernels.functions import CodedFunction
+from daedal.mechanics.sparse.assembly import is_sparse
+from daedal.problems import LinearDAE, MechanicalSystem, SemiExplicitDAE
+from daedal.problems.compile import with_numbers
+from daedal.solution.constrained_solution import ConstrainedSolution
+from daedal.symbolic.tracing import DerivativeWarning, StatefulFunctionWarning, SwitchWarning, TraceWarning
+from daedal.symbolic.tracing.agreement import (
+    Disagreement,
+    beside,
+    disagreement,
+    infinite_derivatives,
+    irregular_derivatives,
+    wrong_entry,
+)
+from daedal.symbolic.tracing.modal import Moded
+from daedal.symbolic.tracing.problem import traced_problem, untraced_words
+from daedal.symbolic.tracing.stateful import jump_words, stateful_words
+from daedal.symbolic.tracing.switched import SwitchedProblem, switched_problem
+
+_SAME_BRANCH = 1e-3  # part of the terms of an equation by which two branches may differ next to a surface
+_BRIEF = 1e-9  # part of the interval: in shorter stretches round-off decides on which side a function is
+_MOST_STRETCHES = 100  # that are looked at
+_SHARES = (1e-2, -3e-2)  # of the sizes of the variables, for the points beside the start
+_ONE_IN = 16  # runs of a plan that was held against the functions before
+
+
+@dataclass
+class _Findings:
+    """What plans of one problem with different parameters know of its machine code together."""
+
+    compared: bool = False  # at a start
+    held: bool = False  # along a run
+    refuted: bool = False  # it differed somewhere: the functions are called from then on
+
+
+class Form(ABC):
+    """Another form of a problem, in which it is solved in place of its equations as they stand."""
+
+    @abstractmethod
+    def solve(self, plan: TracedPlan, request: Request) -> Any:
+        """The solution of a request, in the unknowns of the problem of the plan."""
+
+    @abstractmethod
+    def with_problem(self, plan: TracedPlan, numbers: np.ndarray) -> Form | None:
+        """The form for a plan with other parameters, whose numbers these are; None if it must be made."""
+
+
+class TracedPlan(Plan):
+    """A plan for machine code, and one for the functions as they are, for when they disagree.
+
+    Parameters
+    ----------
+    problem : object
+        As the user stated it.
+    settings : Settings
+    make : callable
+        ``make(problem, settings)``, a plan that calls functions as they are given.
+    """
+
+    form: Form | None = None
+
+    def __init__(self, problem: Any, settings: Settings, make: Callable[[Any, Settings], Any]):
+        self.problem, self.settings, self._make = problem, settings, make
+        if settings.compile != "never":
+            self.traced = traced_problem(problem, settings.compile, linear_solver_of(settings))
+        self._untraced = untraced_words(problem)
+        self._sparse: bool | None = None
+        self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
+        self._switched: list[SwitchedProblem | None] = []  # one, once it is known
+        self._findings = _Findings()
+        self._infinite: tuple[Any, tuple[str, ...]] = None, ()  # the last start, and what was infinite there
+        self._plan(() if self.traced is not None and self.traced.functions else None)
+
+    def in_form(self, form: Form) -> TracedPlan:
+        """The plan that solves the problem in another form."""
+        other = copy(self)
+        other.form, other.as_stated = form, False
+        return other
+
+    @property
+    def _irregular(self) -> tuple[str, ...]:
+        """Derivatives that can be infinite, among them those that were made on demand; those of a form are its own."""
+        return () if self.traced is None or self.form is not None else irregular_derivatives(self.traced)
+
+    @property
+    def inner(self) -> Any:
+        """The plan for machine code, or for the functions as they are where there is none."""
+        return self._plan(() if self.traced is not None and self.traced.functions else None)
+
+    def is_current(self) -> bool:
+        """Whether the functions read the same from outside as when they were traced."""
+        if self.traced is not None:
+            return self.traced.is_current(self.problem.params)
+        return all(f.is_current() for f in vars(self.problem).values() if hasattr(f, "is_current"))
+
+    def with_problem(self, problem: Any) -> TracedPlan | None:
+        """The plan for the same problem with other parameters, or None if it must be made anew."""
+        traced = self.traced
+        if traced is not None and not traced.is_current(problem.params):
+            return None  # another structure, or something outside has changed
+        other = copy(self)
+        other.problem = problem
+        other._plans = {}
+        for key, plan in self._plans.items():
+            params = problem.params
+            if isinstance(plan.problem.params, Moded):
+                params = plan.problem.params.fresh(params)
+            shared = plan.with_problem(with_numbers(plan.problem, params) if key is not None else problem)
+            if shared is None:
+                return None
+            other._plans[key] = shared
+        if self.form is not None:
+            if traced is None or traced.layout is None:
+                return None
+            other.form = self.form.with_problem(other, traced.layout.numbers(problem.params))
+            return None if other.form is None else other
+        return other
+
+    def direct(self) -> Any | None:
+        """The plan of every run, where none needs a look at its start, or switches that are followed; else None."""
+        traced = self.traced
+        if traced is None or not traced.functions or self._irregular or self._findings.refuted:
+            return None
+        if self.form is not None or (traced.layout is not None and traced.layout.fixed):
+            return None
+        if self.settings.switches != "never" and self.switched is not None:
+            return None
+        return self._plan(())
+
+    def machine_system(self) -> MechanicalSystem | None:
+        """The mechanism whose functions are all machine code, where a run would use them; else None."""
+        plan = self.direct() if isinstance(self.problem, MechanicalSystem) else None
+        coded = plan is not None and all(
+            isinstance(f, CodedFunction) for f in vars(plan.problem).values() if callable(f)
+        )
+        return plan.problem if plan is not None and coded else None
+
+    def solve(self, request: Request):
+        """Solve with machine code; where it turns out to differ from the functions, with these."""
+        traced = self.traced
+        if self.form is not None and (traced is None or not traced.functions):  # compiled functions do not change
+            return self._described(self.form.solve(self, request), self._untraced)
+        if traced is not None and traced.refused:
+            self._warn_of_refused(request.settings)
+        if traced is None or not traced.functions or self._is_sparse(request):
+            words = self._untraced if traced is None or traced.functions else self._words(())
+            return self._described(self._plan(None).solve(request), words)
+        if self._findings.refuted:
+            return self._described(self._plan(None).solve(request), self._untraced)
+        found, left_out = self._look_at_start(request)
+        if found is not None:
+            return self._repeated(request, found)
+        try:
+            if self.form is None:
+                solution = self.solve_as_stated(request, left_out)
+            else:
+                solution = self.form.solve(self, request)
+        except IntegrationError as error:
+            found = self._compare_along(request, error.solution)
+            if found is None:
+                return self._without_irregular(request, left_out, error)
+        else:
+            found = self._compare_along(request, solution)
+            if found is None:
+                return self._described(solution, self._words(left_out))
+        return self._repeated(request, found)
+
+    def _warn_of_refused(self, settings: Settings):
+        assert self.traced is not None
+        for name, reason in self.traced.refused.items():
+            if reason.memory:
+                warn(stateful_words(name, getattr(self.problem, name, None), reason), StatefulFunctionWarning)
+            elif reason.jumps and settings.switches != "never" and settings.max_step == inf:
+                warn(jump_words(name, getattr(self.problem, name, None), reason), SwitchWarning)
+
+    def _without_irregular(self, request: Request, left_out: tuple[str, ...], error: IntegrationError):
+        """After a failure: once more with differences for derivatives that can be infinite; else the failure stands."""
+        if self._irregular and left_out != self._irregular:
+            with suppress(IntegrationError):
+                solution = self._plan(self._irregular).solve(request)
+                add_note(solution, "A first run, with exact derivatives that can be infinite, had stopped.")
+                return self._described(solution, self._words(self._irregular))
+        self._described(error.solution, self._words(left_out))
+        raise error
+
+    # --- comparison -------------------------------------------------------------------------------------------------
+
+    def _look_at_start(self, request: Request) -> tuple[Disagreement | None, tuple[str, ...]]:
+        """Whether code and functions differ there, and the derivatives that are infinite; the last answer is kept."""
+        traced, irregular = self.traced, self._irregular
+        if traced is None or (self._findings.compared and not irregular):
+            return None, ()
+        numbers = None if traced.layout is None else traced.layout.numbers(self.problem.params).tobytes()
+        at = irregular, numbers, request.span[0], bits_of(request.initial)
+        known, infinite = self._infinite  # read once: other threads may write it
+        if self._findings.compared and at[-1] is not None and known == at:
+            return None, infinite
+        start = start_of(self.problem, request)
+        found = None if start is None else self._compare_at_start(*start)
+        if start is None or found is not None or not irregular:
+            return found, ()
+        infinite = infinite_derivatives(traced, self.problem.params, *start)
+        self._infinite = at, infinite
+        return None, infinite
+
+    def _compare_at_start(self, t: float, point: dict[str, Any]) -> Disagreement | None:
+        if self._findings.compared:
+            return None
+        assert self.traced is not None
+        for at in (point, *(beside(point, share) for share in _SHARES)):
+            found = disagreement(self.traced, self.traced.functions, self.problem.params, t, at)
+            if found is not None:
+                return found
+        self._findings.compared = True
+        wrong = wrong_entry(self.traced, self.problem, t, beside(point, _SHARES[0]))
+        if wrong is not None:
+            warn(
+                f"jacobian is not the derivative of the equations near t = {t:.6g}: {wrong} (dF/dy + cj dF/dy' and its "
+                "kin, all factors 1). It is used as it is. Remedy: correct it, or leave it out, then it is computed",
+                DerivativeWarning,
+            )
+        return None
+
+    def _compare_along(self, request: Request, solution) -> Disagreement | None:
+        """At two points of the solution; what functions read from outside must not have changed meanwhile.
+
+        Functions are called in the run for which machine code was made, and in one of `_ONE_IN` later ones: in a study
+        of parameters they would take longer than the runs themselves. Which ones these are depends on where a run ends.
+        """
+        assert self.traced is not None
+        if solution is None:
+            return None
+        if self.traced.plain and solution.t.size and (not self._findings.held or _is_drawn(solution)):
+            self._findings.held = True
+            for t, point in points_of(self.problem, solution):
+                found = disagreement(self.traced, self.traced.plain, self.problem.params, t, point)
+                if found is not None:
+                    return found
+        if (self.traced.refused or request.settings.events is not None) and not self.is_current():
+            return Disagreement("something that the functions read from outside", None, float(request.span[1]))
+        return None
+
+    def _repeated(self, request: Request, found: Disagreement):
+        self._findings.refuted = True
+        warn(
+            f"{found} is not what it was when the functions were traced. The run is repeated with the functions as "
+            "they are, and so are all later ones; compile='never' does so at once",
+            TraceWarning,
+        )
+        return self._described(self._plan(None).solve(request), self._untraced)
+
+    # --- as it stands -----------------------------------------------------------------------------------------------
+
+    def solve_as_stated(self, request: Request, left_out: tuple[str, ...] = ()):
+        """With the switches followed if there are any; where that fails, with the functions as they are written."""
+        settings = request.settings
+        switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
+        if switched is None:
+            return self._plan(left_out).solve(request)
+        from daedal.driver.switching import Follower, Unfollowable
+
+        base = self._plan(left_out, followed=True)
+        moded = base.problem.params.fresh(self.problem.params)
+        plan = base.with_problem(with_numbers(base.problem, moded))
+        follower, failure, note = Follower(switched, moded, request), None, ""
+        try:
+            solution = plan.solve(request, follower)
+            left_at = self._leaves_its_branches(switched, follower, solution)
+            if left_at is None:
+                solution.slides_from = follower.first_slide
+                return solution
+            note = (
+                f"Hidden switches are not followed: at t = {left_at:.6g} a first run was not on the branches of the "
+                "functions as they are written."
+            )
+            warn(note, SwitchWarning)
+        except Unfollowable as reason:
+            warn(f"switches are not followed: {reason}", SwitchWarning)
+        except DaedalError as error:  # it may come from the switches, or be raised again
+            if follower.stopped:
+                raise
+            failure = error
+        solution = self._plan(left_out).solve(request)
+        if failure is not None:
+            first = str(failure).splitlines()[0].split(". ")[0].rstrip(".")
+            warn(f"switches are not followed, since that run stopped: {first}", SwitchWarning)
+        return add_note(solution, note) if note else solution
+
+    def _leaves_its_branches(self, switched: SwitchedProblem, follower: Any, solution: Any) -> float | None:
+        """A time at which the functions in the modes of a stretch are not what they are as written, or None.
+
+        That is so where a switching function stays on its surface, and the function there is that of neither side.
+        """
+        sign, brief = follower.request.sign, _BRIEF * abs(follower.request.span[1] - follower.request.span[0])
+        begins = [t for t, _, _ in follower.history]
+        for (begin, modes, along), end in zip(follower.history[:_MOST_STRETCHES], [*begins[1:], np.inf * sign]):
+            inside = np.flatnonzero((sign * (solution.t - begin) > 0.0) & (sign * (solution.t - end) < 0.0))
+            if along or not inside.size or abs(end - begin) <= brief:
+                continue
+            places = {int(inside[inside.size * k // 4]) for k in (1, 2, 3)}
+            if not any(self._is_as_written(switched, modes, solution, i) for i in places):
+                return float(solution.t[inside[inside.size // 2]])
+        return None
+
+    def _is_as_written(self, switched: SwitchedProblem, modes: np.ndarray, solution: Any, i: int) -> bool:
+        t, point = point_of(self.problem, solution, i)
+        written = Moded(self.problem.params, modes.size)
+        taken = written.fresh(self.problem.params)
+        taken.modes[:] = modes
+        for name, function in switched.traced.functions.items():
+            arrays = [point[argument] for argument in switched.traced.arguments[name]]
+            scaled = [np.multiply(a, 1.0 + _SAME_BRANCH) for a in arrays]
+            (status, one), (other_status, other) = (function.evaluate(t, *arrays, p) for p in (written, taken))
+            terms = np.abs(function.evaluate(t, *scaled, taken)[1] - other)  # times _SAME_BRANCH
+            if status == other_status == 0 and np.any(np.abs(one - other) > terms):
+                return False
+        return True
+
+    @property
+    def switched(self) -> SwitchedProblem | None:
+        """The problem with its switches set by data; None where there are none, or too many."""
+        if not self._switched:
+            traced, found = self.traced, None
+            if traced is not None and traced.n_switches:
+                found = switched_problem(self.problem, traced, self.settings.compile, linear_solver_of(self.settings))
+            if found is not None:
+                found.switches = [replace(one, text=named_variables(one.text, self.problem)) for one in found.switches]
+            self._switched.append(found)
+        return self._switched[0]
+
+    def _plan(self, left_out: tuple[str, ...] | None, followed: bool = False):
+        key = (left_out, "followed") if followed else left_out
+        if key not in self._plans:
+            problem = self.problem
+            if left_out is not None:
+                source = self.switched.traced if followed and self.switched else self.traced
+                assert source is not None
+                problem = _without(source.problem, left_out)
+            self._plans[key] = self._make(problem, self.settings)
+        return self._plans[key]
+
+    def _is_sparse(self, request: Request) -> bool:
+        """Whether the matrices of a mechanism are sparse, which its functions tell."""
+        if self._sparse is None:
+            mechanism = isinstance(self.problem, MechanicalSystem)
+            self._sparse = mechanism and is_sparse(self.problem, request.span[0], request.initial)
+        return self._sparse
+
+    def _words(self, left_out: tuple[str, ...]) -> FunctionTable:
+        assert self.traced is not None
+        differenced = {name: "differences: the derivative is infinite somewhere" for name in left_out}
+        return FunctionTable(self._untraced | self.traced.words | differenced)
+
+    def _described(self, solution, functions: FunctionTable):
+        if solution is not None:
+            solution.functions = functions
+            if isinstance(solution, ConstrainedSolution):
+                solution.as_stated(self.problem)
+        return solution
+
+
+class RestatedPlan(Plan):
+    """A plan for a linear problem that is solved as it was stated: for x' = f, 0 = g, its coefficients within f and g.
+
+    Their matrix is exact where they can be traced; where not, it is put together from the coefficients in Python.
+    """
+
+    def __init__(self, problem: LinearDAE, settings: Settings, make: Callable[[Any, Settings], Any]):
+        stated = problem.semi_explicit()
+        self.problem = problem
+        self._plan = TracedPlan(replace(stated, jacobian=None), settings, make)
+        if self._plan.traced is None or "jacobian" not in self._plan.traced.derivatives:
+            self._plan = TracedPlan(stated, settings, make)
+
+    def is_current(self) -> bool:
+        """Whether the coefficients read the same from outside as when they were traced."""
+        return self._plan.is_current()
+
+    def solve(self, request: Request):
+        """Solve the problem in f and g."""
+        return self._plan.solve(request.changed(problem=self._plan.problem))
+
+
+def add_note(solution: Any, note: str) -> Any:
+    """The solution with a sentence at the end of its message."""
+    solution.message = f"{solution.message} {note}"
+    return solution
+
+
+def _is_drawn(solution: Any) -> bool:
+    """Whether functions are called along a run, as its last point has it."""
+    last = getattr(solution, "integrated", None)
+    state = solution.y[:, -1] if last is None else last[-1]
+    return crc32(state.tobytes()) % _ONE_IN == 0
+
+
+def _without(problem: Any, names: tuple[str, ...]) -> Any:
+    """The problem without some of its derivatives."""
+    if not names:
+        return problem
+    if isinstance(problem, SemiExplicitDAE):
+        from daedal.problems.semi_explicit import adopt_stacked
+
+        other = copy(problem)
+        adopt_stacked(other, _without(problem.implicit(), names))
+    else:
+        other = copy(problem)
+        for name in (*names, "straight_line"):  # which has the derivatives in it
+            object.__setattr__(other, name, None)
+    return other
+
+
+def linear_solver_of(settings: Settings) -> Any:
+    """The user's choice, by name or as an option of the method."""
+    return settings.options.get("linear_solver", getattr(settings.method, "linear_solver", "auto"))
+
+
+def named_variables(text: str, problem: Any) -> str:
+    """A condition in words, with the names that the user gave to variables: ``level < 1`` for ``y[0] < 1``."""
+    if getattr(problem, "names", None) is None:
+        return text
+    first = {"q": 0, "v": getattr(problem, "n_q", 0), "y": 0, "z": getattr(problem, "n_y", 0), "x": 0}
+
+    def label(found: re.Match[str]) -> str:
+        place = first[found[1]] + int(found[2])
+        return str(problem.label(place)) if place < problem.n else found[0]
+
+    return re.sub(r"\b([qvyzx])\[(\d+)\]", label, text)
