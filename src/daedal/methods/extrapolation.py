@@ -17,10 +17,10 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
-from daedal.methods.block_storage import storage
 from daedal.methods.extrapolation_sequences import MOST_COLUMNS, amplification, step_numbers
 from daedal.methods.matrix_options import check_matrix_options, check_name, storage_kind
 from daedal.methods.run import OneStepRun
+from daedal.methods.stage_systems import storage
 from daedal.methods.task import Equations, Task
 from daedal.methods.workspace import Workspace
 

@@ -17,12 +17,12 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
-from daedal.methods.block_storage import storage
 from daedal.methods.matrix_options import check_name, storage_kind
 from daedal.methods.multistep_formula import MultistepFormula
 from daedal.methods.named_formulas import formula
 from daedal.methods.radau import Radau
 from daedal.methods.run import Run
+from daedal.methods.stage_systems import storage
 from daedal.methods.starting_values import (
     accurate_values,
     fixed_times,
