@@ -1,4 +1,4 @@
-"""Explicit Runge-Kutta steps of eight members at once, with the bits of :mod:`daedal.methods.runge_kutta_step`.
+"""Explicit Runge-Kutta steps of eight members at once, with the bits of `runge_kutta_step`.
 
 Rows of arrays have one number for each lane. Sums have the same terms in the same order as those of single
 members; what one lane needs is computed in all of them, and taken over where it is needed.
@@ -10,7 +10,7 @@ from daedal.kernels.compilation import caller, part
 from daedal.kernels.lanes import LANES, absolute, all_less, at, put, root, spread, where_less
 from daedal.kernels.records import ADDRESS, INTEGER, Struct, data_of, float_rows
 from daedal.kernels.signatures import f64, i32, i64
-from daedal.methods.runge_kutta_step import SHARE
+from daedal.methods.explicit.runge_kutta_step import SHARE
 
 CODE = Struct(
     "CODE",
