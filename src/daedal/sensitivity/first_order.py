@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.thresholds import SHARPEST_IN_ONE
-from daedal.driver.any_index import AnyIndexPlan
+from daedal.driver.any_index import ReducedForm
 from daedal.driver.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.driver.first_order_choice import is_automatic
-from daedal.driver.local_index import LocallyJudgedPlan
 from daedal.driver.request import Request, Settings, Wanted
-from daedal.driver.traced import TracedPlan
+from daedal.driver.stages import Plan
+from daedal.driver.traced import linear_solver_of
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.initial.structure import partials_of
 from daedal.methods import named_method
@@ -52,7 +52,7 @@ class Kept:
     explicit: ExplicitForm | None = None  # the same for explicit and half-explicit methods
 
 
-class FirstOrderSensitivity:
+class FirstOrderSensitivity(Plan):
     """A plan for a problem with its variational equations.
 
     Parameters
@@ -65,6 +65,8 @@ class FirstOrderSensitivity:
     columns : list of Column, optional
         What is differentiated by, where others have found out.
     """
+
+    modes: np.ndarray | None = None  # of the switches, where they are set
 
     def __init__(
         self,
@@ -88,7 +90,7 @@ class FirstOrderSensitivity:
             self.starts = given_starts(self.wanted, self.columns, problem.n)
         self.variational: Variational = self._make_variational()
         self._kept = Kept()
-        self._judged: AnyIndexPlan | None = None  # what the start has asked for
+        self._judged: ReducedForm | None = None  # what the start has asked for
 
     # --- plans ------------------------------------------------------------------------------------------------------
 
@@ -104,7 +106,7 @@ class FirstOrderSensitivity:
     @property
     def stands(self) -> bool:
         """Whether the problem is solved as it stands, not in other unknowns."""
-        return isinstance(self.primal, TracedPlan) and self.primal.as_stated
+        return self.primal.as_stated
 
     @property
     def m(self) -> int:
@@ -116,13 +118,13 @@ class FirstOrderSensitivity:
         layout = self.variational.layout
         if layout is not None and not layout.fits(self.problem.params):
             return False
-        return self.variational.dependencies.are_unchanged() and getattr(self.primal, "is_current", lambda: True)()
+        return self.variational.dependencies.are_unchanged() and self.primal.is_current()
 
     def with_problem(self, problem: Any) -> FirstOrderSensitivity | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
         problem = with_floats(problem)
         layout = self.variational.layout
-        shared = getattr(self.primal, "with_problem", lambda problem: None)(problem)
+        shared = self.primal.with_problem(problem)
         if layout is None or not layout.fits(problem.params) or shared is None:
             return None
         other = copy(self)
@@ -162,7 +164,7 @@ class FirstOrderSensitivity:
             if self._takes_copies():
                 object.__setattr__(problem, "copies", 1 + self.m)
             if self.variational.is_exact:
-                problem = traced_implicit(problem, bare_solver(self._bare), always=True).problem
+                problem = traced_implicit(problem, linear_solver_of(self._bare), always=True).problem
             self._kept.problem = problem
         return self._kept.problem
 
@@ -205,20 +207,33 @@ class FirstOrderSensitivity:
         return {"error_test": np.arange(self.variational.problem.n) < self.problem.n}
 
     def numbered(self, problem: Any) -> Any:
-        """A problem with the parameters of this plan, as numbers."""
+        """A problem with the parameters of this plan, as numbers, and the modes of its switches."""
         if problem.params is None:  # differences know the parameters themselves
             return problem
-        return with_numbers(problem, self.variational.numbers(self.problem.params))
+        return with_numbers(problem, self.with_modes(self.variational.numbers(self.problem.params)))
+
+    def with_modes(self, numbers: np.ndarray | None) -> np.ndarray | None:
+        """Numbers of the parameters, and after them the modes of the switches."""
+        return numbers if self.modes is None else np.append([] if numbers is None else numbers, self.modes)
+
+    def on_branches(self) -> FirstOrderSensitivity:
+        """The plan of a problem whose switches are set, to begin with to none of their branches."""
+        other = copy(self)
+        other.variational = variational_problem(self.problem, self.columns, follow=self.primal.traced.n_switches)
+        other.modes, other._kept = np.full(len(other.variational.switches), np.nan), Kept()
+        return other
 
     # --- a run ------------------------------------------------------------------------------------------------------
 
     def solve(self, request: Request) -> Solution:
         """Integrate the problem with its sensitivities; with events, the problem first, to know where they are."""
         bare = replace(request, problem=self.problem, settings=replace(request.settings, sensitivities=None))
-        judged = self.primal.judged(bare) if isinstance(self.primal, LocallyJudgedPlan) else None
-        if isinstance(judged, AnyIndexPlan):  # the start asks for other unknowns, in the variational equations as well
+        judged = self.primal.judged(bare)
+        if (
+            judged is not None and judged.form is not None
+        ):  # the start asks for other unknowns, in the variational equations as well
             other = copy(self)
-            other.primal, other._judged = judged, judged
+            other.primal, other._judged = judged, judged.form
             return other.solve(request)
         if self._may_jump(bare):
             from daedal.sensitivity.events import solve_through_events
@@ -228,7 +243,7 @@ class FirstOrderSensitivity:
 
     def _may_jump(self, request: Request) -> bool:
         """Whether events or switches interrupt the run."""
-        traced = getattr(self.primal, "traced", None)
+        traced = self.primal.traced
         switches = traced is not None and traced.n_switches and request.settings.switches != "never"
         return request.settings.events is not None or bool(switches)
 
@@ -358,7 +373,7 @@ class FirstOrderSensitivity:
     @property
     def words(self) -> Any:
         """How functions and their derivatives were evaluated."""
-        traced = getattr(self.primal, "traced", None)
+        traced = self.primal.traced
         words = {} if traced is None else dict(traced.words)
         from daedal.common.tabular import FunctionTable
 
@@ -388,11 +403,6 @@ def with_corrector(settings: Settings, wanted: Wanted) -> Settings:
             f"sensitivity_method='{wanted.corrector}' is for 'dassl' and 'radau', not for {type(method).__name__}"
         )
     return replace(settings, method=replace(method, corrector=wanted.corrector), options={})
-
-
-def bare_solver(settings: Settings) -> Any:
-    """The linear solver that was asked for."""
-    return settings.options.get("linear_solver", getattr(settings.method, "linear_solver", "auto"))
 
 
 def _columns(dense: DenseOutput, part: slice) -> DenseOutput:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from daedal.driver.request import Request, Settings
+from daedal.driver.stages import Plan
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.mechanics.hessenberg import HessenbergAssembly
 from daedal.problems import HessenbergDAE
@@ -61,7 +62,7 @@ class LinearSensitivities:
         return LinearSensitivity(y, lam[:, 0] if times.ndim == 0 else lam)
 
 
-class HessenbergSensitivity:
+class HessenbergSensitivity(Plan):
     """A plan for a Hessenberg DAE and its sensitivities.
 
     Parameters

@@ -10,6 +10,7 @@ import numpy as np
 
 from daedal.common.messages import warn
 from daedal.driver.request import Request, Settings
+from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
 from daedal.hybrid.by_mode import ByMode
@@ -112,7 +113,7 @@ class Modes:
         return layout.rebuilt(params, numbers.tolist())
 
 
-class HybridSensitivity:
+class HybridSensitivity(Plan):
     """A plan for a hybrid problem with sensitivities.
 
     Parameters

@@ -20,6 +20,7 @@ from daedal.driver.mechanism import MechanismPlan
 from daedal.driver.mechanism_output import Salvage, finished, outputs
 from daedal.driver.request import Request, Settings
 from daedal.driver.run import run
+from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_vector
 from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
@@ -182,7 +183,7 @@ class VariationalProjection(Formulation):
         return scales(list(self.motion.columns), np.zeros(0) if layout is None else layout.numbers(params), state)
 
 
-class MechanismSensitivity:
+class MechanismSensitivity(Plan):
     """A plan for a mechanism with its variational equations.
 
     Parameters

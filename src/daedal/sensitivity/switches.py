@@ -6,20 +6,16 @@ state goes on, and sensitivities jump by :math:`(y'^- - y'^+)\\, dt^*/dp` (:mod:
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from daedal.common.messages import warn
 from daedal.driver.finish import joined_dense_output
 from daedal.driver.request import Request
-from daedal.problems.compile import with_numbers
-from daedal.sensitivity.first_order import FirstOrderSensitivity, Kept
+from daedal.sensitivity.first_order import FirstOrderSensitivity
 from daedal.sensitivity.result import Sensitivities
 from daedal.sensitivity.saltation import Point, event_time
-from daedal.sensitivity.variational import variational_problem
 from daedal.solution.solution import Solution
 
 _MOST_ITERATIONS = 20
@@ -30,21 +26,18 @@ class Unfollowed(Exception):
     """The branches of a run cannot be told, or are not of index 0 or 1."""
 
 
-class ModedSensitivity(FirstOrderSensitivity):
-    """The plan of a problem whose switches are set: the stretches of one run."""
+class Branches:
+    """The branches of the equations, as the switches of a plan are set.
+
+    Parameters
+    ----------
+    plan : FirstOrderSensitivity
+        That of the problem on its branches.
+    """
 
     def __init__(self, plan: FirstOrderSensitivity):
-        vars(self).update(vars(copy(plan)))
-        self.variational = variational_problem(plan.problem, plan.columns, follow=plan.primal.traced.n_switches)
-        self._kept = Kept()
-        self.modes = np.full(len(self.variational.switches), np.nan)
-
-    def numbered(self, problem: Any) -> Any:
-        """A problem with parameters and modes, as numbers."""
-        return with_numbers(problem, self._with_modes(self.variational.numbers(self.problem.params)))
-
-    def _with_modes(self, numbers: np.ndarray | None) -> np.ndarray:
-        return np.concatenate([np.zeros(0) if numbers is None else numbers, self.modes])
+        assert plan.modes is not None
+        self.plan, self.problem, self.variational, self.modes = plan, plan.problem, plan.variational, plan.modes
 
     def values(self, t: float, y: np.ndarray, yp: np.ndarray, numbers: np.ndarray | None = None) -> np.ndarray:
         """The switching functions."""
@@ -52,7 +45,7 @@ class ModedSensitivity(FirstOrderSensitivity):
         given = self.variational.numbers(self.problem.params) if numbers is None else numbers
         assert self.variational.switch_values is not None
         point = np.concatenate([y, rest]), np.concatenate([yp, rest])
-        return self.variational.switch_values(t, *point, self._with_modes(given))
+        return self.variational.switch_values(t, *point, self.plan.with_modes(given))
 
     def set_between(self, base: Solution, a: float, b: float):
         """Take the branches that a solution is on between two times."""
@@ -69,7 +62,7 @@ class ModedSensitivity(FirstOrderSensitivity):
     def partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dF/dy' and dF/dy on these branches."""
         rest, n = np.zeros(self.variational.problem.n - y.size), y.size
-        problem = self.numbered(self.traced_problem())
+        problem = self.plan.numbered(self.plan.traced_problem())
         found = problem.exact_partials(t, np.concatenate([y, rest]), np.concatenate([yp, rest]))
         if found is None:
             raise Unfollowed
@@ -78,7 +71,7 @@ class ModedSensitivity(FirstOrderSensitivity):
     def completed(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Algebraic variables and slopes of differential ones, by Newton's method."""
         y, yp, n = y.copy(), yp.copy(), y.size
-        rest, problem = np.zeros(self.variational.problem.n - n), self.numbered(self.variational.problem)
+        rest, problem = np.zeros(self.variational.problem.n - n), self.plan.numbered(self.variational.problem)
         for _ in range(_MOST_ITERATIONS):
             left = problem.evaluate(t, np.concatenate([y, rest]), np.concatenate([yp, rest]))[:n]
             e, a = self.partials(t, y, yp)
@@ -95,8 +88,7 @@ class ModedSensitivity(FirstOrderSensitivity):
 
 def solve_through_switches(plan: FirstOrderSensitivity, request: Request, base: Solution) -> Solution:
     """The solution `base` with sensitivities that jump at its switches."""
-    moded = ModedSensitivity(plan)
-    walk = _Walk(moded, request, base)
+    walk = _Walk(plan.on_branches(), request, base)
     pieces = walk.pieces()
     values, slopes = walk.at_output(pieces)
     parts = [piece.sensitivities.dense for piece in pieces]
@@ -109,8 +101,8 @@ def solve_through_switches(plan: FirstOrderSensitivity, request: Request, base: 
 class _Walk:
     """From switch to switch."""
 
-    def __init__(self, plan: ModedSensitivity, request: Request, base: Solution):
-        self.plan, self.request, self.base = plan, request, base
+    def __init__(self, plan: FirstOrderSensitivity, request: Request, base: Solution):
+        self.plan, self.branches, self.request, self.base = plan, Branches(plan), request, base
         switched = {event.t for event in base.events if event.kind == "switch"}
         end = float(base.t[-1]) if base.status == "event" else request.span[1]
         inside = sorted(t for t in switched if request.sign * (end - t) > 0.0)
@@ -122,8 +114,8 @@ class _Walk:
         y, yp = plan.start(self.request)
         total, tau = plan.starts, np.zeros(plan.m)
         for k, (a, b) in enumerate(zip(self.edges, self.edges[1:])):
-            plan.set_between(self.base, a, b)
-            y, yp = plan.completed(a, y, yp)
+            self.branches.set_between(self.base, a, b)
+            y, yp = self.branches.completed(a, y, yp)
             own = self.base.t[(sign * (self.base.t - a) >= 0.0) & (sign * (self.base.t - b) <= 0.0)]
             times = np.unique(np.concatenate([own, [b]]))[:: int(sign)]
             bare = replace(
@@ -134,7 +126,7 @@ class _Walk:
             found.append(piece)
             if b != self.edges[-1]:
                 s = piece.sensitivities.values[:, :, -1]
-                y, yp = plan.completed(b, piece.y[:, -1], piece.yp[:, -1])
+                y, yp = self.branches.completed(b, piece.y[:, -1], piece.yp[:, -1])
                 tau = self._time(a, b, y, yp, s)
                 if np.isnan(tau).any():
                     break
@@ -147,10 +139,10 @@ class _Walk:
         numbers = plan.variational.numbers(plan.problem.params)
         positions = [column.position for column in plan.columns]
         theta = np.array([0.0 if k is None or numbers is None else numbers[k] for k in positions])
-        u = plan.values(b, y, yp)
+        u = self.branches.values(b, y, yp)
         bounds = [
             _nearer(switch.bounds(mode), float(x))
-            for switch, mode, x in zip(plan.variational.switches, plan.modes, u, strict=True)
+            for switch, mode, x in zip(plan.variational.switches, self.branches.modes, u, strict=True)
         ]
 
         def guard(point: Point) -> np.ndarray:
@@ -158,7 +150,7 @@ class _Walk:
             for k, value in zip(positions, point.theta, strict=True):
                 if k is not None and varied is not None:
                     varied[k] = value
-            return plan.values(point.t, point.y, yp, varied) - np.array(bounds)
+            return self.branches.values(point.t, point.y, yp, varied) - np.array(bounds)
 
         far = [np.abs(guard(Point(t, self.base(t), theta))) for t in np.linspace(a, b, 5)]
         fired = int(np.argmin(np.abs(u - np.array(bounds))))
