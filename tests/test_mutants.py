@@ -82,7 +82,7 @@ def test_mutants_of_the_package_can_be_parsed(file):
 def test_the_tests_of_a_file_are_found_by_imports_and_names():
     resting = Resting(PACKAGE, Path(__file__).parent)
     nearest = {
-        "methods/implicit_rk/stages.py": "test_radau.py",
+        "methods/implicit_rk/stages.py": "test_stage_systems.py",
         "events/roots.py": "test_root_location.py",
         "symbolic/sines.py": "test_sines.py",
         "initial/jet.py": "test_consistent_jet.py",
