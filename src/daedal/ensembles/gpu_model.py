@@ -12,9 +12,10 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.events.event import functions_of, named_events, standard_functions
+from daedal.methods import named_method
 from daedal.methods.rosenbrock import Rosenbrock
 from daedal.methods.rosenbrock_tableaux import TABLEAUX, RosenbrockTableau
-from daedal.methods.runge_kutta import DOPRI5
+from daedal.methods.runge_kutta import ExplicitRungeKutta, Tableau
 from daedal.methods.runge_kutta_step import HARMLESS
 from daedal.problems import ODE, ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
@@ -27,8 +28,6 @@ from daedal.tracing.tracer import TracedProblem
 # The same text is CUDA C and plain C. What differs between two ensembles of one problem (starts, parameters,
 # tolerances, times) are arguments, so that a source is compiled once.
 
-METHODS = ("dopri5", *TABLEAUX)
-"""Methods that exist in C."""
 MOST_UNROLLED = 250
 """Operations of the slopes up to which all stages of a step are written out."""
 BLOCK = 64
@@ -50,7 +49,7 @@ class EventsInC:
 
 def integrator_source(
     problem: ProblemInC,
-    method: str,
+    tableau: Tableau | RosenbrockTableau,
     events: EventsInC | None = None,
     *,
     outputs: bool = False,
@@ -63,8 +62,8 @@ def integrator_source(
     ----------
     problem : ProblemInC
         Its functions, for this method.
-    method : str
-        One of `METHODS`.
+    tableau : Tableau or RosenbrockTableau
+        Of the method.
     events : EventsInC, optional
         What ends runs early.
     outputs : bool
@@ -74,7 +73,7 @@ def integrator_source(
     **launch : int
         Of a GPU: BLOCK, LEAST_BLOCKS, REFILL, UNROLLED (all stages are written out), APART (functions are called).
     """
-    explicit = method == "dopri5"
+    explicit = isinstance(tableau, Tableau)
     events = EventsInC() if events is None else events
     constrained = problem.constraints + problem.velocity_constraints > 0
     unrolled = launch.pop("UNROLLED", int(problem.operations <= MOST_UNROLLED))
@@ -96,12 +95,16 @@ def integrator_source(
         "UNROLL_STAGES": '_Pragma("unroll")' if unrolled else '_Pragma("unroll 1")',
         **{"BLOCK": BLOCK, "LEAST_BLOCKS": 1, "REFILL": 32, **launch},
     }
-    tableau, coefficients = _explicit(problem.positions) if explicit else _rosenbrock(TABLEAUX[method])
+    if isinstance(tableau, Tableau):
+        sizes, coefficients = _explicit(tableau, problem.positions)
+    else:
+        sizes, coefficients = _rosenbrock(tableau)
     parts = [
         "#define SINGLE" if single else "",
         "#define APART" if apart else "",
         PRELUDE,
-        *(f"#define {name} {value}" for name, value in {**macros, **tableau}.items()),
+        *(f"#define {name} {value}" for name, value in {**macros, **sizes}.items()),
+        _table("BEND", [_bend(sizes["DEGREE"]).tolist()]),
         coefficients,
         problem.text,
         events.text,
@@ -128,16 +131,15 @@ def _table(name: str, rows: Sequence[Sequence[Any]], kind: str = "real") -> str:
 # --- coefficients -----------------------------------------------------------------------------------------------------
 
 
-def _explicit(positions: int) -> tuple[dict[str, Any], str]:
-    """The coefficients of DOPRI5, for mechanisms those of positions in terms of accelerations as well.
+def _explicit(tableau: Tableau, positions: int) -> tuple[dict[str, Any], str]:
+    """The coefficients of an explicit method, for mechanisms those of positions in terms of accelerations as well.
 
     Where q' = v, the slopes of positions are v + h sum_j a_ij v'_j (Hairer, Norsett, Wanner (II.14.13)), so that
     accelerations are all that has to be kept of a stage.
     """
-    tableau = DOPRI5.tableau
     arrays = tableau.arrays
     a, e, c, stages = arrays["a"], arrays["e"], arrays["c"], arrays["e"].size
-    dense = _polynomials(tableau.inner, 4)
+    dense = _polynomials(tableau.inner, tableau.degree)
     combine, estimate = ["FUNCTION void combine(int i, const real* y, real k[][K], real h, real* result) {"], []
     combine.append("  switch (i) {")
     for i in range(1, stages):
@@ -153,7 +155,7 @@ def _explicit(positions: int) -> tuple[dict[str, Any], str]:
     tables = [_table("NODES", [c.tolist()]), _table("DENSE", dense.tolist())]
     if positions:
         tables.append(_table("DENSE_POSITIONS", (a.T @ dense).tolist()))
-    macros = {"STAGES": stages, "ORDER": tableau.order, "DEGREE": 4, "SLOPES": 1, "MOST_FAILURES": 0}
+    macros = {"STAGES": stages, "ORDER": tableau.order, "DEGREE": tableau.degree, "SLOPES": 1, "MOST_FAILURES": 0}
     return macros, "\n".join([*tables, *combine, "  }", "}", *estimate, "}"])
 
 
@@ -176,6 +178,12 @@ def _polynomials(weights, degree: int) -> np.ndarray:
     return np.linalg.solve(powers, np.array([weights(theta) for theta in places])).T
 
 
+def _bend(degree: int) -> np.ndarray:
+    """The coefficients of theta, theta^2, ... in the polynomial that is 1 at theta = 1 and 0 at the other nodes."""
+    roots = np.poly(np.arange(degree) / degree)[::-1]  # by powers, from theta^0 on, which has a zero
+    return roots[1:] / roots.sum()
+
+
 # --- what a GPU integrates: a traced problem with a method and terminal events, as the source of one kernel -----------
 
 _SHARP = 1e-5  # relative tolerance below which the method of order 5 takes less time
@@ -188,7 +196,6 @@ class GPUModel:
 
     traced: TracedProblem
     code: ProblemInC
-    method: str
     events: EventsInC
     source: str
     # For each entry of the state
@@ -224,18 +231,19 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
         )
     _check_settings(settings)
     rtol, atol = check_tolerances(problem.n, settings.rtol, settings.atol)
-    method = _method(settings.method, problem, float(np.min(rtol)))
+    tableau = _tableau(settings.method, problem, float(np.min(rtol)))
+    implicit = tableau if isinstance(tableau, RosenbrockTableau) else None
     try:
         traced = traced_problem(problem, "always") or TracedProblem(problem, None)
-        code = problem_in_c(traced, TABLEAUX.get(method), single=single)
+        code = problem_in_c(traced, implicit, single=single)
     except Untraceable as reason:
         remedy = f"{reason.remedy}, or {_OTHERWISE}" if reason.remedy else _OTHERWISE
         raise InvalidProblemError(f"on='gpu': the problem {reason.reason}: {remedy}") from reason
     except InvalidProblemError as error:
         raise InvalidProblemError(f"on='gpu' needs functions that can be traced. {error}; {_OTHERWISE}") from error
     events = _events(traced, settings.events)
-    source = integrator_source(code, method, events, outputs=outputs, single=single, **launch)
-    return GPUModel(traced, code, method, events, source, rtol, atol)
+    source = integrator_source(code, tableau, events, outputs=outputs, single=single, **launch)
+    return GPUModel(traced, code, events, source, rtol, atol)
 
 
 def _check_settings(settings: Any) -> None:
@@ -251,24 +259,35 @@ def _check_settings(settings: Any) -> None:
         )
 
 
-def _method(method: Any, problem: Any, rtol: float) -> str:
+def _tableau(method: Any, problem: Any, rtol: float) -> Tableau | RosenbrockTableau:
+    """The tableau of the method that was asked for; an explicit one or a Rosenbrock method if that is "auto"."""
     is_mechanism = isinstance(problem, MechanicalSystem)
-    if isinstance(method, Rosenbrock):
-        method = method.variant
-    elif isinstance(method, DOPRI5):
-        method = method.name
-    if method == "auto":
-        return "dopri5" if is_mechanism or isinstance(problem, ODE) else "rodas4" if rtol >= _SHARP else "rodas5p"
-    if method == "rosenbrock":
-        method = Rosenbrock().variant
-    if method not in METHODS:
+    if isinstance(method, str) and method == "auto":
+        explicit = is_mechanism or isinstance(problem, ODE)
+        method = "dopri5" if explicit else "rodas4" if rtol >= _SHARP else "rodas5p"
+    if isinstance(method, str) and method in TABLEAUX:
+        method = Rosenbrock(variant=method)
+    chosen = named_method(method, {})
+    if isinstance(chosen, ExplicitRungeKutta) and _is_short(chosen):
+        return chosen.tableau
+    if not isinstance(chosen, Rosenbrock):
         raise InvalidProblemError(
-            f"on='gpu': method must be 'auto', 'dopri5', 'rosenbrock' or daedal.Rosenbrock(...), got {method!r}; or "
+            "on='gpu': method must be 'auto', 'dopri5', 'rosenbrock', daedal.Rosenbrock(...), or an explicit "
+            "Runge-Kutta method with one error estimate and dense output without further stages, got "
+            f"{method!r}; or {_OTHERWISE}"
+        )
+    if is_mechanism:
+        raise InvalidProblemError(
+            f"on='gpu': mechanisms are integrated by 'dopri5' and other explicit methods, got {method!r}; or "
             f"{_OTHERWISE}"
         )
-    if is_mechanism and method != "dopri5":
-        raise InvalidProblemError(f"on='gpu': mechanisms are integrated by 'dopri5', got {method!r}; or {_OTHERWISE}")
-    return method
+    return TABLEAUX[chosen.variant]
+
+
+def _is_short(method: ExplicitRungeKutta) -> bool:
+    """Whether a method has one error estimate, and dense output without further stages."""
+    tableau = method.tableau
+    return method.controlled and tableau.e3 is None and len(tableau.a) == len(tableau.b)
 
 
 def _events(traced: TracedProblem, events: Any) -> EventsInC:

@@ -1,7 +1,8 @@
 /* One run of an ensemble: steps with an error estimate, output between them, events that end the run.
  *
  * Before this stand: the prelude; N, P, E (sizes of state, parameters, switching functions), STAGES, ORDER and the
- * tableau; the functions of the problem. Behind it: start, attempt and settle of the method, then the kernel.
+ * tableau; BEND, the polynomial that is 1 at the end of a step and 0 at the other nodes of its polynomial; the functions
+ * of the problem. After it: start, attempt and settle of the method, then the kernel.
  * Of mechanisms, whose state is (q, v, ...), slopes are kept without q' = v: K = N - POSITIONS of them.
  * All threads of a warp go through a step together, those whose step was rejected or whose run is over as well: what is
  * long is called once for all of them, and each keeps what is meant for it.
@@ -79,7 +80,7 @@ FUNCTION real polynomial(const real* coefficients, real theta) {
 
 /* y(t + theta h), by the polynomial of the step; its end is where the projection has moved it. */
 FUNCTION void interpolate(const Member* m, const Step* step, real h, real theta, real* y) {
-  const real bend = theta * (4 * theta - 1) * (2 * theta - 1) * (4 * theta - 3) / 3;
+  const real bend = polynomial(BEND, theta);
   UNROLL
   for (int i = 0; i < N; i++) y[i] = m->y[i] + bend * step->moved[i];
 #if POSITIONS
