@@ -3,7 +3,7 @@
 See :mod:`daedal.mechanics.straight_line` and :mod:`daedal.formulations.monitor`.
 """
 
-from daedal.ensembles.lane_steps import CODE, copy_rows, evaluate, larger, size_of_change
+from daedal.ensembles.lane_steps import CODE, copy_rows, evaluate, larger, size_in
 from daedal.formulations.monitor import KEPT, LITTLE, LITTLE_IN_ALL, SUSPICIOUS, VANISHING
 from daedal.kernels.compilation import part
 from daedal.kernels.lanes import LANES, absolute, all_less, at, put, root, spread, where_less
@@ -57,7 +57,7 @@ def project(own, steps):
         old, new = at(y[i]), at(q[i])
         put(change[i], old - new)
         put(y[i], new)
-    put(own.changed, size_of_change(steps, change))
+    put(own.changed, size_in(steps.tableau.maximum_norm, change, steps.inverse_weights))
 
 
 @part

@@ -142,7 +142,7 @@ def _load(own, batch, run, steps, l, k):
     lane.error_before, lane.rejected, lane.next_time = run.error_before, run.rejected, run.next_time
     lane.steps, lane.failures = 0, 0
     lane.stiff_count, lane.nonstiff_count = run.stiff_count, run.nonstiff_count
-    _scatter(steps.start, l, run.y)
+    _scatter(steps.phi[0], l, run.y)
     steps.known[l] = 0.0
     if address_of(own.linear) != 0:
         _scatter(own.linear.yp, l, run.yp)
@@ -337,16 +337,16 @@ def _store_output(own, batch, run, steps, lane, l, h, t):
 @part
 def _polynomial_of(batch, run, steps, lane, l, h):
     """The polynomial of the step of a lane, in the record of single members; False where that is impossible."""
-    tableau, system = record_at(run.method, TABLEAU), run.system
+    tableau = record_at(run.method, TABLEAU)
     n, s = run.n, tableau.stages
     k, y = tableau.k, run.y
     write_numbers(batch, lane.member)
-    _gather(differences(run)[0], steps.start, l)
+    _gather(differences(run)[0], steps.phi[0], l)
     _gather(y, steps.y, l)
     for i in range(s):
         _gather(k[i], steps.k[i], l)
     run.t = lane.t
-    if tableau.dense_stages > 0 and dense_stages(system, tableau, run, h, k) != 0:
+    if tableau.dense_stages > 0 and dense_stages(run, lane.t, h) != 0:
         return False
     nodes = tableau.degree
     polynomial(run, h, y, k, tableau.inner, n, nodes)
@@ -358,7 +358,7 @@ def _polynomial_of(batch, run, steps, lane, l, h):
 def _linear_polynomial_of(run, steps, l, t, h):
     """The polynomial of a Rosenbrock step."""
     method = record_at(run.method, ROSENBROCK)
-    _gather(differences(run)[0], steps.start, l)
+    _gather(differences(run)[0], steps.phi[0], l)
     _gather(run.y, steps.y, l)
     method.result = data_of(method.own)
     _gather(floats(method.result, (method.stages + 2) * run.n), steps.slopes.result, l)
