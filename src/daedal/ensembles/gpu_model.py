@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -12,15 +12,17 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.events.event import functions_of, named_events, standard_functions
-from daedal.methods import named_method
-from daedal.methods.rosenbrock import Rosenbrock
+from daedal.methods import named_method, step_size
+from daedal.methods.rosenbrock import MOST_FAILURES, Rosenbrock
+from daedal.methods.rosenbrock_step import STUBBORN
 from daedal.methods.rosenbrock_tableaux import TABLEAUX, RosenbrockTableau
 from daedal.methods.runge_kutta import ExplicitRungeKutta, Tableau
 from daedal.methods.runge_kutta_step import HARMLESS
 from daedal.problems import ODE, ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
-from daedal.symbolic import Untraceable
-from daedal.symbolic.cuda import PRELUDE, c_number
+from daedal.symbolic import Graph, Untraceable
+from daedal.symbolic.cuda import PRELUDE, c_formula, c_number
+from daedal.symbolic.trace import scalar_argument, trace
 from daedal.tracing.in_c import ProblemInC, problem_in_c, switching_functions_in_c
 from daedal.tracing.problem import traced_problem
 from daedal.tracing.tracer import TracedProblem
@@ -32,7 +34,6 @@ MOST_UNROLLED = 250
 """Operations of the slopes up to which all stages of a step are written out."""
 BLOCK = 64
 """Threads of a block."""
-_MOST_FAILURES = 30  # of a step of a Rosenbrock method, as in its CPU version
 _MOST_CORRECTIONS = 10  # of Newton's method
 
 
@@ -90,7 +91,11 @@ def integrator_source(
         "ALGEBRAIC": int(problem.algebraic),
         "MAXIMUM_NORM": int(constrained),
         "MOST_CORRECTIONS": _MOST_CORRECTIONS,
-        "HARMLESS": f"NUMBER({HARMLESS!r})",
+        "HARMLESS": c_number(HARMLESS),
+        "FAILED": step_size.FAILED,
+        "LEAST_BEFORE": c_number(step_size.LEAST_BEFORE),
+        "SPACINGS": step_size.SPACINGS,
+        "ROUNDOFF": step_size.ROUNDOFF,
         "UNROLL": '_Pragma("unroll")',
         "UNROLL_STAGES": '_Pragma("unroll")' if unrolled else '_Pragma("unroll 1")',
         **{"BLOCK": BLOCK, "LEAST_BLOCKS": 1, "REFILL": 32, **launch},
@@ -110,6 +115,7 @@ def integrator_source(
         events.text,
         _table("DIRECTIONS", [events.directions or (0,)], "int"),
         _table("OCCURRENCES", [events.occurrences or (1,)], "int"),
+        rules_in_c(sizes["ORDER"]),
         *(_template(name) for name in ("integrator", "explicit" if explicit else "rosenbrock", "kernel")),
     ]
     return "\n".join(parts)
@@ -126,6 +132,37 @@ def _table(name: str, rows: Sequence[Sequence[Any]], kind: str = "real") -> str:
     if len(rows) == 1:
         return f"TABLE {kind} {name}[{len(rows[0])}] = {texts[0]};"
     return f"TABLE {kind} {name}[{len(rows)}][{len(rows[0])}] = {{{', '.join(texts)}}};"
+
+
+# --- rules for the size of steps --------------------------------------------------------------------------------------
+
+_ERRORS, _TIMES = False, True
+_RULES = (
+    (step_size.growth, "size before order rejected", _ERRORS),
+    (step_size.shrinkage, "size order", _ERRORS),
+    (step_size.step_by_slope, "length slope shortest longest", _TIMES),
+    (step_size.step_by_size, "size slope", _TIMES),
+    (step_size.usual_position, "q largest ratio", _TIMES),
+    (step_size.step_by_motion, "q v a tolerance order", _TIMES),
+    (step_size.first_step, "by_motion by_size by_slope length longest", _TIMES),
+    (step_size.step_within, "h t t_stop longest sign", _TIMES),
+    (step_size.end_of_step, "h t t_stop", _TIMES),
+    (step_size.least_step, "t rest", _TIMES),
+)
+"""Functions of :mod:`daedal.methods.step_size`, their arguments, and whether these are doubles in any case."""
+
+
+@cache
+def rules_in_c(order: int) -> str:
+    """The rules for the size of steps as functions in C, for methods of this order."""
+    texts = []
+    for function, words, double in _RULES:
+        graph, names = Graph(), words.split()
+        symbols = {name: scalar_argument(graph, name) for name in names if name != "order"}
+        [result] = trace(function, [symbols.get(name, order) for name in names], ()).nodes
+        arguments = {name: symbol.node for name, symbol in symbols.items()}
+        texts.append(c_formula(graph, function.__name__, arguments, result, double=double))
+    return "\n".join(texts)
 
 
 # --- coefficients -----------------------------------------------------------------------------------------------------
@@ -162,7 +199,8 @@ def _explicit(tableau: Tableau, positions: int) -> tuple[dict[str, Any], str]:
 def _rosenbrock(tableau: RosenbrockTableau) -> tuple[dict[str, Any], str]:
     degree = len(tableau.inner) + 1
     macros = {"STAGES": tableau.s, "ORDER": tableau.order, "DEGREE": degree, "SLOPES": 0, "GAMMA": tableau.gamma}
-    return macros | {"MOST_FAILURES": _MOST_FAILURES}, _table("DENSE", _polynomials(tableau.weights, degree).tolist())
+    macros |= {"MOST_FAILURES": MOST_FAILURES, "STUBBORN": STUBBORN}
+    return macros, _table("DENSE", _polynomials(tableau.weights, degree).tolist())
 
 
 def _loop(size: str, weights: np.ndarray, statement: str) -> str:

@@ -24,7 +24,7 @@ from daedal.kernels.records import record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK_CHANGED, after_step
 from daedal.methods.run_record import RUN, STEP
-from daedal.methods.step_size import step_to_try
+from daedal.methods.step_size import FAILED, LEAST_BEFORE, classic_growth, growth, shrinkage, step_to_try
 from daedal.methods.sums import sums_of
 
 _STIFF, _CALLBACK_RAISED, _UNEVALUABLE = int(Ending.STIFF), int(Ending.CALLBACK_RAISED), int(Ending.UNEVALUABLE)
@@ -37,9 +37,6 @@ ATTEMPT = i64(i64, f64, f64)
 HOPELESS = -4  # a status: a shorter step would not help, since there are no slopes at its start
 
 MEMORY, CLASSIC, OWN = 0, 1, 2  # controllers; with OWN the method chooses ``run.h`` itself
-_SAFETY, _SMALLEST = 0.9, 0.2
-_BETA, _LARGEST = 0.04, 10.0  # Hairer, Norsett, Wanner II.4: PI step control
-_LARGEST_CLASSIC = 5.0
 STIFF_STEPS = 15  # suspicious ones, one after the other
 _HERMITE_NODES = 3
 
@@ -105,12 +102,12 @@ def reject(run, h, status):
         run.newton_failures += 1
         run.attempt_newton_failures += 1
         if run.controller != OWN or abs(run.h) >= abs(h):  # else the method has chosen a shorter one
-            run.h = 0.25 * h
+            run.h = FAILED * h
         return
     run.error_test_failures += 1
     run.attempt_error_failures += 1
     if run.controller != OWN:
-        run.h = h * max(_SMALLEST, _SAFETY * run.error_of_step ** (-1.0 / run.control_order))
+        run.h = h * shrinkage(run.error_of_step, run.control_order)
 
 
 @part
@@ -130,15 +127,11 @@ def next_step_size(run, h):
         return
     size, order = max(run.error_of_step, run.least_error), run.control_order
     if run.controller == CLASSIC:
-        grow = min(_LARGEST_CLASSIC, _SAFETY * max(size, 1e-12) ** (-1.0 / order))
+        grow = classic_growth(size, order, run.rejected)
     else:
-        factor = max(size, 1e-12) ** (1.0 / order - 0.75 * _BETA) / max(run.error_before, 1e-4) ** _BETA / _SAFETY
-        run.error_before = max(size, 1e-4)
-        grow = 1.0 / max(factor, 1.0 / _LARGEST)
-    if run.rejected:
-        grow = min(grow, 1.0)
+        grow = growth(size, run.error_before, order, run.rejected)
+        run.error_before = max(size, LEAST_BEFORE)
     run.rejected = 0
-    grow = max(grow, _SMALLEST)
     run.h = h if 1.0 <= grow <= run.kept_ratio else h * grow
 
 
