@@ -20,10 +20,10 @@ import numpy as np
 
 import daedal
 import daedal.ensembles
-from daedal.drive.request import checked_settings
+from daedal.driver.request import checked_settings
 from daedal.ensembles.gpu_model import TABLEAUX, gpu_model, integrator_source
-from daedal.tracing.in_c import problem_in_c
-from daedal.tracing.problem import traced_problem
+from daedal.symbolic.tracing.in_c import problem_in_c
+from daedal.symbolic.tracing.problem import traced_problem
 
 SAMPLES = 8
 """Members whose errors are measured, against references of other methods at tight tolerances."""

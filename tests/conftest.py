@@ -113,9 +113,9 @@ def one_at_a_time(file, patience=300.0):
 def reproduced(shared_folder):
     """``reproduced("book/6.3.2")`` has for each row what Daedal computes, by column; a table is computed once.
 
-    So it is by ``daedal.reproduce.run`` and the command in tests that use this fixture.
+    So it is by ``daedal.studies.reproduce.run`` and the command in tests that use this fixture.
     """
-    from daedal.reproduce import printed_table
+    from daedal.studies.reproduce import printed_table
 
     folder = shared_folder / "reproduced"
     folder.mkdir(exist_ok=True)

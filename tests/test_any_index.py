@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal import library
-from daedal.drive import reduced as driver
-from daedal.drive.any_index import AnyIndexPlan
-from daedal.drive.low_index import has_low_index
-from daedal.drive.request import checked_settings
-from daedal.drive.solver import make_plan
-from daedal.index_reduction.lifting import lift
-from daedal.index_reduction.reduced import ReducedProblem
-from daedal.index_reduction.selection import SingularBlock
-from daedal.structure.equations import Equations
-from daedal.structure.signature import Signature
+from daedal.driver import reduced as driver
+from daedal.driver.any_index import AnyIndexPlan
+from daedal.driver.low_index import has_low_index
+from daedal.driver.request import checked_settings
+from daedal.driver.solver import make_plan
+from daedal.index.reduction.lifting import lift
+from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.selection import SingularBlock
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.signature import Signature
 from residual_models import as_residual, start_of
 from scrambled_problems import scrambled
 from tiers import sampled

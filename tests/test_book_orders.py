@@ -2,7 +2,7 @@
 
 import pytest
 
-from daedal import reproduce
+from daedal.studies import reproduce
 
 TABLES = ("book/4.3.1", "book/4.4.1", "book/4.4.2")
 

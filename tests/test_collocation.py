@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal import Collocation, SecondOrderDAE, solve
-from daedal.methods.collocation_tableaux import KINDS, STAGES, error_weights, newton_data, tableau
+from daedal.methods.implicit_rk.collocation_tableaux import KINDS, STAGES, error_weights, newton_data, tableau
 
 ALL = [(kind, s) for kind in KINDS for s in STAGES]
 ROOT3 = np.sqrt(3.0)

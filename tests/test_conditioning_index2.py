@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import daedal
 from conditioning_problems import constant, random_index2, turning
 from daedal import conditioning
-from daedal.problem_conditioning.constants import perturbed_index2
+from daedal.analysis.conditioning.constants import perturbed_index2
 
 seeds = st.integers(0, 10**6)
 

@@ -6,7 +6,7 @@ import pytest
 import daedal
 from conditioning_problems import constant, random_index2, turning
 from daedal import LinearDAE, conditioning, library, linear
-from daedal.problem_conditioning.measure import local_conditioning
+from daedal.analysis.conditioning.measure import local_conditioning
 
 # --- fast coefficients, different units -------------------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.special import j0
 
 import daedal
+from daedal.index.structure.derivative_array import DerivativeArray
+from daedal.index.structure.equations import Equations, equations_of
+from daedal.index.structure.signature import Signature
 from daedal.initial.jet import consistent_jet
 from daedal.initial.local_structure import local_structure
-from daedal.structure.derivative_array import DerivativeArray
-from daedal.structure.equations import Equations, equations_of
-from daedal.structure.signature import Signature
 from daedal.symbolic.formula import Formulas
 from derivative_array_problems import KNOWN, flexible_joint, implicit, pendulum
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.drive.first_order_output import complaint
+from daedal.driver.first_order_output import complaint
 
 TOLERANCES = [1e-4, 1e-6, 1e-8]
 

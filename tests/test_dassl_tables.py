@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from daedal import library, reproduce
-from daedal.reproduce.book import solve_pendulum, solve_tppc3, tppc3_truth
+from daedal import library
+from daedal.studies import reproduce
+from daedal.studies.reproduce.book import solve_pendulum, solve_tppc3, tppc3_truth
 
 
 def test_stabilised_pendulum_converges_below_the_tolerances_of_the_book():

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
+from daedal.index.structure.derivative_array import DerivativeArray
+from daedal.index.structure.equations import Equations
 from daedal.initial.local_structure import local_structure
-from daedal.structure.derivative_array import DerivativeArray
-from daedal.structure.equations import Equations
 from derivative_array_problems import KNOWN, implicit, pendulum
 
 PENDULUM = implicit(pendulum, "x", "y", "u", "v", "lam")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.formulations import FORMULATIONS
+from daedal.mechanics.formulations import FORMULATIONS
 
 GRAVITY = 9.81
 

@@ -8,8 +8,8 @@ import pytest
 
 import daedal
 from daedal import DOP853, ODE, library
-from daedal.methods.runge_kutta import _DOP853 as TABLEAU
-from daedal.order_conditions.trees import rooted_trees
+from daedal.analysis.order_conditions.trees import rooted_trees
+from daedal.methods.explicit.runge_kutta import _DOP853 as TABLEAU
 
 STAGES = np.zeros((16, 16))
 for _i, _row in enumerate(TABLEAU.a):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daedal.problem_conditioning.effective_index import THRESHOLD, effective_index, generalised_svd
+from daedal.analysis.conditioning.effective_index import THRESHOLD, effective_index, generalised_svd
 
 sizes = st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(0, 10**6))
 

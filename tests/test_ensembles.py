@@ -58,7 +58,7 @@ def test_output_times_have_the_bits_of_single_runs():
 
 
 def test_batches_are_used_for_traced_mechanisms_and_hand_back_what_they_cannot_do():
-    from daedal.drive.request import checked_settings
+    from daedal.driver.request import checked_settings
     from daedal.ensembles.backends import probe
     from daedal.ensembles.inputs import EnsembleRequest
     from daedal.ensembles.part import FINISHED, Part, layout_of

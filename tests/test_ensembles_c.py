@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 import c_reader
 import daedal
 from c_compiler import COMPILER, HostEngine, kernel, library
-from daedal.drive.request import checked_settings
+from daedal.driver.request import checked_settings
 from daedal.ensembles import gpu as on_gpu
 from daedal.ensembles.gpu import neighbours_together
 from daedal.ensembles.gpu_model import GPUTask, execute, gpu_model
 from daedal.kernels.endings import Ending
-from daedal.methods.rosenbrock_tableaux import TABLEAUX
+from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from daedal.symbolic import Graph
 from daedal.symbolic.cuda import PRELUDE, c_function
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.operations import CONDITIONS, FUNCTIONS
-from daedal.tracing.in_c import problem_in_c
-from daedal.tracing.problem import traced_problem
+from daedal.symbolic.tracing.in_c import problem_in_c
+from daedal.symbolic.tracing.problem import traced_problem
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler on this machine")
 MECHANISMS = ("planar_pendulum", "double_pendulum", "crank_slider", "seven_body")

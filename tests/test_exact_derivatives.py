@@ -6,7 +6,8 @@ import pytest
 
 import daedal
 from daedal import library
-from daedal.formulations import (
+from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.formulations import (
     GGL,
     Baumgarte,
     FuehrerLeimkuhler,
@@ -16,10 +17,9 @@ from daedal.formulations import (
     MinimalExtension,
     ProjectedInvariants,
 )
-from daedal.mechanics.assembly import Assembly
 from daedal.symbolic.evaluate import evaluate
-from daedal.tracing.parameters import NAME
-from daedal.tracing.problem import traced_problem
+from daedal.symbolic.tracing.parameters import NAME
+from daedal.symbolic.tracing.problem import traced_problem
 from library_models import default_model
 from symbolic_tools import EXTENDED
 
@@ -258,7 +258,7 @@ def check_blocks(reduction, problem, y, yp):
     """The small blocks of Newton's method, with exact derivatives and without."""
     import ctypes
 
-    from daedal.formulations.condensed import condensed_prepare
+    from daedal.mechanics.formulations.condensed import condensed_prepare
     from daedal.methods.workspace import Workspace
 
     integer, number = ctypes.c_int64, ctypes.c_double
@@ -285,7 +285,7 @@ def check_blocks(reduction, problem, y, yp):
     "formulation", [Index3(), Index2(), Index1(), Baumgarte(2.0), GGL(), MinimalExtension()], ids=str
 )
 def test_matrices_of_second_order_forms_are_those_of_differences(formulation, make):
-    from daedal.formulations.second_order_forms import second_order_form
+    from daedal.mechanics.formulations.second_order_forms import second_order_form
 
     if isinstance(formulation, MinimalExtension):
         holonomic = make
@@ -436,7 +436,7 @@ def given_matrices(factor):
 
 
 def test_given_matrices_are_used_and_compared_once(recwarn):
-    from daedal.tracing import DerivativeWarning
+    from daedal.symbolic.tracing import DerivativeWarning
 
     for problem, initial in given_matrices(1.0):
         sol = daedal.solve(problem, (0.0, 0.5), initial)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import daedal
 from daedal import MEXX, Extrapolation, library
 from daedal.errors import InvalidProblemError
-from daedal.methods.extrapolation_sequences import SEQUENCES, amplification, step_numbers
+from daedal.methods.extrapolation.extrapolation_sequences import SEQUENCES, amplification, step_numbers
 
 SCHEMES = ("linearly implicit", "limex", "implicit")
 

@@ -12,7 +12,7 @@ from scipy.sparse import csc_array
 
 import daedal
 from daedal import library
-from daedal.linear_solvers import _SparseLU
+from daedal.methods.linear_solvers import _SparseLU
 
 
 def run(model, **options):

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import daedal
+from daedal.common.tabular import FunctionTable
 from daedal.events.event import EventRecord
-from daedal.solution import DenseOutput, History, Solution, Statistics
-from daedal.tabular import FunctionTable
+from daedal.solution.solution import DenseOutput, History, Solution, Statistics
 
 PARTS = ("t", "y", "yp", "z", "q", "v", "a", "lam", "r", "w", "reaction", "x", "xp", "xpp", "mode_index")
 

@@ -9,8 +9,8 @@ from scipy.sparse import csc_array
 import daedal
 from daedal import library
 from daedal.analysis.thresholds import FIRST_LOOK, LOW_ORDER, MOST_LOW, SOON
-from daedal.drive import first_order_choice
-from daedal.drive.first_order_choice import _Watch, first_method
+from daedal.driver import first_order_choice
+from daedal.driver.first_order_choice import _Watch, first_method
 
 RADAU, DASSL = daedal.Radau().title, daedal.DASSL().title
 
@@ -194,8 +194,8 @@ def stuck(monkeypatch):
     """A choice that begins with a DASSL of order 2."""
     methods = {"dassl": daedal.DASSL(max_order=2), "radau": daedal.Radau()}
     monkeypatch.setattr(first_order_choice, "first_method", lambda problem, rtol: "dassl")
-    monkeypatch.setattr("daedal.drive.first_order.first_method", lambda problem, rtol: "dassl")
-    monkeypatch.setattr("daedal.drive.first_order.automatic_methods", lambda wishes: methods)
+    monkeypatch.setattr("daedal.driver.first_order.first_method", lambda problem, rtol: "dassl")
+    monkeypatch.setattr("daedal.driver.first_order.automatic_methods", lambda wishes: methods)
 
 
 @pytest.mark.parametrize("backward", [False, True])

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from daedal import object_store
+from daedal.common import object_store
 from daedal.kernels.levels import host_levels
 from daedal.kernels.units import key
 
@@ -102,7 +102,7 @@ print(solve())
 @pytest.mark.slow
 def test_compiled_now_and_from_the_cache_give_the_same_bits(tmp_path):
     """All other units are at hand, so that one is compiled and no more."""
-    unit = "daedal.methods.runge_kutta_step"
+    unit = "daedal.methods.explicit.runge_kutta_step"
     own = {key(unit, level) for level in host_levels()}
     for file in object_store.folder().glob("kernel-*.o"):
         if file.stem not in own:

@@ -134,7 +134,7 @@ def test_a_run_that_fails_for_some_values_does_not_end_the_fit():
 
 
 def test_ctrl_c_hands_back_the_best_point(monkeypatch):
-    from daedal.fitting.runs import RunsCompared
+    from daedal.sensitivity.fitting.runs import RunsCompared
 
     computed, calls = RunsCompared._computed, []
 

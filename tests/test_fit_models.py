@@ -152,7 +152,7 @@ def test_multiple_shooting_of_a_mechanism():
 
 
 def test_ctrl_c_while_shooting_keeps_the_best_so_far(monkeypatch):
-    from daedal.fitting.runs import ShotPieces
+    from daedal.sensitivity.fitting.runs import ShotPieces
 
     computed, calls = ShotPieces._computed, []
 

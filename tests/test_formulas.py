@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daedal
-from daedal.methods.collocation_tableaux import tableau as float_tableau
 from daedal.methods.exact_numbers import Quadratic
-from daedal.methods.implicit_families import collocation, radau_iia
+from daedal.methods.implicit_rk.collocation_tableaux import tableau as float_tableau
+from daedal.methods.implicit_rk.implicit_families import collocation, radau_iia
 from daedal.methods.named_formulas import extrapolated_euler, formula_names
 
 F = Fraction

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal import DASSL, library
-from daedal.formulations import (
+from daedal.mechanics.formulations import (
     GGL,
     Baumgarte,
     CoordinateProjection,

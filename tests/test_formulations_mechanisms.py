@@ -12,7 +12,7 @@ import pytest
 
 import daedal
 from daedal import DASSL, library
-from daedal.formulations import GGL, Baumgarte, Index1, Index3
+from daedal.mechanics.formulations import GGL, Baumgarte, Index1, Index3
 from library_models import default_model
 from tiers import sampled
 

@@ -16,7 +16,8 @@ from scipy.integrate import solve_ivp
 
 import daedal
 from daedal import DASSL, DOPRI5, RK4, library
-from daedal.formulations import (
+from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.formulations import (
     GGL,
     Baumgarte,
     CoordinateProjection,
@@ -32,7 +33,6 @@ from daedal.formulations import (
     ProjectedInvariants,
     StateSpace,
 )
-from daedal.mechanics.assembly import Assembly
 from tiers import sampled
 
 # --- problems with solutions from minimal coordinates ---------------------------------------------------------

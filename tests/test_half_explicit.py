@@ -21,7 +21,7 @@ from scipy.special import ellipj, ellipk
 
 import daedal
 from daedal import DOPRI5, HEDOP5, HEM3, HEM4, HEM5, PHEM56, Event, HalfExplicit, InvalidProblemError, library
-from daedal.methods.half_explicit_tableaux import RK4_HALF_EXPLICIT
+from daedal.methods.half_explicit.half_explicit_tableaux import RK4_HALF_EXPLICIT
 
 KINDS = (HEM3, HEM4, HEM5, PHEM56, HEDOP5)
 QUARTER = float(ellipk(0.5))  # quarter of the period of the pendulum from the horizontal, unit length and gravity

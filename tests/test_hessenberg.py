@@ -21,7 +21,7 @@ from daedal import (
     StateSpace,
     library,
 )
-from daedal.reproduce.printed_table import find
+from daedal.studies.reproduce.printed_table import find
 
 E = math.e
 

@@ -117,7 +117,7 @@ def test_counts_of_arguments_are_grammatical(count, words):
 
 
 def test_what_a_solution_says_of_its_formulation_can_be_given_back():
-    for formulation in ("auto", *daedal.formulations.FORMULATIONS):
+    for formulation in ("auto", *daedal.mechanics.formulations.FORMULATIONS):
         try:
             sol = daedal.solve(PENDULUM, (0.0, 0.1), START[PENDULUM], formulation=formulation)
         except daedal.DaedalError:  # one that is not for this problem

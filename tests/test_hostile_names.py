@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 import daedal
-from daedal import reproduce
-from daedal.reproduce.page import page as book
-from daedal.reproduce.terminal import print_cells, print_list
-from daedal.tabular import Tabular
+from daedal.common.tabular import Tabular
+from daedal.studies import reproduce
+from daedal.studies.reproduce.page import page as book
+from daedal.studies.reproduce.terminal import print_cells, print_list
 from daedal.viz.gallery import make_card
 from daedal.viz.pages import equation_html
 from daedal.viz.svg_plot import plot_svg

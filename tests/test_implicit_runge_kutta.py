@@ -14,7 +14,7 @@ from scipy.sparse import csc_array
 
 import daedal
 from daedal import ImplicitDAE, ImplicitRungeKutta, InvalidProblemError, RungeKuttaTableau
-from daedal.methods.implicit_stages import Stages
+from daedal.methods.implicit_rk.implicit_stages import Stages
 
 # --- constant steps ---------------------------------------------------------------------------------------------------
 

@@ -16,123 +16,63 @@ from daedal.kernels import units
 PACKAGE = Path(daedal.__file__).parent
 PAGE = Path(__file__).parent.parent / "docs" / "architecture.md"
 
-# room: rooms it may import, all of which stand above it. PUBLIC are the names in daedal.__all__, as a user has them.
-PUBLIC = "public"
-MAY_USE = {
-    "errors": [],
-    "tabular": [],
-    "messages": [],
-    "progress": [],
-    "results": [],
-    "first_use": [],
-    "object_store": [],
-    "kernels": ["object_store"],
-    "build": ["kernels"],
-    "symbolic": ["object_store"],
-    "linear": [],
-    "problems": ["kernels"],
-    "lagrangian": ["symbolic", "problems"],
-    "sympy_problems": ["symbolic", "problems", "lagrangian"],
-    "tracing": ["kernels", "symbolic", "problems"],
-    "structure": ["kernels", "symbolic", "linear", "problems", "tracing"],
-    "linear_solvers": ["kernels", "problems"],
-    "events": ["kernels", "problems", "results"],
-    "solution": ["kernels", "problems", "results", "events"],
-    "mechanics": ["kernels", "problems"],
-    "analysis": ["kernels", "linear", "problems", "mechanics"],
-    "initial": ["kernels", "linear", "problems", "structure", "mechanics", "analysis"],
-    "formulations": ["kernels", "problems", "mechanics"],
-    "methods": ["kernels", "problems", "linear_solvers", "events", "solution", "mechanics", "analysis"],
-    "index_reduction": ["kernels", "symbolic", "linear", "problems", "tracing", "structure", "results", "events"]
-    + ["solution", "mechanics", "analysis", "initial", "formulations"],
-    "order_conditions": ["methods"],
-    "method_analysis": ["methods", "order_conditions"],
-    "studies": ["methods", "problems", "structure"],
-    "drive": ["progress", "results", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis"]
-    + ["initial", "formulations", "methods", "structure", "index_reduction"],
-    "hybrid": ["progress", "results", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
-    "sensitivity": ["kernels", "symbolic", "problems", "tracing", "events", "solution", "mechanics", "analysis"]
-    + ["initial", "formulations", "methods", "drive", "hybrid"],
-    "solving": ["problems", "solution", "drive", "hybrid"],
-    "ivp": ["events", "problems", "methods", "solution", "solving"],
-    "ensembles": [
-        "progress",
-        "results",
-        "kernels",
-        "symbolic",
-        "problems",
-        "tracing",
-        "events",
-        "mechanics",
-        "analysis",
-        "initial",
-        "formulations",
-        "methods",
-        "drive",
-        "hybrid",
-    ],
-    "problem_conditioning": ["linear", "problems", "tracing", "structure", "solution", "analysis", "formulations"]
-    + ["solving"],
-    "problem_analysis": ["symbolic", "problems", "structure", "initial", "problem_conditioning"],
-    "advice": ["problems", "mechanics", "analysis", "formulations", "solving"],
-    "comparison": ["problems", "formulations", "methods", "drive", "solving", "advice"],
-    "viz": [PUBLIC],
-    "adjoint": [PUBLIC, "kernels", "symbolic", "problems", "tracing", "sensitivity"],
-    "fitting": [PUBLIC, "problems", "tracing", "hybrid", "viz"],
-    "multibody": [PUBLIC, "kernels", "symbolic", "problems", "solution", "viz"],
-    "circuits": [PUBLIC],
-    "library": [PUBLIC, "viz", "multibody", "circuits"],
-    "reproduce": [PUBLIC, "order_conditions", "viz", "library"],
-    "cli": [PUBLIC, "object_store", "kernels", "viz", "library", "reproduce"],
+# A room may import what stands above it. Rooms of the last group take public names alone, and the rooms named here.
+ROOMS = [
+    *("errors", "common", "kernels", "build"),
+    *("symbolic", "index.linear", "problems", "symbolic.tracing", "index.structure"),
+    *("events", "solution", "mechanics", "analysis", "initial", "mechanics.formulations", "methods", "index.reduction"),
+    *("driver", "hybrid", "sensitivity", "driver.solving", "driver.ivp", "ensembles"),
+    *("analysis.order_conditions", "analysis.method_analysis", "analysis.conditioning", "analysis.problem_page"),
+    *("analysis.advice", "analysis.comparison"),
+]
+ON_PUBLIC_NAMES = {
+    "viz": [],
+    "sensitivity.adjoint": ["kernels", "symbolic", "problems", "symbolic.tracing", "sensitivity"],
+    "sensitivity.fitting": ["problems", "symbolic.tracing", "hybrid", "viz"],
+    "multibody": ["kernels", "symbolic", "problems", "solution", "viz"],
+    "circuits": [],
+    "library": ["viz", "multibody", "circuits"],
+    "studies": ["methods", "problems", "index.structure", "analysis.order_conditions", "viz", "library"],
+    "cli": ["kernels", "viz", "library", "studies"],
 }
-OPEN = {"errors", "tabular", "messages", "first_use"}  # to all rooms
-ROOM_OF = dict.fromkeys(
-    (
-        "constrained_solution",
-        "machine_record",
-        "mechanical_solution",
-        "mechanical_state",
-        "second_order_solution",
-        "solution_layout",
-    ),
-    "solution",
-) | {"__main__": "cli"}
+OPEN = {"errors", "common"}  # to all rooms
+LATE = "viz"  # to all rooms in functions: `sol.plot` and its kin import it when they are called
 
 # (file, room against the order): why.
 EXCEPTIONS = {
     ("errors.py", "solution"): "for the type checker only",
     (
         "problems/compile.py",
-        "tracing",
+        "symbolic.tracing",
     ): '`problem.functions` and `problem.compiled(backend="trace")`, when they are called',
     ("problems/mechanical.py", "mechanics"): "`system.at`, when it is called",
     ("problems/mechanical.py", "analysis"): "`system.check`, when it is called",
-    ("solution.py", "viz"): "`sol.plot`, `sol.animate` and the view in a notebook, when they are called",
-    ("mechanical_solution.py", "viz"): "`sol.animate`, when it is called",
-    ("hybrid/solution.py", "viz"): "`sol.plot`, `sol.animate` and the view in a notebook, when they are called",
-    ("comparison.py", "viz"): "`comparison.plot`, when it is called",
-    ("method_analysis/predictions.py", "viz"): "`analysis.plot`, when it is called",
-    ("ensembles/ensemble.py", "viz"): "`ensemble.plot`, when it is called",
-    ("problem_conditioning/conditioning.py", "viz"): "`conditioning.plot`, when it is called",
-    ("analysis/decision.py", "formulations"): "a verdict names a formulation",
+    ("events/table.py", "solution"): "a table of events as a frame of pandas, when it is asked for",
+    ("analysis/decision.py", "mechanics.formulations"): "a verdict names a formulation",
     ("analysis/decision.py", "methods"): "a verdict names a method",
-    ("methods/implicit_runge_kutta.py", "method_analysis"): "the order of given coefficients, when it is asked for",
     ("initial/consistent.py", "methods"): "the workspace of an implicit problem, which its methods use as well",
     ("initial/newton.py", "methods"): "the same workspace",
     ("initial/euler_step.py", "methods"): "the same workspace",
-    ("drive/solver.py", "hybrid"): "a hybrid problem is handed over to its run, which comes back for every stretch",
-    ("drive/solver.py", "sensitivity"): "a run with sensitivities is handed over to a plan of its own",
+    (
+        "methods/implicit_rk/implicit_runge_kutta.py",
+        "analysis.method_analysis",
+    ): "the order of given coefficients, when it is asked for",
+    ("driver/solver.py", "hybrid"): "a hybrid problem is handed over to its run, which comes back for every stretch",
+    ("driver/solver.py", "sensitivity"): "a run with sensitivities is handed over to a plan of its own",
     ("viz/animate.py", "library"): "the drawing of a mechanism of the library, where none is given",
     ("viz/gallery.py", "library"): "the gallery shows the library",
 }
 
 
-def imported(source: str, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:
-    """Yield (line, dotted name) for everything of daedal that ``source`` imports or reaches as ``daedal.name``.
+def imported(source: str, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str, bool]]:
+    """Yield (line, dotted name, in a function) for all of daedal that ``source`` imports or reaches as ``daedal.name``.
 
     ``from daedal.a import b`` yields ``daedal.a.b``, whether ``b`` is a module or not.
     """
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    inside = {id(node) for function in functions for node in ast.walk(function)}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -145,46 +85,53 @@ def imported(source: str, module: str, *, is_package: bool = False) -> Iterator[
             names = [f"daedal.{node.attr}"]
         else:
             continue
-        yield from ((node.lineno, name) for name in names if name.split(".")[0] == "daedal")
+        late = id(node) in inside
+        yield from ((node.lineno, name, late) for name in names if name.split(".")[0] == "daedal")
 
 
-def package_imports() -> Iterator[tuple[Path, int, str, str]]:
-    """Yield (file, line, room, imported name) over all files of the package but its own ``__init__``."""
+def package_imports() -> Iterator[tuple[Path, int, str, str, bool]]:
+    """Yield (file, line, room, imported name, in a function) over all files of the package but its own ``__init__``."""
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
         is_package = parts[-1] == "__init__"
         module = ".".join(parts[:-1] if is_package else parts)
         if module == "daedal":
             continue
-        for line, name in imported(path.read_text(encoding="utf-8"), module, is_package=is_package):
-            yield path.relative_to(PACKAGE), line, room_of(module), name
+        for line, name, late in imported(path.read_text(encoding="utf-8"), module, is_package=is_package):
+            yield path.relative_to(PACKAGE), line, room_of(module), name, late
 
 
 def room_of(name: str) -> str:
-    """The room of a dotted name; "" for the package itself."""
-    first = name.split(".")[1] if "." in name else ""
-    return ROOM_OF.get(first, first)
+    """The room of a dotted name, the innermost one in the tables; "" for the package itself."""
+    rest = name.partition(".")[2]
+    inner = [room for room in (*ROOMS, *ON_PUBLIC_NAMES) if f"{rest}.".startswith(f"{room}.")]
+    return max(inner, key=len) if inner else {"__main__": "cli"}.get(rest, rest.partition(".")[0])
+
+
+def may_use(room: str, name: str, *, late: bool) -> bool:
+    """Whether a file of a room may import a name; in a function if `late`."""
+    used = room_of(name)
+    if used == room or used in OPEN or (late and used == LATE):
+        return True
+    if room in ON_PUBLIC_NAMES:
+        return used in ON_PUBLIC_NAMES[room] or name.removeprefix("daedal.") in {"daedal", *daedal.__all__}
+    return used in ROOMS[: ROOMS.index(room)]
 
 
 def against_the_order() -> Iterator[tuple[str, int, str, str]]:
-    """Yield (file, line, room, imported name) for what the table does not allow."""
-    for path, line, room, name in package_imports():
-        used, allowed = room_of(name), MAY_USE.get(room, [])
-        is_public = PUBLIC in allowed and name.removeprefix("daedal.") in {"daedal", *daedal.__all__}
-        if not (used == room or used in OPEN or used in allowed or is_public):
-            yield path.as_posix(), line, used, name
+    """Yield (file, line, room, imported name) for what the order does not allow."""
+    for path, line, room, name, late in package_imports():
+        if not may_use(room, name, late=late):
+            yield path.as_posix(), line, room_of(name), name
 
 
-def test_every_room_is_in_the_table_and_uses_only_rooms_above_it():
-    found = {room_of(f"daedal.{path.stem}") for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert found - {"__init__", "__pycache__"} == set(MAY_USE)
-    above: set[str] = {PUBLIC}
-    for room, used in MAY_USE.items():
-        assert set(used) <= above, room
-        above.add(room)
+def test_every_room_has_a_place_in_the_order():
+    found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    named = {room.partition(".")[0] for room in (*ROOMS, *ON_PUBLIC_NAMES)}
+    assert found - {"__init__", "__main__", "__pycache__"} == named
 
 
-def test_rooms_import_only_what_the_table_allows():
+def test_rooms_import_only_what_stands_above_them():
     wrong = [
         f"{file}:{line} imports {name}"
         for file, line, used, name in against_the_order()
@@ -207,16 +154,9 @@ def rows(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
 
 
-def test_the_page_shows_this_table():
-    shown = {}
-    for names, _, used in rows("## The rooms"):
-        allowed = [PUBLIC] * ("public names" in used) + re.findall(r"`(\w+)`", used)
-        for name in re.findall(r"`(\w+?)(?:\.py|/)`", names):
-            shown[room_of(f"daedal.{name}")] = allowed
-    assert {room: sorted(used) for room, used in shown.items()} == {
-        room: sorted(used) for room, used in MAY_USE.items()
-    }
-    assert list(shown) == list(MAY_USE)
+def test_the_page_shows_the_rooms_in_their_order():
+    names = [name for cells in rows("## The rooms") for name in re.findall(r"`([^`]+)`", cells[0])]
+    assert [name.removesuffix(".py").strip("/").replace("/", ".") for name in names] == [*ROOMS, *ON_PUBLIC_NAMES]
 
 
 def test_the_page_shows_the_exceptions():
@@ -288,10 +228,10 @@ def test_a_run_takes_the_walk_of_the_page(heading):
 @pytest.mark.parametrize(
     ("source", "names"),
     [
-        ("import daedal.methods.dassl", ["daedal.methods.dassl"]),
+        ("import daedal.methods.bdf.dassl", ["daedal.methods.bdf.dassl"]),
         ("from daedal import methods", ["daedal.methods"]),
-        ("from daedal.methods import dassl", ["daedal.methods.dassl"]),
-        ("from ..methods import dassl", ["daedal.methods.dassl"]),
+        ("from daedal.methods.bdf import dassl", ["daedal.methods.bdf.dassl"]),
+        ("from ..methods.bdf import dassl", ["daedal.methods.bdf.dassl"]),
         ("from .. import solve", ["daedal.solve"]),
         ("from . import semi_explicit", ["daedal.problems.semi_explicit"]),
         ("def late():\n    import daedal\n    return daedal.solve", ["daedal", "daedal.solve"]),
@@ -299,17 +239,17 @@ def test_a_run_takes_the_walk_of_the_page(heading):
     ],
 )
 def test_every_form_of_import_is_seen(source, names):
-    assert [name for _, name in imported(source, "daedal.problems.implicit")] == names
+    assert [name for _, name, _ in imported(source, "daedal.problems.implicit")] == names
 
 
 def test_relative_import_in_a_package_file_starts_at_the_package():
     assert list(imported("from .dense import lu", "daedal.kernels", is_package=True)) == [
-        (1, "daedal.kernels.dense.lu")
+        (1, "daedal.kernels.dense.lu", False)
     ]
 
 
 def test_import_daedal_loads_neither_numba_nor_matplotlib_nor_sparse_matrices():
-    late = "{'numba', 'matplotlib', 'sympy', 'typer', 'tqdm', 'scipy.sparse', 'daedal.linear.pencil'}"
+    late = "{'numba', 'matplotlib', 'sympy', 'typer', 'tqdm', 'scipy.sparse', 'daedal.index.linear.pencil'}"
     code = f"import sys, daedal; print(*({late} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []
@@ -317,7 +257,14 @@ def test_import_daedal_loads_neither_numba_nor_matplotlib_nor_sparse_matrices():
 
 @pytest.mark.parametrize(
     "name",
-    ["daedal", "daedal.comparison", "daedal.linear", "daedal.order_conditions", "daedal.reproduce", "daedal.viz"],
+    [
+        "daedal",
+        "daedal.analysis.comparison",
+        "daedal.index.linear",
+        "daedal.analysis.order_conditions",
+        "daedal.studies.reproduce",
+        "daedal.viz",
+    ],
 )
 def test_public_namespaces_show_public_names_only(name):
     module = importlib.import_module(name)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from daedal.object_store import folder
-from daedal.reproduce.verdict import meets, number, unit
+from daedal.common.object_store import folder
+from daedal.studies.reproduce.verdict import meets, number, unit
 from independent.comparison import DATA, DOCUMENTS, compared, program
 
 QUICK = [("stability", "4.2"), ("half-explicit", "local"), ("half-explicit", "dense"), ("multibody", "7.9")]

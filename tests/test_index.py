@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.analysis import local_index, partials, pencil_index
-from daedal.analysis.index import is_clearly_index_1
+from daedal.analysis.index import is_clearly_index_1, local_index, partials, pencil_index
 from library_models import default_model
 
 

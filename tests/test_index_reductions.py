@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.drive import reduced as driver
-from daedal.index_reduction.reduce import REDUCTIONS
+from daedal.driver import reduced as driver
+from daedal.index.reduction.reduce import REDUCTIONS
 from residual_models import as_residual, start_of
 
 WAYS = tuple(REDUCTIONS)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from daedal.analysis.index import are_clearly_index_1, is_clearly_index_1
-from daedal.linear.rank import scale_pencil
+from daedal.index.linear.rank import scale_pencil
 
 
 @settings(max_examples=40, deadline=None)

@@ -143,7 +143,7 @@ def test_model():
 
 def test_the_classical_method_is_of_order_2_only():
     """The negative control: RK4 satisfies condition 5 but not 6, which f nonlinear in z needs."""
-    from daedal.methods.half_explicit_tableaux import RK4_HALF_EXPLICIT
+    from daedal.methods.half_explicit.half_explicit_tableaux import RK4_HALF_EXPLICIT
 
     model = daedal.library.get("jay_index2")
     errors = []

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import daedal
 from conftest import one_at_a_time
-from daedal import object_store
+from daedal.common import object_store
 from daedal.kernels.building import KernelBuildError, build, missing
 from daedal.kernels.levels import host_levels, shipped_levels
 from daedal.kernels.sources import source_stamp, sources
@@ -301,7 +301,7 @@ def test_all_units_mention_only_what_everyone_has():
 
 
 def test_symbols_that_code_generation_adds_are_seen():
-    from_object = find("daedal.methods.dassl_step").mentioned
+    from_object = find("daedal.methods.bdf.dassl_step").mentioned
     assert "pow" in from_object and "memset" in from_object
 
 

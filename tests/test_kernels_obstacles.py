@@ -9,7 +9,8 @@ import threading
 
 import pytest
 
-from daedal import build, object_store
+from daedal import build
+from daedal.common import object_store
 from daedal.kernels import building, sources
 from daedal.kernels.levels import level_of_unit
 from daedal.kernels.units import Compiled, find, key

@@ -11,10 +11,10 @@ from scipy.integrate import solve_ivp
 import daedal
 from daedal import library
 from daedal.analysis.index import local_index
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.signature import Signature
+from daedal.index.structure.structural_analysis import StructuralAnalysis
 from daedal.initial.local_structure import local_structure
-from daedal.structure.equations import Equations
-from daedal.structure.signature import Signature
-from daedal.structure.structural_analysis import StructuralAnalysis
 
 BEFORE = [  # solved in other files
     ("coupled_derivatives", {}),

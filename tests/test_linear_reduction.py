@@ -13,7 +13,7 @@ import pytest
 
 import daedal
 from daedal import DASSL, LinearDAE, StabilisedReduction, library
-from daedal.formulations.linear_reduction import stabilised, stabilised_start
+from daedal.mechanics.formulations.linear_reduction import stabilised, stabilised_start
 
 EPS = 1e-6
 SMALLEST, LARGEST = 4e-5, 6e-5

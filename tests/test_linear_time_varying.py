@@ -11,8 +11,8 @@ from scipy.integrate import solve_ivp
 import daedal
 from daedal import linear
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.linear.functions_of_time import Taylor
-from daedal.linear.strangeness import inverse, product, rate
+from daedal.index.linear.functions_of_time import Taylor
+from daedal.index.linear.strangeness import inverse, product, rate
 from linear_systems import (
     INTEGRATED_A,
     INTEGRATED_B,

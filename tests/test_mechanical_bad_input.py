@@ -16,7 +16,7 @@ import scipy.sparse
 
 import daedal
 from daedal import InconsistentInitialError, IntegrationError, InvalidProblemError, MechanicalSystem, library
-from daedal.formulations import GGL
+from daedal.mechanics.formulations import GGL
 from interrupts import computed_until
 
 GRAVITY = 9.81
@@ -637,7 +637,7 @@ def test_the_steps_of_an_explicit_method_lead_over_the_singular_position_of_a_cr
 # --- no freedom, no constraints, time, scales ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", list(daedal.formulations.FORMULATIONS))
+@pytest.mark.parametrize("form", list(daedal.mechanics.formulations.FORMULATIONS))
 def test_every_formulation_takes_a_system_without_constraints(form):
     sol = solve(MechanicalSystem(1.0, lambda t, q, v: -q, n_q=1), initial=(1.0, 0.0), formulation=form)
     assert sol.q[0, -1] == pytest.approx(np.cos(1.0), abs=2e-3)

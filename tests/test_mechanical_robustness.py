@@ -6,9 +6,9 @@ import pytest
 
 import daedal
 from daedal import InconsistentInitialError, IntegrationError, InvalidProblemError, MechanicalSystem, library
-from daedal.drive.choice import Choice
-from daedal.drive.mechanism import MechanismCourse
-from daedal.drive.mechanism_output import Salvage
+from daedal.driver.choice import Choice
+from daedal.driver.mechanism import MechanismCourse
+from daedal.driver.mechanism_output import Salvage
 from interrupts import computed_until
 
 GRAVITY = 9.81

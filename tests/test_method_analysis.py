@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.method_analysis.linear_stability import stability_function
-from daedal.method_analysis.orders_by_class import ExactCoefficients, evaluation, order_by_trees
-from daedal.methods import implicit_families as families
-from daedal.order_conditions import implicit_conditions
+from daedal.analysis.method_analysis.linear_stability import stability_function
+from daedal.analysis.method_analysis.orders_by_class import ExactCoefficients, evaluation, order_by_trees
+from daedal.analysis.order_conditions import implicit_conditions
+from daedal.methods.implicit_rk import implicit_families as families
 from daedal.viz import growth_factor
 from test_formulas import EXACT, STAGES, tableaux
 

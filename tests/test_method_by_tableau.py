@@ -10,7 +10,7 @@ from c_compiler import COMPILER, HostEngine
 from daedal.ensembles import gpu as on_gpu
 from daedal.ensembles.lanes import Lanes
 from daedal.methods import named_method
-from daedal.methods.runge_kutta import ExplicitRungeKutta, explicit_tableau
+from daedal.methods.explicit.runge_kutta import ExplicitRungeKutta, explicit_tableau
 from tsitouras import Tsitouras
 
 

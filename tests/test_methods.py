@@ -9,10 +9,10 @@ import pytest
 import daedal
 from daedal.errors import InvalidProblemError
 from daedal.events.event import gather_events
-from daedal.formulations import named_formulation
-from daedal.formulations.second_order_forms import second_order_form
 from daedal.kernels.endings import MEANINGS, Ending
 from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.formulations import named_formulation
+from daedal.mechanics.formulations.second_order_forms import second_order_form
 from daedal.methods import named_method
 from daedal.methods.base import FORMS, Method, registered
 from daedal.methods.task import Equations, Task

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal import ModifiedBDF, SecondOrderDAE, solve
-from daedal.methods.modified_bdf_formulas import SAND, acceleration_weights
+from daedal.methods.bdf.modified_bdf_formulas import SAND, acceleration_weights
 
 GRIDS = ("constant", "smooth", "blocks", "alternating", "random")
 EXACT = 3  # the accuracy of a velocity that is given

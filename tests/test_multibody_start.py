@@ -5,7 +5,7 @@ import pytest
 
 import daedal
 from daedal import library
-from daedal.drive import mechanism_start
+from daedal.driver import mechanism_start
 
 
 def started(monkeypatch, model, **options):

@@ -18,7 +18,7 @@ import daedal
 
 WORKER = """
 import json, sys
-from daedal import reproduce
+from daedal.studies import reproduce
 report = reproduce.run(sys.argv[1:])
 print(json.dumps([[cell.document, cell.table, cell.cell] for cell in report.cells if not cell.explained]))
 """
@@ -37,49 +37,49 @@ class Mutation:
 
 MUTATIONS = {
     "HEM4: a coefficient": Mutation(
-        "methods/half_explicit_tableaux.py",
+        "methods/half_explicit/half_explicit_tableaux.py",
         '        ("3/10",),\n        (_surd(1, 1, 30), _surd(11, -4, 30)),',
         '        ("3/10",),\n        (_surd(1, 1, 30), _surd(11, -3, 30)),',
         ("half-explicit/methods", "half-explicit/singular-mass"),
     ),
     "HEM3: a weight": Mutation(
-        "methods/half_explicit_tableaux.py",
+        "methods/half_explicit/half_explicit_tableaux.py",
         '    b=(0, "3/4", "1/4"),',
         '    b=(0, "1/4", "3/4"),',
         ("half-explicit/2", "half-explicit/methods"),
     ),
     "Radau IIA: its nodes": Mutation(
-        "methods/implicit_families.py",
+        "methods/implicit_rk/implicit_families.py",
         'return _tableau(right_radau_nodes(s), _collocation, _titled("Radau IIA", s))',
         'return _tableau(gauss_nodes(s), _collocation, _titled("Radau IIA", s))',
         ("book/index3-steps", "second-order/6.1"),
     ),
     "Baumgarte: a binomial coefficient": Mutation(
-        "formulations/constraint_levels.py",
+        "mechanics/formulations/constraint_levels.py",
         "result = tuple(comb(m, j) * gamma ** (m - j) for j in range(m))",
         "result = tuple((1 + j) * comb(m, j) * gamma ** (m - j) for j in range(m))",
         ("stability/kappa-0",),
     ),
     "index 2 with damping: a binomial coefficient": Mutation(
-        "formulations/constraint_levels.py",
+        "mechanics/formulations/constraint_levels.py",
         "levels = (*[comb(k, j) * gamma ** (k - j) for j in range(k + 1)], 0.0)",
         "levels = (*[(1 + j) * comb(k, j) * gamma ** (k - j) for j in range(k + 1)], 0.0)",
         ("stability/kappa-0",),
     ),
     "extrapolation: a sign": Mutation(
-        "methods/extrapolation_sequences.py",
+        "methods/extrapolation/extrapolation_sequences.py",
         "row.append(row[k] + (row[k] - table[j - 1][k]) * low / (n**power - low))",
         "row.append(row[k] - (row[k] - table[j - 1][k]) * low / (n**power - low))",
         ("book/4.6.1", "book/4.6.2"),
     ),
     "order conditions: the factor of a fat vertex": Mutation(
-        "order_conditions/trees.py",
+        "analysis/order_conditions/trees.py",
         "own = Fraction(self.order + 1) if self.fat else Fraction(1, self.order)",
         "own = Fraction(self.order) if self.fat else Fraction(1, self.order)",
         ("half-explicit/1", "half-explicit/3", "half-explicit/4"),
     ),
     "pencils: the sign of eigenvalues": Mutation(
-        "linear/pencil.py", "return eigvals(-B, A)", "return eigvals(B, A)", ("multibody/5.12",)
+        "index/linear/pencil.py", "return eigvals(-B, A)", "return eigvals(B, A)", ("multibody/5.12",)
     ),
     "friction: its sign": Mutation(
         "hybrid/models/friction_modes.py",
@@ -94,7 +94,7 @@ MUTATIONS = {
         ("multibody/7.9",),
     ),
     "projected invariants: the direction of the multiplier": Mutation(
-        "formulations/constraint_levels.py",
+        "mechanics/formulations/constraint_levels.py",
         "            low=min(k, m - 1),\n            projection=self.projection,",
         '            low=min(k, m - 1),\n            projection="B",',
         ("stability/4.3", "stability/4.5"),

@@ -7,7 +7,7 @@ import pytest
 
 import daedal
 from daedal.symbolic import machine
-from daedal.tracing import problem as tracing
+from daedal.symbolic.tracing import problem as tracing
 
 SPAN = 0.0, 1.0
 

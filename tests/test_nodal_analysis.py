@@ -10,8 +10,8 @@ from scipy.linalg import expm, null_space
 import daedal
 from daedal import library
 from daedal.analysis.index import local_index
+from daedal.index.structure.signature import Signature
 from daedal.library.nodal_analysis import matrices, natural_mode
-from daedal.structure.signature import Signature
 
 SINE = library.Source(amplitude=1.0, frequency=2.0)
 NETWORKS = {

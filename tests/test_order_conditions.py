@@ -12,9 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from daedal import order_conditions as oc
+from daedal.analysis.order_conditions.formulas import PRINTED
+from daedal.analysis.order_conditions.trees import weight_trees, y_trees, z_trees
 from daedal.errors import InvalidProblemError
 from daedal.methods.exact_numbers import Quadratic
-from daedal.methods.half_explicit_tableaux import (
+from daedal.methods.half_explicit.half_explicit_tableaux import (
     HEDOP5,
     HEM3,
     HEM4,
@@ -23,8 +25,6 @@ from daedal.methods.half_explicit_tableaux import (
     PHEM56,
     RK4_HALF_EXPLICIT,
 )
-from daedal.order_conditions.formulas import PRINTED
-from daedal.order_conditions.trees import weight_trees, y_trees, z_trees
 
 ROOT6 = Quadratic(0, 1, 6)
 nodes = st.fractions(min_value=-2, max_value=2, max_denominator=30)

@@ -8,7 +8,7 @@ import pytest
 import daedal
 from daedal import Radau, library
 from daedal.errors import InvalidProblemError
-from daedal.methods.collocation_tableaux import RADAU_STAGES, radau_tableau
+from daedal.methods.implicit_rk.collocation_tableaux import RADAU_STAGES, radau_tableau
 
 # --- coefficients -----------------------------------------------------------------------------------------------------
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.index_reduction.mechanism import recognise_mechanism
-from daedal.index_reduction.recognised_solution import RecognisedSolution
+from daedal.index.reduction.mechanism import recognise_mechanism
+from daedal.index.reduction.recognised_solution import RecognisedSolution
+from daedal.index.structure.equations import Equations
 from daedal.library import car_axis, fekete, flexible_slider_crank, planar_pendulum, seven_body
-from daedal.structure.equations import Equations
 from residual_models import as_residual, start_of
 
 G = 9.81
@@ -369,7 +369,7 @@ def test_runs_that_leave_the_form_of_mechanics_are_repeated(share, options):
 
 
 def test_a_mechanism_that_was_another_one_is_not_tried_again(monkeypatch):
-    from daedal.drive import recognised
+    from daedal.driver import recognised
 
     asked = []
 

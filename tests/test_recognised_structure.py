@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.index_reduction.mechanism import recognise_mechanism
+from daedal.index.reduction.mechanism import recognise_mechanism
+from daedal.index.structure.equations import Equations
 from daedal.library import car_axis, fekete, flexible_slider_crank, planar_pendulum, seven_body
-from daedal.structure.equations import Equations
 from residual_models import as_residual
 
 L1, L2, M1, M2, G = 1.0, 0.7, 2.0, 0.5, 9.81

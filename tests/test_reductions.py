@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.formulations import FORMULATIONS, GGL, Baumgarte, Formulation, Index2
-from daedal.formulations.constraint_levels import VelocityConstraints
-from daedal.formulations.formulation import ACCELERATION, Shape, Sizes
-from daedal.formulations.reduction import attach_monitor
-from daedal.formulations.second_order_forms import second_order_form
 from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.formulations import FORMULATIONS, GGL, Baumgarte, Formulation, Index2
+from daedal.mechanics.formulations.constraint_levels import VelocityConstraints
+from daedal.mechanics.formulations.formulation import ACCELERATION, Shape, Sizes
+from daedal.mechanics.formulations.reduction import attach_monitor
+from daedal.mechanics.formulations.second_order_forms import second_order_form
 from daedal.mechanics.hessenberg import HessenbergAssembly
 from daedal.mechanics.sparse.assembly import SparseAssembly
 

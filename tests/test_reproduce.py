@@ -9,13 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 import daedal
-from daedal import reproduce
 from daedal.cli import app
-from daedal.reproduce import reproduction, stability
-from daedal.reproduce.page import page
-from daedal.reproduce.printed_table import Row, broken_rules, read_document
-from daedal.reproduce.terminal import like
-from daedal.reproduce.verdict import has_printed_digits, in_band, judge, meets, number, unit
+from daedal.studies import reproduce
+from daedal.studies.reproduce import reproduction, stability
+from daedal.studies.reproduce.page import page
+from daedal.studies.reproduce.printed_table import Row, broken_rules, read_document
+from daedal.studies.reproduce.terminal import like
+from daedal.studies.reproduce.verdict import has_printed_digits, in_band, judge, meets, number, unit
 
 pytestmark = pytest.mark.usefixtures("reproduced")
 ROOT = Path(__file__).parent.parent

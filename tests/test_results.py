@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.results.quantities import NamedValues
+from daedal.solution.quantities import NamedValues
 
 pytest.importorskip("pandas")
 pytest.importorskip("xarray")

@@ -5,8 +5,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daedal.method_analysis.linear_stability import half_plane, nonnegative, real_zeros, unit_disc
-from daedal.method_analysis.orders_by_class import Numbers
+from daedal.analysis.method_analysis.linear_stability import half_plane, nonnegative, real_zeros, unit_disc
+from daedal.analysis.method_analysis.orders_by_class import Numbers
 from daedal.methods.exact_numbers import Quadratic, product
 
 F = Fraction

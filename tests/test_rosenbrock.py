@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal import Rosenbrock
+from daedal.analysis.order_conditions.implicit_conditions import defects, index_1_trees
 from daedal.errors import InvalidProblemError
-from daedal.methods.rosenbrock_tableaux import TABLEAUX
+from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from daedal.methods.task import Equations, Task
-from daedal.order_conditions.implicit_conditions import defects, index_1_trees
 
 VARIANTS = tuple(TABLEAUX)
 PLAIN = {"compile": "never"}  # functions are called as they are: stage by stage, with differences

@@ -6,7 +6,7 @@ import pytest
 import daedal
 from daedal import Rosenbrock, library
 from daedal.errors import InvalidProblemError
-from daedal.methods.rosenbrock_tableaux import TABLEAUX
+from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from test_rosenbrock import CIRCLE, INDEX1, ODE, PLAIN
 
 VARIANTS = tuple(TABLEAUX)

@@ -11,9 +11,9 @@ import pytest
 
 import daedal
 from daedal import DASSL, DOPRI5, RK4, Event, InvalidProblemError, library
-from daedal.formulations import GGL, Baumgarte, CoordinateProjection, Index1, StateSpace
-from daedal.methods.runge_kutta import _DOPRI5 as DORMAND_PRINCE
-from daedal.methods.runge_kutta import _RK4 as CLASSICAL
+from daedal.mechanics.formulations import GGL, Baumgarte, CoordinateProjection, Index1, StateSpace
+from daedal.methods.explicit.runge_kutta import _DOPRI5 as DORMAND_PRINCE
+from daedal.methods.explicit.runge_kutta import _RK4 as CLASSICAL
 
 # --- coefficients -------------------------------------------------------------------------------------------------
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.structure.derivative_array import DerivativeArray
-from daedal.structure.equations import Equations
-from daedal.structure.structural_analysis import StructuralAnalysis
+from daedal.index.structure.derivative_array import DerivativeArray
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.structural_analysis import StructuralAnalysis
 from derivative_array_problems import implicit
 
 

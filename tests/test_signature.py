@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.structure.equations import Equations
-from daedal.structure.signature import Signature
-from daedal.structure.system_jacobian import SystemJacobian
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.signature import Signature
+from daedal.index.structure.system_jacobian import SystemJacobian
 from daedal.studies.pantelides import Pantelides
 
 

@@ -86,7 +86,7 @@ def test_sparse_and_dense_matrices_give_the_same(chain, formulation):
     other = daedal.solve(dense(chain.problem), (0.0, 0.3), chain.initial, **options)
     limit = 1e-4 if formulation == "index3" else 1e-7
     assert np.max(np.abs(sparse.y[:, -1] - other.y[:, -1])) < limit
-    assert sparse.formulation == type(daedal.formulations.named_formulation(formulation)).__name__
+    assert sparse.formulation == type(daedal.mechanics.formulations.named_formulation(formulation)).__name__
     assert sparse.drift["position"] < 1e-14
     assert sparse.drift["velocity"] < 1e-14
 
@@ -395,8 +395,8 @@ def test_forms_without_a_sparse_version_are_refused(chain, formulation):
     ("options", "words"),
     [
         ({"method": "dopri5"}, "DOPRI5 cannot solve a system with sparse matrices; use method='dassl'"),
-        ({"formulation": daedal.formulations.GGL(projection="B")}, "projection='GT'"),
-        ({"formulation": daedal.formulations.GGL(multipliers="derivative")}, "multipliers='derivative'"),
+        ({"formulation": daedal.mechanics.formulations.GGL(projection="B")}, "projection='GT'"),
+        ({"formulation": daedal.mechanics.formulations.GGL(multipliers="derivative")}, "multipliers='derivative'"),
     ],
 )
 def test_options_without_a_sparse_version_are_refused(chain, options, words):

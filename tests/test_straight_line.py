@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.mechanics.assembly import Assembly
-from daedal.tracing.problem import traced_problem
+from daedal.symbolic.tracing.problem import traced_problem
 from library_models import default_model
 
 METHODS = ("dopri5", "phem56", "hem4", "hem5", "hedop5")

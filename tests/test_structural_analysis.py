@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import daedal
-from daedal.structure.dulmage_mendelsohn import DulmageMendelsohn
-from daedal.structure.equations import Equations
-from daedal.structure.signature import Signature
-from daedal.structure.structural_analysis import StructuralAnalysis
-from daedal.structure.system_jacobian import regularity
+from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.signature import Signature
+from daedal.index.structure.structural_analysis import StructuralAnalysis
+from daedal.index.structure.system_jacobian import regularity
 
 
 def analysed(residual, n, kind=daedal.ImplicitDAE, **options):

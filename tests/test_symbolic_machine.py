@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from daedal import object_store
+from daedal.common import object_store
 from daedal.symbolic import Graph, emission, scalar_argument, trace, vector_argument
 from daedal.symbolic import machine as code_generation
 from daedal.symbolic.machine import compile_function

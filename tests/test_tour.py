@@ -5,7 +5,7 @@ import pytest
 
 import daedal
 from daedal import library
-from daedal.formulations import FORMULATIONS
+from daedal.mechanics.formulations import FORMULATIONS
 from daedal.methods import method_class
 from daedal.methods.base import registered
 

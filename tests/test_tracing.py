@@ -17,8 +17,8 @@ import pytest
 
 import daedal
 from daedal import library
-from daedal.tracing.parameters import ParameterLayout
-from daedal.tracing.problem import traced_problem
+from daedal.symbolic.tracing.parameters import ParameterLayout
+from daedal.symbolic.tracing.problem import traced_problem
 from library_models import default_model
 from tiers import sampled
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.tracing.agreement import disagreement
+from daedal.symbolic.tracing.agreement import disagreement
 
 # --- lies: each takes an honest function and returns one with the same values -----------------------------------------
 

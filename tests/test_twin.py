@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.drive.traced import TracedPlan
+from daedal.driver.traced import TracedPlan
 from daedal.problems.compile import with_numbers
 from twin import ALLOWED, made_twice, wrong_derivatives
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
+from daedal.index.structure.equilibration import natural_units
 from daedal.initial.local_structure import local_structure
-from daedal.structure.equilibration import natural_units
 
 
 def pendulum(t, s, sp):

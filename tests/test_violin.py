@@ -7,9 +7,10 @@ import pytest
 from numba import njit
 
 import daedal
-from daedal import library, reproduce
+from daedal import library
 from daedal.library.violin import bow, bow_bias, bow_jacobian, string_force
-from daedal.reproduce.verdict import number
+from daedal.studies import reproduce
+from daedal.studies.reproduce.verdict import number
 
 # Time, displacement of the middle node, needed z of each switch, to stick and to slip in turn: normal modes, 40 digits
 (TABLE,) = reproduce.find(["half-explicit/violin"])

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import daedal
-from daedal.structure.derivative_array import equation_in_words
-from daedal.tabular import derivative_name, times
+from daedal.common.tabular import derivative_name, times
+from daedal.index.structure.derivative_array import equation_in_words
 
 
 def test_counts_and_derivatives():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.drive.traced import TracedPlan, _points
+from daedal.driver.traced import TracedPlan, _points
 from daedal.problems.checks import full_matrix
 from daedal.problems.compile import last_argument
 

@@ -29,7 +29,10 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name, "daedal")
     if module == "daedal" and (name.startswith("_") or find_spec(f"daedal.{name}") is None):
         raise AttributeError(f"module 'daedal' has no attribute '{name}'")
-    value = import_module(f"daedal.{name}") if module == "daedal" else getattr(import_module(module), name)
+    try:
+        value = import_module(f"daedal.{name}") if module == "daedal" else getattr(import_module(module), name)
+    except AttributeError:
+        value = import_module(f"{module}.{name}")
     globals()[name] = value
     return value
 

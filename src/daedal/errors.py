@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from daedal.solution import Solution
+    from daedal.solution.solution import Solution
 
 
 class DaedalError(Exception):

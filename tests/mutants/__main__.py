@@ -120,7 +120,7 @@ class Run:
 
     def _link_store(self):
         """What the user's store has, without its files being copied where the file system allows."""
-        from daedal import object_store
+        from daedal.common import object_store
 
         self.store.mkdir()
         for file in object_store.folder().glob("*.o"):
@@ -274,7 +274,7 @@ class Times:
     """What the tests take that pass without a mutation, by file; kept in the user's cache for later runs."""
 
     def __init__(self, run: Run):
-        from daedal import object_store
+        from daedal.common import object_store
 
         self.run, self.place = run, object_store.folder().parent / "mutants"
         self.place.mkdir(parents=True, exist_ok=True)

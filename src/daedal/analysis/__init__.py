@@ -1,5 +1,4 @@
-"""What can be said about a problem at a point, and about a run that failed."""
+"""What can be said about a problem at a point, about a run that failed, about methods and formulations.
 
-from daedal.analysis.index import Level, LocalIndex, local_index, partials, pencil_index
-
-__all__ = ["Level", "LocalIndex", "local_index", "partials", "pencil_index"]
+Begin with `diagnosis.py` for failed runs, `decision.py` for the choice of a formulation, `problem_page` for `analyse`.
+"""

@@ -39,8 +39,8 @@ from daedal.analysis.wording import (
     variable,
     variables,
 )
+from daedal.common.tabular import plural, times
 from daedal.kernels.endings import Ending
-from daedal.tabular import plural, times
 
 _HIDDEN_VIOLATION = 1e-5  # of a hidden constraint, relative to its terms
 _JACOBIAN_REMEDY = (

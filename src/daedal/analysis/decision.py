@@ -28,7 +28,7 @@ from daedal.analysis.thresholds import (
     TURNING,
     VIBRATION,
 )
-from daedal.formulations import GGL, CoordinateProjection, Index3, ProjectedInvariants
+from daedal.mechanics.formulations import GGL, CoordinateProjection, Index3, ProjectedInvariants
 
 if TYPE_CHECKING:
     from daedal.analysis.measures import Measures
@@ -98,7 +98,7 @@ def decision(measures: Sequence[Measures], h_acc, m: int | None = None) -> Verdi
     -------
     Verdict
     """
-    from daedal.methods.runge_kutta import DOPRI5
+    from daedal.methods.explicit.runge_kutta import DOPRI5
 
     samples = list(measures)
     if not samples:
@@ -152,14 +152,14 @@ class _Products:
         return Verdict(case, formulation, method, tuple(forbidden), tuple(reasons), **numbers)
 
     def explicit(self, case: int, forbidden, reasons, weight: str = "M") -> Verdict:
-        from daedal.methods.runge_kutta import DOPRI5
+        from daedal.methods.explicit.runge_kutta import DOPRI5
 
         if not max(one.condM for one in self.samples) < ILL_CONDITIONED_MASS:
             weight = "I"
         return self.verdict(case, CoordinateProjection(weight), DOPRI5(), forbidden, reasons)
 
     def stiff(self, case: int, formulation, forbidden, reasons) -> Verdict:
-        from daedal.methods.dassl import DASSL
+        from daedal.methods.bdf.dassl import DASSL
 
         return self.verdict(case, formulation, DASSL(), (*forbidden, *_EXPLICIT_METHODS), reasons)
 
@@ -188,7 +188,7 @@ def _stiff_forces(found: _Products) -> Verdict:
     if found.stable:
         return found.explicit(3, (), [reason, _STILL])
     if found.vibration > found.s and found.at_vibration.unknowns:
-        from daedal.methods.collocation import LARGEST, Collocation
+        from daedal.methods.implicit_rk.collocation import LARGEST, Collocation
 
         if found.at_vibration.unknowns <= LARGEST:
             remedy = "collocation on Radau nodes is stable on the imaginary axis, BDF of order 3 and more is not"

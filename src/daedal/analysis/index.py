@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.linear.canonical_forms import staircase
-from daedal.linear.rank import scale_pencil
+from daedal.index.linear.canonical_forms import staircase
+from daedal.index.linear.rank import scale_pencil
 
 RANK_TOLERANCE = 1e-7  # singular values below it count as zero, after scaling to entries of size 1
 _CLEARLY = 1e-4  # part of the largest singular value that no rounding error has made
@@ -181,7 +181,7 @@ def local_index(problem: Any, t: float, y: Any, yp: Any, *, tolerance: float = R
     Examples
     --------
     >>> import daedal
-    >>> from daedal.analysis import local_index
+    >>> from daedal.analysis.index import local_index
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - t**2], 2)
     >>> local_index(problem, 0.0, [0.0, 0.0], [0.0, 2.0]).index
     2
@@ -206,7 +206,7 @@ def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERA
     --------
     A differentiator: ``y0 = f(t)``, ``y1 = y0'``.
 
-    >>> from daedal.analysis import pencil_index
+    >>> from daedal.analysis.index import pencil_index
     >>> found = pencil_index([[0.0, 0.0], [-1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
     >>> found.index, found.constraints, found.higher_index_variables
     (2, ((0, 1),), ((1, 2),))

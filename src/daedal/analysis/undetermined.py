@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.probe import Probe
-from daedal.structure.equilibration import equilibrate, scaled
+from daedal.index.structure.equilibration import equilibrate, scaled
 
 _LARGEST_DIFFERENCED = 10_000  # unknowns up to which derivatives are found by differences
 _FACTORS = (1.37, 61.0, 2.9e3)  # values of c in units of 1/T

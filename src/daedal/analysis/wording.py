@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.tabular import listing
+from daedal.common.tabular import listing
 
 MOST_NAMED = 3
 FROM_ZERO = "(numbered from 0)"

@@ -16,7 +16,7 @@ from daedal.circuits.elements import GROUND, Branch, Element
 from daedal.circuits.loops_and_cutsets import Topology, independent_states, topology
 from daedal.circuits.operating_point import OperatingPoint, state_at_rest
 from daedal.circuits.reading import contents
-from daedal.tabular import listing
+from daedal.common.tabular import listing
 
 ABSOLUTE = {"v": 1e-9, "u": 1e-9, "i": 1e-12, "q": 1e-17, "phi": 1e-12}
 """Absolute tolerances of volts, amperes, coulombs and volt seconds."""

@@ -15,8 +15,8 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from daedal.circuits.elements import GROUND, Branch
+from daedal.common.tabular import listing
 from daedal.errors import InvalidProblemError
-from daedal.tabular import listing
 
 
 class Forest:

@@ -19,7 +19,7 @@ from daedal.circuits.circuit_equations import CircuitEquations, CircuitState
 from daedal.circuits.elements import CURRENT_GIVEN, GROUND, Branch, at_rest
 from daedal.circuits.loops_and_cutsets import check_at_rest
 from daedal.circuits.netlist import in_engineering
-from daedal.tabular import listing
+from daedal.common.tabular import listing
 
 ITERATIONS = 100
 LADDER = tuple(10.0**-k for k in range(2, 13))  # conductances beside the junctions, in siemens

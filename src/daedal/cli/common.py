@@ -15,8 +15,8 @@ import numpy as np
 import typer
 
 import daedal
+from daedal.common.tabular import Tabular
 from daedal.errors import near_names
-from daedal.tabular import Tabular
 
 Name = Annotated[str, typer.Argument(help="Name of a problem, as in 'daedal list'.", show_default=False)]
 RunName = Annotated[

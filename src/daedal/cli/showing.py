@@ -14,11 +14,11 @@ import typer
 
 import daedal
 from daedal.cli.common import Name, find_model, largest_error, parameters_of, print_rows, refuse, short
+from daedal.common.tabular import Tabular
 from daedal.library.contents import contents, unknowns
-from daedal.tabular import Tabular
 
 if TYPE_CHECKING:
-    from daedal.reproduce import PrintedTable, Reproduction, Result
+    from daedal.studies.reproduce import PrintedTable, Reproduction, Result
 
 
 def list_problems() -> None:
@@ -82,8 +82,8 @@ def reproduce(
     """
     from rich.console import Console
 
-    from daedal.reproduce import find
-    from daedal.reproduce.terminal import print_list
+    from daedal.studies.reproduce import find
+    from daedal.studies.reproduce.terminal import print_list
 
     identifiers, files = _split(tables or [], json)
     try:
@@ -103,7 +103,7 @@ def reproduce(
             report.write_json(file)
         written = [str(file) for file in files]
         if page:
-            from daedal.reproduce.page import write_page
+            from daedal.studies.reproduce.page import write_page
 
             written.append(str(write_page(report, out)))
     except OSError as error:
@@ -124,8 +124,8 @@ def _run(tables: list[PrintedTable], quiet: bool, summary: bool) -> Reproduction
     """Every table as soon as it is computed, then the summary."""
     from rich.console import Console
 
-    from daedal.reproduce import run
-    from daedal.reproduce.terminal import print_cells, print_overview
+    from daedal.studies.reproduce import run
+    from daedal.studies.reproduce.terminal import print_cells, print_overview
 
     if quiet:
         return run([table.identifier for table in tables])
@@ -199,7 +199,7 @@ def _self_test() -> tuple[list[tuple[str, str]], bool]:
 
 def _kernel_report() -> list[tuple[str, str]]:
     """Where the machine code of kernels and of traced functions is."""
-    from daedal import object_store
+    from daedal.common import object_store
     from daedal.kernels.levels import host_levels
     from daedal.kernels.units import SHIPPED, all_units, find
 

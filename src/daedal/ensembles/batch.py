@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.index import are_clearly_index_1
-from daedal.drive.event_view import with_bounds
-from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
-from daedal.drive.mechanism import MechanismCourse, MechanismPlan
-from daedal.drive.request import checked_request
+from daedal.common.progress import Progress
+from daedal.driver.event_view import with_bounds
+from daedal.driver.first_order import FirstOrderCourse, FirstOrderPlan
+from daedal.driver.mechanism import MechanismCourse, MechanismPlan
+from daedal.driver.request import checked_request
 from daedal.ensembles.columns import Chunk, NumbersOf, Vectors
 from daedal.ensembles.lanes import Lanes, lanes_of_first_order, lanes_of_mechanism
 from daedal.ensembles.part import EVENT, FINISHED, TIMED_OUT, Part
@@ -23,9 +24,8 @@ from daedal.initial.consistent import linear_slopes
 from daedal.kernels.endings import Ending
 from daedal.kernels.functions import store_matrix
 from daedal.mechanics.setting import missing_derivatives
-from daedal.progress import Progress
 from daedal.symbolic import Untraceable
-from daedal.tracing.switching_functions import switching_code
+from daedal.symbolic.tracing.switching_functions import switching_code
 
 _SLICES = 50  # of runs, between two looks at the clock
 _EVENTS = 4096  # rows of the table of events, more than one slice of a run can have
@@ -184,7 +184,7 @@ class Batch(ABC):
 
 def direct_plan(runner: Any, params: Any) -> Any:
     """The plan that every run of a request takes, set to these parameters."""
-    from daedal.drive.traced import TracedPlan
+    from daedal.driver.traced import TracedPlan
 
     request, settings = runner.request, runner.request.settings
     if request.is_factory or request.needs_solutions or request.layout is None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import checked_request
+from daedal.common.progress import Progress
+from daedal.driver.request import checked_request
 from daedal.ensembles.batch import Batch, MechanismBatch, Unsuited
 from daedal.ensembles.columns import Chunk, NumbersOf, Vectors
 from daedal.ensembles.inputs import EnsembleRequest
@@ -32,9 +33,8 @@ from daedal.problems.arguments import (
     in_standard_form,
     positional_names,
 )
-from daedal.progress import Progress
 from daedal.symbolic import Untraceable
-from daedal.tracing.mode_code import guard_code, state_code
+from daedal.symbolic.tracing.mode_code import guard_code, state_code
 
 _SLICES = 500  # of runs, between two looks at the clock
 _MOST_ROWS = 4096  # of the table of transitions

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.messages import warn
 from daedal.ensembles.columns import Chunk, Listed, Members, Named, Streamed
 from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import NOT_RUN, Part, StateLayout
 from daedal.errors import InvalidProblemError
-from daedal.messages import warn
 
 _SECONDS = 1.0  # between two files
 

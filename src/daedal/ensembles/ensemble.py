@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from daedal.common.messages import unknown_name
+from daedal.common.tabular import Tabular
 from daedal.ensembles.columns import Listed, Members, Named
 from daedal.ensembles.part import EVENT, EVENT_FIELDS, FINISHED, NOT_RUN, STATUS, StateLayout
 from daedal.errors import InvalidProblemError
-from daedal.messages import unknown_name
-from daedal.results.archive import make_folder
-from daedal.results.schema import Array, Integer, ListOf, MappingOf, Number, Optional, Plain, Record, Text
-from daedal.tabular import Tabular
+from daedal.solution.archive import make_folder
+from daedal.solution.schema import Array, Integer, ListOf, MappingOf, Number, Optional, Plain, Record, Text
 
 
 @dataclass(eq=False)
@@ -195,7 +195,7 @@ class Ensemble:
         """
         if Path(path).suffix == ".zarr":
             return save_zarr(self, Path(path))
-        from daedal.results.file import save
+        from daedal.solution.file import save
 
         return save(self, path)
 

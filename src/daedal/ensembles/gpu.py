@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import check_span, check_times, checked_settings
+from daedal.driver.request import check_span, check_times, checked_settings
 from daedal.ensembles.columns import Chunk, NumbersOf, Vectors
 from daedal.ensembles.gpu_model import (
     BLOCK,

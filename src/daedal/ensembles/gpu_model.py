@@ -13,19 +13,19 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.events.event import functions_of, named_events, standard_functions
 from daedal.methods import named_method, step_size
-from daedal.methods.rosenbrock import MOST_FAILURES, Rosenbrock
-from daedal.methods.rosenbrock_step import STUBBORN
-from daedal.methods.rosenbrock_tableaux import TABLEAUX, RosenbrockTableau
-from daedal.methods.runge_kutta import ExplicitRungeKutta, Tableau
-from daedal.methods.runge_kutta_step import HARMLESS
+from daedal.methods.explicit.runge_kutta import ExplicitRungeKutta, Tableau
+from daedal.methods.explicit.runge_kutta_step import HARMLESS
+from daedal.methods.rosenbrock.rosenbrock import MOST_FAILURES, Rosenbrock
+from daedal.methods.rosenbrock.rosenbrock_step import STUBBORN
+from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX, RosenbrockTableau
 from daedal.problems import ODE, ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.symbolic import Graph, Untraceable
 from daedal.symbolic.cuda import PRELUDE, c_formula, c_number
 from daedal.symbolic.trace import scalar_argument, trace
-from daedal.tracing.in_c import ProblemInC, problem_in_c, switching_functions_in_c
-from daedal.tracing.problem import traced_problem
-from daedal.tracing.tracer import TracedProblem
+from daedal.symbolic.tracing.in_c import ProblemInC, problem_in_c, switching_functions_in_c
+from daedal.symbolic.tracing.problem import traced_problem
+from daedal.symbolic.tracing.tracer import TracedProblem
 
 # The same text is CUDA C and plain C. What differs between two ensembles of one problem (starts, parameters,
 # tolerances, times) are arguments, so that a source is compiled once.

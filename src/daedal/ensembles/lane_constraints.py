@@ -1,14 +1,14 @@
 """Projections of eight members at once, and the watch over their constraints, with the bits of single members.
 
-See :mod:`daedal.mechanics.straight_line` and :mod:`daedal.formulations.monitor`.
+See :mod:`daedal.mechanics.straight_line` and :mod:`daedal.mechanics.formulations.monitor`.
 """
 
 from daedal.ensembles.lane_steps import CODE, copy_rows, evaluate, larger, size_in
-from daedal.formulations.monitor import KEPT, LITTLE, LITTLE_IN_ALL, SUSPICIOUS, VANISHING
 from daedal.kernels.compilation import part
 from daedal.kernels.lanes import LANES, absolute, all_less, at, put, root, spread, where_less
 from daedal.kernels.records import FLOAT, INTEGER, Struct
 from daedal.kernels.signatures import f64
+from daedal.mechanics.formulations.monitor import KEPT, LITTLE, LITTLE_IN_ALL, SUSPICIOUS, VANISHING
 from daedal.mechanics.straight_line import MOST_CORRECTIONS, NEGLIGIBLE
 
 _CLEARLY = 1.001  # times what is suspicious: above, a determinant without pivoting needs no second look

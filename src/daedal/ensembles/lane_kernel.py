@@ -14,7 +14,6 @@ from daedal.ensembles.first_order_kernel import FIRST_ORDER, begin_watch, is_tro
 from daedal.ensembles.lane_constraints import CONSTRAINTS, is_near, keep_basis, project, watch
 from daedal.ensembles.lane_rosenbrock import LINEAR_STEPS, attempt_linear, take_over_linear
 from daedal.ensembles.lane_steps import STEPS, attempt, take_over
-from daedal.formulations.monitor import CORNER, MONITOR, NEAR, SHARP, have_turned_away
 from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
@@ -32,11 +31,12 @@ from daedal.kernels.records import (
     record_at,
 )
 from daedal.kernels.signatures import i64
+from daedal.mechanics.formulations.monitor import CORNER, MONITOR, NEAR, SHARP, have_turned_away
 from daedal.methods.advance import open_run
+from daedal.methods.explicit.runge_kutta_step import HARMLESS, TABLEAU, dense_stages
 from daedal.methods.one_step import STIFF_STEPS, close_polynomial, count_stiff, next_step_size, polynomial, reject
-from daedal.methods.rosenbrock_step import ROSENBROCK, keep_polynomial
+from daedal.methods.rosenbrock.rosenbrock_step import ROSENBROCK, keep_polynomial
 from daedal.methods.run_record import differences
-from daedal.methods.runge_kutta_step import HARMLESS, TABLEAU, dense_stages
 from daedal.methods.step_size import shortest_step, step_to_try
 
 _FINISHED = int(Ending.FINISHED)
@@ -255,7 +255,7 @@ def _look_back(own, constraints, steps):
 
 @part
 def _has_corner(lane, independence, turn, h):
-    """As :func:`daedal.formulations.monitor.monitor_hook` adds up sharp turns."""
+    """As :func:`daedal.mechanics.formulations.monitor.monitor_hook` adds up sharp turns."""
     lane.largest_independence = max(lane.largest_independence, independence)
     if independence > NEAR * lane.largest_independence:
         lane.usual_rate = max(lane.usual_rate, turn / h)

@@ -1,4 +1,4 @@
-"""Rosenbrock steps of eight members at once, with the bits of :mod:`daedal.methods.rosenbrock_step`.
+"""Rosenbrock steps of eight members at once, with the bits of :mod:`daedal.methods.rosenbrock.rosenbrock_step`.
 
 Machine code takes the whole step: (y, y', h) -> y, increments, defect [, z].
 """
@@ -10,7 +10,7 @@ from daedal.kernels.compilation import part
 from daedal.kernels.lanes import LANES, absolute, at, put, spread, where_less
 from daedal.kernels.records import INTEGER, Struct
 from daedal.kernels.signatures import f64
-from daedal.methods.rosenbrock_step import STUBBORN
+from daedal.methods.rosenbrock.rosenbrock_step import STUBBORN
 
 LINEAR_STEPS = Struct(
     "LINEAR_STEPS",

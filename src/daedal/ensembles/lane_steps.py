@@ -1,4 +1,4 @@
-"""Explicit Runge-Kutta steps of eight members at once, by the statement of :mod:`daedal.methods.runge_kutta_step`.
+"""Explicit Runge-Kutta steps of eight members at once, as :mod:`daedal.methods.explicit.runge_kutta_step` states them.
 
 Rows of arrays have one number for each lane. What one lane needs is computed in all of them, and taken over where it is
 needed.
@@ -12,7 +12,7 @@ from daedal.kernels.lanes import LANES, absolute, all_less, at, put, spread, whe
 from daedal.kernels.records import ADDRESS, INTEGER, Struct, data_of
 from daedal.kernels.records import at as reference
 from daedal.kernels.signatures import f64, i32, i64
-from daedal.methods.runge_kutta_step import TABLEAU, Owner, explicit_steps
+from daedal.methods.explicit.runge_kutta_step import TABLEAU, Owner, explicit_steps
 from daedal.methods.sums import sums_of
 
 CODE = Struct(

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from daedal.formulations.constraint_levels import CoordinateProjection
-from daedal.methods.rosenbrock import Rosenbrock
-from daedal.methods.rosenbrock_tableaux import TABLEAUX
-from daedal.methods.runge_kutta import Tableau
+from daedal.mechanics.formulations.constraint_levels import CoordinateProjection
+from daedal.methods.explicit.runge_kutta import Tableau
+from daedal.methods.rosenbrock.rosenbrock import Rosenbrock
+from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from daedal.symbolic.machine import MachineFunction
-from daedal.tracing.parameters import NAME
+from daedal.symbolic.tracing.parameters import NAME
 
 _TURNS = 2000  # of a step of all lanes, between two looks for an interrupt
 

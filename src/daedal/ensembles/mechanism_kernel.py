@@ -4,12 +4,12 @@ See :mod:`daedal.ensembles.batch_kernel`.
 """
 
 from daedal.ensembles.batch_kernel import BATCH, MEMBER, NOT_PROJECTED, NOT_READY
-from daedal.formulations.monitor import MONITOR, begin_watch_of
 from daedal.kernels.callbacks import nothing
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import INTEGER, Struct, address_of, at, record_at
 from daedal.kernels.vectors import copy
 from daedal.mechanics.constrained import CONSTRAINED, load_start
+from daedal.mechanics.formulations.monitor import MONITOR, begin_watch_of
 from daedal.mechanics.manifold import PROJECTOR, project_point
 from daedal.mechanics.readiness import is_ready
 

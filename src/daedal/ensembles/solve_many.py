@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import check_span, check_times, checked_settings
+from daedal.driver.request import check_span, check_times, checked_settings
 from daedal.ensembles.backends import Chosen, chosen_backend, probe
 from daedal.ensembles.checkpoint import Checkpoint, without
 from daedal.ensembles.collector import Collector

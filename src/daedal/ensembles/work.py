@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.solver import Solver
+from daedal.driver.solver import Solver
 from daedal.ensembles.columns import Chunk
 from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import EVENT, FINISHED, TIMED_OUT, Part, layout_of_solution

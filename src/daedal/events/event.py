@@ -118,7 +118,7 @@ class Enclosed:
     Attributes
     ----------
     program : Enclosure
-        Of :mod:`daedal.tracing.enclosures`.
+        Of :mod:`daedal.symbolic.tracing.enclosures`.
     first : int
         The first of them.
     read : callable

@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from daedal.tabular import Tabular
+from daedal.common.tabular import Tabular
 
 _MOST_ROWS = 30  # in the printed table
 _COLUMNS = ("t", "name", "kind")  # of a table without events
@@ -95,7 +95,7 @@ class EventTable(Sequence):
 
     def to_dataframe(self):
         """The table as a :class:`pandas.DataFrame`, with the variables at each event behind its columns."""
-        from daedal.results.frames import pandas
+        from daedal.solution.frames import pandas
 
         data: dict[str, list[Any]] = {column: [row[k] for row in self.rows()] for k, column in enumerate(self.columns)}
         states = [dict(zip(self._names_at(record), record.y.tolist())) for record in self._records]

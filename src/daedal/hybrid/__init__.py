@@ -1,1 +1,4 @@
-"""Modes, transitions between them, and the run through them."""
+"""Models with modes and the run through them; sliding, friction, impact and contacts (`models`).
+
+Begin with `problem.py` and `run.py`.
+"""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.results.quantities import Quantity
+from daedal.solution.quantities import Quantity
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from daedal.drive.request import Request, Settings, checked_settings
+from daedal.driver.request import Request, Settings, checked_settings
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_flag
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import FunctionTable
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
 from daedal.hybrid.derived import Derived
@@ -20,10 +21,9 @@ from daedal.hybrid.segments import (
     stacked,
 )
 from daedal.problems.checks import check_real
-from daedal.results.quantities import NamedValues, Quantity, row_named
-from daedal.results.tabulated import Tabulated
-from daedal.solution import Statistics
-from daedal.tabular import FunctionTable
+from daedal.solution.quantities import NamedValues, Quantity, row_named
+from daedal.solution.solution import Statistics
+from daedal.solution.tabulated import Tabulated
 
 
 class HybridOutput(Tabulated):
@@ -263,7 +263,7 @@ class HybridOutput(Tabulated):
     def __call__(self, t):
         """Dense output: the solution at `t`, at a transition after it.
 
-        For a number that of the mode at `t`: a vector, or the :class:`~daedal.mechanical_solution.State` of a
+        For a number that of the mode at `t`: a vector, or the :class:`~daedal.solution.mechanical_solution.State` of a
         mechanical system. For an array the same for all times if the modes are mechanical systems with as many
         coordinates, otherwise rows like those of `y`, nan where a mode does not have a variable.
         """

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Request, Settings
-from daedal.drive.solver import described, plan_for
-from daedal.drive.traced import TracedPlan
+from daedal.driver.request import Request, Settings
+from daedal.driver.solver import described, plan_for
+from daedal.driver.traced import TracedPlan
 from daedal.mechanics.setting import missing_derivatives, plain_setting
 from daedal.problems.compile import differ_in_parameters_only
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from daedal.common.tabular import FunctionTable, Tabular
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.derived import Derived
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_callable, check_flag
 from daedal.problems.description import parameter_rows, problem_rows, titled
 from daedal.problems.symbols import renewed, symbol_name
-from daedal.tabular import FunctionTable, Tabular
 
 ZENO = "zeno"
 _PROBLEMS = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)

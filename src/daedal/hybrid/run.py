@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Request
+from daedal.common.progress import Progress
+from daedal.driver.request import Request
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.events.accumulation import AccumulationWatch
 from daedal.hybrid import messages
@@ -28,8 +29,7 @@ from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.state_form import StateForm
 from daedal.hybrid.store import OutputStore
 from daedal.hybrid.user_events import Instant, events_by_mode, names_of
-from daedal.progress import Progress
-from daedal.solution import Solution
+from daedal.solution.solution import Solution
 
 _MOST_IMMEDIATE = 100  # transitions at one time
 _IDLE = 1e-12  # changes of the state relative to its size by a transition after which nothing is different

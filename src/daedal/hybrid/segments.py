@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.mechanical_state import PARTS, State
-from daedal.solution import Solution
+from daedal.solution.mechanical_state import PARTS, State
+from daedal.solution.solution import Solution
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import Tabular, plural
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.output import HybridOutput
-from daedal.machine_record import RecordedMachine, joined
-from daedal.solution import History
-from daedal.tabular import Tabular, plural
+from daedal.solution.machine_record import RecordedMachine, joined
+from daedal.solution.solution import History
 
 
 class HybridSolution(HybridOutput):

@@ -8,9 +8,9 @@ from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.models.contact_history import Readings, StoredContacts
 from daedal.hybrid.segments import Chunk, HybridSegment
 from daedal.hybrid.solution import HybridSolution
-from daedal.results.file import AnySolution
-from daedal.results.schema import Array, Flag, Integer, ListOf, MappingOf, Number, Optional, Record, Text, names
-from daedal.solution_layout import FUNCTIONS, STATISTICS
+from daedal.solution.file import AnySolution
+from daedal.solution.schema import Array, Flag, Integer, ListOf, MappingOf, Number, Optional, Record, Text, names
+from daedal.solution.solution_layout import FUNCTIONS, STATISTICS
 
 _CHUNK = Record({"mode": Integer(), "t": Array("f8", ("nt",)), "y": Array("f8", (None, "nt"))}, Chunk)
 _SEGMENT = Record(

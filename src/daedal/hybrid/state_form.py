@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Request, checked_settings
-from daedal.drive.solver import solve_request
+from daedal.driver.request import Request, checked_settings
+from daedal.driver.solver import solve_request
 from daedal.errors import DaedalError, InvalidProblemError
 from daedal.mechanics.assembly import Assembly
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE

@@ -5,14 +5,14 @@ from dataclasses import fields
 
 import numpy as np
 
+from daedal.common.tabular import FunctionTable
 from daedal.events.table import EventTable
 from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.segments import Chunk, HybridSegment, add_drift
 from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.state_form import StateForm
-from daedal.solution import Solution, Statistics
-from daedal.tabular import FunctionTable
+from daedal.solution.solution import Solution, Statistics
 
 _COUNTERS = tuple(f.name for f in fields(Statistics) if f.name not in ("seconds", "first_use"))
 

@@ -1,4 +1,4 @@
-"""Consistent initial values."""
+"""Consistent initial values. Begin with `consistent.py`, and `jet.py` for problems of any index."""
 
 from daedal.initial.consistent import consistent_initial
 from daedal.initial.derivative_array import derivative_array_initial

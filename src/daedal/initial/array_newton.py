@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from daedal.structure.equilibration import equilibrate, scaled
+from daedal.index.structure.equilibration import equilibrate, scaled
 
 RANK = 1e-11
 """Singular values below this part of the largest count as zero, after rows and columns have been scaled."""

@@ -3,11 +3,11 @@
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.index.structure.equations import Equations, equations_of
 from daedal.initial.jet import checked_values, resolved_array
 from daedal.initial.local_structure import local_structure
 from daedal.initial.newton import InitialResult
 from daedal.problems import SecondOrderDAE
-from daedal.structure.equations import Equations, equations_of
 
 LARGEST = 200
 """Unknowns beyond which dense matrices of the derivative array take too long."""

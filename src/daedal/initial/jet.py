@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
+from daedal.common.tabular import derivative_name
 from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
+from daedal.index.structure.characteristics import array_ranks, open_rates
+from daedal.index.structure.derivative_array import DerivativeArray
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.equilibration import equilibrate
+from daedal.index.structure.signature import Signature
 from daedal.initial.array_newton import LARGEST_DENSE, RANK, SATISFIED, ArrayPoint, solve_array
-from daedal.structure.characteristics import array_ranks, open_rates
-from daedal.structure.derivative_array import DerivativeArray
-from daedal.structure.equations import Equations
-from daedal.structure.equilibration import equilibrate
-from daedal.structure.signature import Signature
-from daedal.tabular import derivative_name
 
 _MOST_DIFFERENTIATIONS = 12  # before equations are said not to determine the solution
 _MOST_AT_ONCE = 6
@@ -80,7 +80,7 @@ def consistent_jet(
     >>> import daedal
     >>> import numpy as np
     >>> from daedal.initial.jet import consistent_jet
-    >>> from daedal.structure.equations import Equations
+    >>> from daedal.index.structure.equations import Equations
     >>> def pendulum(t, s, sp):
     ...     x, y, u, v, lam = s
     ...     return [sp[0] - u, sp[1] - v, sp[2] + lam * x, sp[3] + lam * y + 1, x**2 + y**2 - 1]

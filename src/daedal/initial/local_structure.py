@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.wording import MOST_NAMED
+from daedal.common.tabular import listing
+from daedal.index.linear.rank import RankDecision, decision_table
+from daedal.index.structure.characteristics import Characteristics, array_ranks
+from daedal.index.structure.derivative_array import DerivativeArray, equation_in_words
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.hidden_constraints import Constraint, find_constraints
+from daedal.index.structure.initial_choices import Choice, initial_choices
 from daedal.initial.jet import checked_values, resolved_array
-from daedal.linear.rank import RankDecision, decision_table
-from daedal.structure.characteristics import Characteristics, array_ranks
-from daedal.structure.derivative_array import DerivativeArray, equation_in_words
-from daedal.structure.equations import Equations
-from daedal.structure.hidden_constraints import Constraint, find_constraints
-from daedal.structure.initial_choices import Choice, initial_choices
-from daedal.tabular import listing
 
 _TAKES_PART = 1e-3  # part of the largest coefficient of a combination
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.wording import MOST_NAMED
+from daedal.common.tabular import listing
 from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.index.structure.characteristics import ArrayRanks, Characteristics, Weakest, array_ranks, dominant
+from daedal.index.structure.derivative_array import DerivativeArray
+from daedal.index.structure.equations import Equations, required_equations
+from daedal.index.structure.equilibration import equilibrate
 from daedal.initial.jet import checked_values, resolved_array
-from daedal.structure.characteristics import ArrayRanks, Characteristics, Weakest, array_ranks, dominant
-from daedal.structure.derivative_array import DerivativeArray
-from daedal.structure.equations import Equations, required_equations
-from daedal.structure.equilibration import equilibrate
-from daedal.tabular import listing
 
 _SAMPLES = 33
 _HALVINGS = 30

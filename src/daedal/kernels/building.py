@@ -20,7 +20,7 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
-from daedal import object_store as store
+from daedal.common import object_store as store
 from daedal.kernels.levels import level_of_unit
 from daedal.kernels.sources import sources
 from daedal.kernels.units import (

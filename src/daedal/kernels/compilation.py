@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from daedal import first_use
+from daedal.common import first_use
 from daedal.kernels.signatures import Signature
 
 MODE = os.environ.get("DAEDAL_KERNELS") or "objects"
@@ -155,7 +155,7 @@ class Entry:
                 if self.unit.startswith("daedal."):
                     raise
                 reason = error
-        from daedal.object_store import say_once
+        from daedal.common.object_store import say_once
 
         say_once(
             f"{self.__name__} runs interpreted; to be compiled, it has to stand in a module, a file of its own, that "

@@ -4,7 +4,7 @@ A *unit* is a module with entries. Its object code is named by what it is made f
 level of the processor, and the version of this format. It is looked for
 
 1. in the folder ``objects`` of the package, where a wheel has all units; these belong to the sources beside them;
-2. in the user's cache (:mod:`daedal.object_store`), which other checkouts and processes share;
+2. in the user's cache (:mod:`daedal.common.object_store`), which other checkouts and processes share;
 3. otherwise it is compiled in a process of its own, by :mod:`daedal.kernels.building`, and kept in the cache.
 """
 
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import llvmlite
 import llvmlite.binding as llvm
 
-from daedal import object_store as store
+from daedal.common import object_store as store
 from daedal.errors import DaedalError
 from daedal.kernels.levels import initialise, levels_of_unit, machine_for, triple
 from daedal.kernels.sources import forget, located, source_stamp

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal import first_use
+from daedal.common import first_use
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_matrix, store_vector
 from daedal.mechanics.contact import contact_coordinates, without_contact

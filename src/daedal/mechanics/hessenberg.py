@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import times
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.kernels.functions import store_vector
 from daedal.mechanics.assembly import Assembly
 from daedal.problems import HessenbergDAE
 from daedal.problems.checks import check_vector
 from daedal.problems.coefficients import coefficient_at
-from daedal.tabular import times
 
 
 class HessenbergAssembly(Assembly):

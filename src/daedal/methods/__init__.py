@@ -1,8 +1,8 @@
-"""Methods: one file each, found by name.
+"""Methods, by name: what all of them share, and one package for each family.
 
-A class that derives from :class:`daedal.methods.base.Method` and has a `name` can be called by it, once its file has
-been loaded; files of this room are loaded when a name is not known. An instance of any such class can be given as it
-is, also a user's own.
+A class that derives from :class:`daedal.methods.base.Method` and has a `name` is found by that name. The table below
+holds the modules of the methods; a module that is not in it is found by loading all families. An instance of any such
+class can be given as it is, also a user's own.
 """
 
 from __future__ import annotations
@@ -10,18 +10,25 @@ from __future__ import annotations
 import difflib
 import pkgutil
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from daedal.errors import InvalidProblemError
 
 __all__ = ["method_class", "named_method"]
 
-_HOMES = {
-    **dict.fromkeys(("dopri5", "dop853", "rk4"), "runge_kutta"),
-    **dict.fromkeys(("phem56", "hedop5", "hem3", "hem4", "hem5"), "half_explicit"),
+_MODULES = {
+    "dassl": "bdf.dassl",
+    "modified_bdf": "bdf.modified_bdf",
+    **dict.fromkeys(("dopri5", "dop853", "rk4"), "explicit.runge_kutta"),
+    "extrapolation": "extrapolation.extrapolation",
+    "mexx": "extrapolation.mexx",
+    **dict.fromkeys(("phem56", "hedop5", "hem3", "hem4", "hem5"), "half_explicit.half_explicit"),
+    "collocation": "implicit_rk.collocation",
+    "radau": "implicit_rk.radau",
+    "rosenbrock": "rosenbrock.rosenbrock",
+    "rattle": "symplectic.rattle",
 }
-"""Files of methods that bear another name; the others are found under their own, or by loading all files."""
+"""Modules of the methods that are called by name."""
 _OF_SOLVE = (
     *("method", "formulation", "rtol", "atol", "t_eval", "events", "progress", "max_steps", "first_step", "max_step"),
     *("t_stop", "fixed_step", "dense_output", "correct_initial", "breakpoints", "max_events", "record_events"),
@@ -34,13 +41,12 @@ _OF_PROBLEMS = ("jacobian", "jac", "names", "algebraic", "sparsity", "jac_sparsi
 def method_class(name: str) -> Any:
     """The class of a method by its name or by that of the class, in any case; None if there is none."""
     found = _find(name.lower())
-    home = _HOMES.get(name.lower(), name.lower())
-    if found is None and find_spec(f"{__name__}.{home}") is not None:
-        import_module(f"{__name__}.{home}")
+    if found is None and name.lower() in _MODULES:
+        import_module(f"{__name__}.{_MODULES[name.lower()]}")
         found = _find(name.lower())
     if found is None:
-        for module in pkgutil.iter_modules(__path__):
-            import_module(f"{__name__}.{module.name}")
+        for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+            import_module(module.name)
         found = _find(name.lower())
     return found
 

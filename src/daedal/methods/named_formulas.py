@@ -11,10 +11,10 @@ from math import prod
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.methods import implicit_families as families
 from daedal.methods.exact_numbers import Quadratic
-from daedal.methods.half_explicit_tableaux import HEDOP5, RK4_HALF_EXPLICIT
-from daedal.methods.multistep_formula import MultistepFormula, adams_bashforth, adams_moulton, bdf
+from daedal.methods.half_explicit.half_explicit_tableaux import HEDOP5, RK4_HALF_EXPLICIT
+from daedal.methods.implicit_rk import implicit_families as families
+from daedal.methods.multistep.multistep_formula import MultistepFormula, adams_bashforth, adams_moulton, bdf
 from daedal.methods.tableau import RungeKuttaTableau
 
 EXPLICIT_EULER = RungeKuttaTableau(((0,),), (1,), name="explicit Euler")

@@ -20,7 +20,7 @@ from daedal.kernels.endings import Ending
 from daedal.kernels.signatures import f64
 from daedal.methods.task import Equations, Outcome, Task, Watch
 from daedal.methods.workspace import Workspace
-from daedal.solution import DenseOutput
+from daedal.solution.solution import DenseOutput
 
 _FLOATS_PER_SLICE = 250_000  # size of the buffers between two returns to Python
 _SLOTS = 1000

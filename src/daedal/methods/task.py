@@ -12,7 +12,7 @@ import numpy as np
 
 from daedal.events.event import EventRecord, SwitchingFunctions
 from daedal.kernels.endings import Ending
-from daedal.solution import DenseOutput, Statistics
+from daedal.solution.solution import DenseOutput, Statistics
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,10 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.functions import NativeFunction
-from daedal.linear_solvers import build_linear
+from daedal.methods.linear_solvers import build_linear
 from daedal.methods.task import statistics
 from daedal.problems import ImplicitDAE
-from daedal.solution import Statistics
+from daedal.solution.solution import Statistics
 
 _VANISHED, _VANISHED_DIFFERENCES = 1e-12, 1e-6  # part of the largest pivot that an error of the entries may be
 

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daedal.common.tabular import listing
 from daedal.errors import InvalidProblemError
 from daedal.multibody import algorithms_compiled as compiled
 from daedal.multibody.layout import Layout
 from daedal.multibody.packed import LoadBlock, sizes_of
 from daedal.problems.checks import check_real
-from daedal.tabular import listing
 
 _FLOAT = np.dtype(np.float64)  # given to np.empty, which otherwise counts a reference to it with every call
 _UNFIT = (TypeError, AttributeError)  # what kernels raise for other things than arrays; the latter when interpreted

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
-from daedal.messages import unknown_name
 from daedal.multibody.joints import Joint
 from daedal.multibody.poses import pose_of
 from daedal.multibody.rotation import matrix_of, parameters_of

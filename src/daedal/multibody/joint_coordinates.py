@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
-from daedal.messages import unknown_name
 from daedal.multibody.joints import X, Y, Z
 from daedal.multibody.tree import ABOUT_Z_AND_Y, ANY_ROTATION
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from daedal.machine_record import NamedCoordinates
 from daedal.multibody.counted_angles import angle_name
 from daedal.multibody.course import Course
 from daedal.multibody.joint_coordinates import coordinate_of
@@ -15,6 +14,7 @@ from daedal.multibody.joints import Joint
 from daedal.multibody.reactions import JointForces
 from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
 from daedal.multibody.views import ForceAndTorque
+from daedal.solution.machine_record import NamedCoordinates
 
 
 class JointView(NamedCoordinates):

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.machine_record import PartsOfMotion, RecordedMachine, save
 from daedal.multibody.held import stated_joints
 from daedal.multibody.recorded import recorded
 from daedal.multibody.results import Results
+from daedal.solution.machine_record import PartsOfMotion, RecordedMachine, save
 
 
 @dataclass(frozen=True, eq=False, repr=False)

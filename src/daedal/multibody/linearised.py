@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import Tabular
 from daedal.errors import InvalidProblemError
 from daedal.multibody.equations import Equations, null_space
 from daedal.multibody.modes import Mode
 from daedal.multibody.perturbations import perturbation_basis
 from daedal.multibody.poses import length_flags
 from daedal.multibody.start import Start
-from daedal.tabular import Tabular
 
 _BALANCED = 1e-8
 _UNDAMPED = 1e-12

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from daedal import HybridProblem
+from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
-from daedal.messages import unknown_name
 from daedal.multibody.analyses import Analyses
 from daedal.multibody.body import Body
 from daedal.multibody.checks import check_parts

@@ -7,14 +7,8 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.machine_record import (
-    RecordedBody,
-    RecordedEnergy,
-    RecordedForce,
-    RecordedJoint,
-    RecordedMachine,
-)
 from daedal.multibody.body import GROUND
+from daedal.solution.machine_record import RecordedBody, RecordedEnergy, RecordedForce, RecordedJoint, RecordedMachine
 
 _FRAME = (
     "t",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import Tabular, listing
 from daedal.errors import InvalidProblemError
 from daedal.multibody.guess import first_guess
 from daedal.multibody.joints import Joint
@@ -25,7 +26,6 @@ from daedal.multibody.mobility import (
 from daedal.multibody.screws import PLANAR_IN_SPACE, LoopMobility, loop_mobility
 from daedal.multibody.topology import Topology
 from daedal.multibody.tree import ANY_ROTATION
-from daedal.tabular import Tabular, listing
 
 _MOST_COORDINATES = 300  # up to which `system` looks for motions without inertia
 

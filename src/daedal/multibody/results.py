@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
-from daedal.machine_record import RecordedMachine
-from daedal.messages import unknown_name
 from daedal.multibody.body import GROUND, ground
 from daedal.multibody.course import Course
 from daedal.multibody.forces import Force
@@ -24,6 +23,7 @@ from daedal.multibody.recorded import recorded
 from daedal.multibody.stored import without_functions
 from daedal.multibody.views import BodyView, ForceView
 from daedal.problems.checks import check_real
+from daedal.solution.machine_record import RecordedMachine
 
 if TYPE_CHECKING:
     from daedal.viz import Scene

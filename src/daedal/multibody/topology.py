@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from daedal.common.tabular import listing
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import GROUND, Body
 from daedal.multibody.joints import Joint
-from daedal.tabular import listing
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import plural
 from daedal.errors import InvalidProblemError
 from daedal.problems.compile import last_argument
-from daedal.tabular import plural
 
 _FIRST = ("n_q", "n_x", "n_y", "n")  # the size of what the first part of initial values holds: of a mechanism q, ...
 _SMALLEST_RTOL = 10.0 * float(np.finfo(float).eps)

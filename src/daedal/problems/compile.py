@@ -10,10 +10,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from daedal.common.tabular import FunctionTable
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import CodedFunction, is_compiled, parameter_vector
 from daedal.problems.symbols import renewed
-from daedal.tabular import FunctionTable
 
 _compiled: WeakKeyDictionary = WeakKeyDictionary()
 _FLOATS = (float, np.float64)
@@ -49,7 +49,7 @@ class Traceable:
     @property
     def functions(self) -> FunctionTable:
         """How each function is evaluated by default: traced or not, and why not."""
-        from daedal.tracing.problem import words
+        from daedal.symbolic.tracing.problem import words
 
         return words(self)
 
@@ -88,7 +88,7 @@ class Compilable(Traceable, ABC):
             return self._by_numba()
         if backend != "trace":
             raise InvalidProblemError(f"backend must be 'trace' or 'numba', got {backend!r}")
-        from daedal.tracing.problem import compiled_by_trace
+        from daedal.symbolic.tracing.problem import compiled_by_trace
 
         return compiled_by_trace(self)
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+from daedal.common.tabular import Tabular, plural
 from daedal.problems.symbols import named_params
-from daedal.tabular import Tabular, plural
 
 _MOST_NAMED = 12
 _SIZES = {

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from daedal.common.tabular import plural
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, real_array, store_vector
 from daedal.problems.checks import (
@@ -24,7 +25,6 @@ from daedal.problems.checks import (
 from daedal.problems.compile import last_argument, machine_value
 from daedal.problems.implicit import ImplicitDAE
 from daedal.problems.symbols import renewed
-from daedal.tabular import plural
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

@@ -9,12 +9,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from daedal.common.tabular import plural
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, store_vector
 from daedal.problems.checks import check_arguments, check_callable, check_names, check_size, set_checked
 from daedal.problems.compile import Compilable, compiled_functions, last_argument
 from daedal.problems.implicit import ImplicitDAE
-from daedal.tabular import plural
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,1 +1,1 @@
-"""Derivatives of solutions with respect to parameters and initial values."""
+"""Derivatives of solutions: forward (`plan.py`), adjoint (`adjoint`), and what uses them, fits (`fitting`)."""

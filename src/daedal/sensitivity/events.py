@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Request
+from daedal.common.messages import warn
+from daedal.driver.request import Request
 from daedal.errors import InvalidProblemError
 from daedal.events.event import EventRecord, named_events
 from daedal.hybrid.state_form import StateForm
-from daedal.messages import warn
 from daedal.sensitivity.parameters import layout_of
 from daedal.sensitivity.saltation import Point, event_time
-from daedal.solution import Solution
+from daedal.solution.solution import Solution
 from daedal.symbolic import Untraceable
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
 from daedal.sensitivity.variational import Variational
-from daedal.solution import Solution
+from daedal.solution.solution import Solution
 from daedal.symbolic.functions import GraphFunction, inlined
 from daedal.symbolic.graph import Graph
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.thresholds import SHARPEST_IN_ONE
-from daedal.drive.any_index import AnyIndexPlan
-from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
-from daedal.drive.first_order_choice import is_automatic
-from daedal.drive.local_index import LocallyJudgedPlan
-from daedal.drive.request import Request, Settings, Wanted
-from daedal.drive.traced import TracedPlan
+from daedal.driver.any_index import AnyIndexPlan
+from daedal.driver.first_order import FirstOrderCourse, FirstOrderPlan
+from daedal.driver.first_order_choice import is_automatic
+from daedal.driver.local_index import LocallyJudgedPlan
+from daedal.driver.request import Request, Settings, Wanted
+from daedal.driver.traced import TracedPlan
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.initial.structure import partials_of
 from daedal.methods import named_method
@@ -33,10 +33,10 @@ from daedal.sensitivity.parameters import Column, columns_of, given_starts, scal
 from daedal.sensitivity.result import Sensitivities
 from daedal.sensitivity.start import consistent_sensitivities, sensitivities_of_array
 from daedal.sensitivity.variational import Variational, variational_problem
-from daedal.solution import DenseOutput, Solution
+from daedal.solution.solution import DenseOutput, Solution
 from daedal.symbolic import Untraceable
-from daedal.tracing.first_order import traced_implicit
-from daedal.tracing.problem import traced_problem
+from daedal.symbolic.tracing.first_order import traced_implicit
+from daedal.symbolic.tracing.problem import traced_problem
 
 UNTESTED = 1e100
 """An absolute tolerance that everything meets, for methods whose error test takes no mask."""
@@ -360,7 +360,7 @@ class FirstOrderSensitivity:
         """How functions and their derivatives were evaluated."""
         traced = getattr(self.primal, "traced", None)
         words = {} if traced is None else dict(traced.words)
-        from daedal.tabular import FunctionTable
+        from daedal.common.tabular import FunctionTable
 
         exact = self.variational.is_exact
         return FunctionTable(words | {"sensitivities": "exact derivatives" if exact else "differences"})

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Request, Settings
+from daedal.driver.request import Request, Settings
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.mechanics.hessenberg import HessenbergAssembly
 from daedal.problems import HessenbergDAE

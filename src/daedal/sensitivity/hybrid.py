@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Request, Settings
+from daedal.common.messages import warn
+from daedal.driver.request import Request, Settings
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
 from daedal.hybrid.by_mode import ByMode
@@ -23,7 +24,6 @@ from daedal.hybrid.run import solve_hybrid
 from daedal.hybrid.segments import HybridSegment
 from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.state_form import StateForm
-from daedal.messages import warn
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.arguments import positional_names
 from daedal.sensitivity.events import SensitivityWarning, warn_of_switches

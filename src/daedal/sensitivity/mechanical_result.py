@@ -11,7 +11,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
 from daedal.sensitivity.result import column_of
-from daedal.solution import DenseOutput
+from daedal.solution.solution import DenseOutput
 
 
 @dataclass(frozen=True)

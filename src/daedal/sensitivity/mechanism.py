@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.thresholds import STABILITY_BOUND, STIFF_GAIN
-from daedal.drive.finish import delivered, joined_dense_output, until_the_end
-from daedal.drive.mechanism import MechanismPlan
-from daedal.drive.mechanism_output import Salvage, finished, outputs
-from daedal.drive.request import Request, Settings
-from daedal.drive.run import run
+from daedal.common.tabular import FunctionTable
+from daedal.driver.finish import delivered, joined_dense_output, until_the_end
+from daedal.driver.mechanism import MechanismPlan
+from daedal.driver.mechanism_output import Salvage, finished, outputs
+from daedal.driver.request import Request, Settings
+from daedal.driver.run import run
 from daedal.errors import InvalidProblemError
-from daedal.formulations.formulation import ACCELERATION, Formulation, Shape, level
-from daedal.formulations.reduction import Reduction
 from daedal.kernels.functions import store_vector
+from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
+from daedal.mechanics.formulations.reduction import Reduction
 from daedal.mechanics.start import Start
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
@@ -32,7 +33,6 @@ from daedal.sensitivity.mechanical_result import MechanicalSensitivities
 from daedal.sensitivity.motion import VariationalMotion
 from daedal.sensitivity.parameters import Column, columns_of, given_starts, scales, with_floats
 from daedal.symbolic import Untraceable
-from daedal.tabular import FunctionTable
 
 _MOST_EXPLICIT_STEPS = 2000.0  # that stability asks for; beyond them an implicit method is faster
 

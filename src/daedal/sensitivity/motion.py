@@ -35,9 +35,9 @@ from daedal.symbolic.derivative import directional, jacobian
 from daedal.symbolic.dynamics import Dynamics
 from daedal.symbolic.elimination import Factors, Solved, augmented, constant_rows, factor, rows_of
 from daedal.symbolic.machine import RAISES
-from daedal.tracing.function import TracedFunction
-from daedal.tracing.parameters import NAME
-from daedal.tracing.tracer import Tracer
+from daedal.symbolic.tracing.function import TracedFunction
+from daedal.symbolic.tracing.parameters import NAME
+from daedal.symbolic.tracing.tracer import Tracer
 
 
 class VariationalMotion:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Wanted
+from daedal.common.messages import unknown_name
+from daedal.driver.request import Wanted
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled
-from daedal.messages import unknown_name
 from daedal.problems.checks import check_vector
-from daedal.tracing.parameters import ParameterLayout
+from daedal.symbolic.tracing.parameters import ParameterLayout
 
 
 @dataclass(frozen=True)

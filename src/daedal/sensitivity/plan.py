@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from daedal.drive.request import Settings
+from daedal.driver.request import Settings
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.problem import HybridProblem
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE

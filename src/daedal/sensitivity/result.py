@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
-from daedal.messages import unknown_name
 from daedal.problems.checks import check_real
-from daedal.solution import DenseOutput
+from daedal.solution.solution import DenseOutput
 
 
 def column_of(names: tuple[str, ...], parameter: Any) -> int:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Request, Settings
-from daedal.drive.second_order import converted
+from daedal.driver.request import Request, Settings
+from daedal.driver.second_order import converted
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.events.event import Event, named_events
 from daedal.initial.second_order_start import orders_at_start, split_second_order, tolerance_of_y
@@ -22,8 +22,8 @@ from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, SecondOrderDAE
 from daedal.problems.arguments import StateArguments, in_standard_form
 from daedal.problems.second_order_form import SecondOrderForm, natural_form
-from daedal.second_order_solution import SecondOrderSolution
 from daedal.sensitivity.first_order import FirstOrderSensitivity
+from daedal.solution.second_order_solution import SecondOrderSolution
 
 
 class SecondOrderSensitivity:

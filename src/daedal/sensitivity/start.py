@@ -54,8 +54,8 @@ def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray,
 
 def sensitivities_of_array(problem: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray, order: int):
     """The same for a problem whose constraints appear when all equations are differentiated so often."""
+    from daedal.index.structure.equations import Equations
     from daedal.initial.jet import consistent_jet
-    from daedal.structure.equations import Equations
 
     n, m = y0.size, s0.shape[0]
     itself = np.arange(n * (1 + m)) < n

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.finish import joined_dense_output
-from daedal.drive.request import Request
-from daedal.messages import warn
+from daedal.common.messages import warn
+from daedal.driver.finish import joined_dense_output
+from daedal.driver.request import Request
 from daedal.problems.compile import with_numbers
 from daedal.sensitivity.first_order import FirstOrderSensitivity, Kept
 from daedal.sensitivity.result import Sensitivities
 from daedal.sensitivity.saltation import Point, event_time
 from daedal.sensitivity.variational import variational_problem
-from daedal.solution import Solution
+from daedal.solution.solution import Solution
 
 _MOST_ITERATIONS = 20
 _INSIDE = (0.25, 0.5, 0.75)

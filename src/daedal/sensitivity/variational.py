@@ -25,8 +25,8 @@ from daedal.symbolic.derivative import directional
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.modes import replaced
-from daedal.tracing.parameters import NAME, ParameterLayout
-from daedal.tracing.tracer import Tracer
+from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
+from daedal.symbolic.tracing.tracer import Tracer
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""What serves the reproduction of the sources alone: methods on a given grid, and a cross-check of structures."""
+"""What serves the reproduction of the sources alone: the printed tables (`reproduce`), methods on a given grid."""

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import plural
 from daedal.errors import IntegrationError, InvalidProblemError
-from daedal.methods.multistep_formula import MultistepFormula
+from daedal.methods.multistep.multistep_formula import MultistepFormula
 from daedal.methods.tableau import RungeKuttaTableau
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_size
-from daedal.tabular import plural
 
 _EXACT = 1e-10
 _ITERATIONS = 15

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daedal.structure.dulmage_mendelsohn import DulmageMendelsohn, refuse_singular
-from daedal.structure.signature import Orders
+from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, refuse_singular
+from daedal.index.structure.signature import Orders
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from daedal import first_use, object_store
+from daedal.common import first_use, object_store
 from daedal.symbolic.emission import Program, emit
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.instructions import ENTRY, MARK, Constants

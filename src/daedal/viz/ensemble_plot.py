@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
-from daedal.messages import unknown_name
-from daedal.tabular import plural
+from daedal.common.messages import unknown_name
+from daedal.common.tabular import plural
 from daedal.viz.figure import COLOURS, FAINT, LINES, WIDTH, check_choice, label, new_figure
 from daedal.viz.view import time_scale
 

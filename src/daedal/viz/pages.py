@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, tostring
 
 import daedal
-from daedal.tabular import Tabular
+from daedal.common.tabular import Tabular
 
 _OWN = "daedal.viz"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
-from daedal.messages import unknown_name
+from daedal.common.messages import unknown_name
 from daedal.viz.figure import (
     FAINT,
     LINES,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.messages import unknown_name
+from daedal.common.messages import unknown_name
 
 FEW = 8  # so many variables are all shown
 HANDFUL = 6  # so many are picked from a larger number, and so many share a panel

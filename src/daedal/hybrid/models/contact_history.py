@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.models.contact_modes import OPEN
-from daedal.messages import unknown_name
 
 _NEEDS_SEGMENTS = "contact needs the solutions of the segments; call solve with dense_output=True"
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from daedal.common.messages import warn
 from daedal.errors import DaedalError
 from daedal.hybrid.models.complementarity import FrictionProblem, least_impulses
 from daedal.hybrid.models.contact import Contact
 from daedal.hybrid.models.contact_modes import CLOSED, OPEN, SIDES, SLIP, SLIP_MINUS, SLIP_PLUS, STICK, States
 from daedal.hybrid.models.contact_terms import Terms, owners
 from daedal.hybrid.models.friction import NonUniqueWarning
-from daedal.messages import warn
 
 AT_REST = 1e-9  # relative rate of a gap, or its second derivative, that counts as zero
 _HELD = 1e-9  # share of the largest force that is left where dependent contacts can just share the load

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.messages import warn
 from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
 from daedal.hybrid.derived import Derived
 from daedal.hybrid.models.friction_modes import Formulas, FrictionLaw, slip_system, stick_system, with_impulse
 from daedal.hybrid.models.friction_state import ContactState, ambiguous, contact_state, impossible, response
 from daedal.hybrid.problem import Decision, GuardOfRun, HybridProblem, Mode, Transition
 from daedal.hybrid.state_form import StateForm
-from daedal.messages import warn
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import compiled_function, with_known_params, with_numbers
 

@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from daedal.common.messages import warn
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.models.complementarity import FrictionProblem, complementary
 from daedal.hybrid.models.contact import Contact, checked_contacts
 from daedal.hybrid.models.contact_terms import ContactSystem, Terms, whole_system
 from daedal.hybrid.problem import with_its_params
-from daedal.messages import warn
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 

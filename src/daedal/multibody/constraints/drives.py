@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import listing
 from daedal.errors import InvalidProblemError
 from daedal.multibody.arguments import of_shape
 from daedal.multibody.body import checked_name
@@ -15,7 +16,6 @@ from daedal.multibody.constraints.base import Constraint, named_coordinate
 from daedal.multibody.forces import frame_of
 from daedal.multibody.rotation import about_z, of_parameters
 from daedal.problems.checks import check_finite, set_checked
-from daedal.tabular import listing
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,0 @@
-"""Gradients of costs with respect to many parameters, by adjoint equations."""
-
-from daedal.adjoint.gradient import Gradient, gradient
-
-__all__ = ["Gradient", "gradient"]

@@ -1,0 +1,271 @@
+"""Which formulation and method suit a constrained system: a short trial, measurements along it, a recommendation."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.thresholds import STIFF, TURNING
+from daedal.analysis.wording import counted
+from daedal.common.tabular import Tabular, plural
+from daedal.errors import IntegrationError, InvalidProblemError
+from daedal.mechanics.formulations import ProjectedInvariants
+from daedal.problems import HessenbergDAE, MechanicalSystem
+from daedal.problems.checks import check_positive
+from daedal.problems.description import titled
+
+_COARSE = 1e-4  # tolerance of the trial
+_MOST_STEPS = 2000
+_MOST_WORK = 100_000  # steps times unknowns
+_SAMPLES = 40
+_WORK = 4000  # samples times unknowns
+_START_UP = 10  # steps with which a multistep method finds its order; they say nothing about the solution
+
+_CASES = {
+    1: "nothing is stiff, the constraints turn slowly",
+    2: "nothing is stiff, the constraints turn fast",
+    3: "the forces are stiff",
+    4: "the constraint forces turn fast against the constraints",
+    "singular": "the constraints are or become dependent",
+}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What :func:`daedal.advise` found; ``print`` explains it.
+
+    Attributes
+    ----------
+    formulation, method : object or str
+        The recommendation, for :func:`daedal.solve`; what suits an explicit method gets what the automatic choice
+        takes, for mechanisms whose functions cannot be traced PHEM56.
+    case : int or str
+        1 to 4 or ``"singular"``; see :class:`daedal.analysis.decision.Verdict`.
+    reasons, forbidden : tuple of str
+        Why, and what to avoid.
+    measures : list of daedal.analysis.measures.Measures
+        The samples.
+    h : numpy.ndarray
+        The step that accuracy alone would allow at each of them.
+    verdict : daedal.analysis.decision.Verdict
+        The decision with its numbers.
+    """
+
+    formulation: Any
+    method: Any
+    case: int | str
+    reasons: tuple[str, ...]
+    forbidden: tuple[str, ...]
+    measures: list = field(repr=False)
+    h: np.ndarray = field(repr=False)
+    verdict: Any = field(repr=False)
+    about: str = field(default="", repr=False)
+    trial: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.about}\n{Tabular('ll', self._rows(), indent=2, width=110)}"
+
+    def _repr_html_(self) -> str:
+        return titled(self.about, Tabular("ll", self._rows()))
+
+    def _rows(self) -> list[tuple[str, str]]:
+        verdict = self.verdict
+        kap1 = max((one.kap1 for one in self.measures), default=np.nan)
+        masses = max((one.condM for one in self.measures), default=np.nan)
+        rows = [("trial", self.trial)]
+        if self.case != "singular":
+            decay, vibration, limit = _number(verdict.s), _number(verdict.vibration), f"(limit {STIFF:g})"
+            rows += [
+                ("forces", f"in a step h, fast motions decay or grow by {decay} and vibrate by {vibration} {limit}"),
+                ("turning", f"constraint forces turn against the constraints by {_number(verdict.v)} {limit}"),
+                ("rotation", f"the constraints themselves turn by {_number(verdict.w)} rad (limit {TURNING:g})"),
+            ]
+        mass = "" if np.isnan(masses) else f", of the mass matrix {masses:.2g} (for information)"
+        rows.append(("condition", f"of the constraints {kap1:.2g}{mass}"))
+        rows.append(("in short", _CASES[self.case]))
+        rows.append(("because", "; ".join(self.reasons)))
+        if self.case == "singular":
+            rows.append(("do", "look at the mechanism there, remove redundant constraints, or stop before that time"))
+        else:
+            rows.append(("use", f"formulation={call(self.formulation)}, method={call(self.method)}"))
+        if self.forbidden:
+            rows.append(("avoid", ", ".join(self.forbidden)))
+        return rows
+
+
+def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -> Advice:
+    r"""Recommend a formulation and a method for a constrained system, and say why.
+
+    A coarse trial is run, and what decides is measured along it: how stiff the frozen part of the equations is
+    (:math:`\sigma_F`), how fast the constraints turn (rot), and how fast the directions of the constraint forces turn
+    against them (:math:`V_B`), all compared with the step that accuracy alone would allow.
+
+    Parameters
+    ----------
+    system : MechanicalSystem or HessenbergDAE
+    t_span, initial
+        As for :func:`daedal.solve`.
+    rtol, atol : float
+        The tolerances of the run that is planned.
+
+    Returns
+    -------
+    Advice
+
+    Notes
+    -----
+    The step that accuracy alone would allow is taken from the trial, which uses projected invariants along C^T with
+    backward differentiation: the one form whose step is not limited by stability in any of the cases. The trial runs
+    with the tolerance 1e-4 and at most 2000 steps, fewer for large systems. A step of order k is scaled to the
+    tolerance asked for by the power 1/(k+1) of the ratio of the tolerances. The first steps, with which a multistep
+    method finds its order, are left out.
+
+    References
+    ----------
+    U. M. Ascher, L. R. Petzold: Stability of computational methods for constrained dynamics systems, SIAM J. Sci.
+    Comput. 14 (1993).
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.stability_example3(nu=1000.0, kappa=1.0)
+    >>> advice = daedal.advise(model.problem, model.t_span, model.initial)
+    >>> advice.case, advice.formulation, advice.method.name
+    (4, ProjectedInvariants(k=None, projection='CT'), 'dassl')
+    >>> sol = daedal.solve(
+    ...     model.problem, model.t_span, model.initial, formulation=advice.formulation, method=advice.method
+    ... )
+    >>> print(f"{sol.q[0, -1]:.4f}")
+    2.7183
+    """
+    from daedal.analysis.measures import decision, measure
+    from daedal.mechanics.sparse.assembly import is_sparse
+
+    if not isinstance(system, (MechanicalSystem, HessenbergDAE)):
+        raise InvalidProblemError(
+            "advise is for a MechanicalSystem or a HessenbergDAE, whose formulation is a choice; "
+            f"problems of the kind {type(system).__name__} are solved as they stand"
+        )
+    rtol, atol = check_positive(rtol, "rtol"), check_positive(atol, "atol")
+    if is_sparse(system, float(t_span[0]), initial):
+        raise InvalidProblemError(
+            "advise measures with dense matrices, and this system has sparse ones; "
+            "sparse systems are best solved with formulation='ggl' and method='dassl', the automatic choice"
+        )
+    sol, ended, stumbled = _trial(system, t_span, initial, rtol, atol)
+    steps = _accuracy_steps(sol, rtol)
+    points = [(float(sol.t[i]), sol.y[:, i], float(steps[i])) for i in _sample_points(sol.t, system.n)]
+    if ended:
+        points.append(_last_point(sol, float(steps[-1])))
+    elif stumbled is not None and stumbled.dense is not None:
+        points.append(_last_point(stumbled, float(steps[-1])))
+    samples, h = [], []
+    with sol.assembled() as assembly:
+        for t, state, step in points:
+            found = measure(assembly, t, state)
+            if found is not None:
+                samples.append(found)
+                h.append(step)
+        half_explicit = isinstance(system, MechanicalSystem) and system.n_lambda and not assembly.has_straight_line
+    verdict = decision(samples, np.array(h))
+    formulation, method = verdict.formulation, verdict.method
+    if verdict.explicit and half_explicit:  # what suits an explicit method suits this one, which calls less often
+        formulation, method = "auto", "phem56"
+    return Advice(
+        formulation=formulation,
+        method=method,
+        case=verdict.case,
+        reasons=verdict.reasons,
+        forbidden=verdict.forbidden,
+        measures=samples,
+        h=np.array(h),
+        verdict=verdict,
+        about=_about(system, t_span, rtol),
+        trial=_told(sol, ended, samples, h),
+    )
+
+
+def _trial(system, t_span, initial, rtol: float, atol: float):
+    """A coarse solution, or as much of it as came out, why it ended early, and what failed before it if it did not."""
+    from daedal.driver.solving import solve
+
+    coarse, most = max(rtol, _COARSE), int(np.clip(_MOST_WORK // system.n, 100, _MOST_STEPS))
+    options = {"rtol": coarse, "atol": atol * coarse / rtol, "max_steps": most, "dense_output": True}
+    partial: Any = None
+    for choice in ({"formulation": ProjectedInvariants(projection="CT"), "method": "dassl"}, {}):
+        try:
+            return solve(system, t_span, initial, **choice, **options), "", partial
+        except IntegrationError as error:
+            if partial is None or _length(error.solution) > _length(partial):
+                partial = error.solution
+            if partial.stats.steps >= most:
+                break
+            if choice == {} and (partial.t.size < 2 or partial.history is None or partial.dense is None):
+                raise
+    reason = "the cap on its steps" if partial.stats.steps >= most else "a failure"
+    return partial, f", where {reason} ended it", None
+
+
+def _length(sol) -> float:
+    return float(abs(sol.t[-1] - sol.t[0])) if sol.t.size else 0.0
+
+
+def _sample_points(t: np.ndarray, n: int) -> np.ndarray:
+    """Indices of points spread over the steps and over the time; fewer for large systems."""
+    half = int(np.clip(_WORK // n, 6, _SAMPLES)) // 2
+    by_step = np.linspace(0, t.size - 1, min(t.size, half)).round().astype(int)
+    by_time = np.searchsorted(np.abs(t - t[0]), np.linspace(0.0, abs(t[-1] - t[0]), half))
+    return np.unique(np.clip(np.concatenate([by_step, by_time]), 0, t.size - 1))
+
+
+def _last_point(sol, h: float) -> tuple[float, np.ndarray, float]:
+    """Where a failed run ended, which may lie beyond its last step: there the reason shows."""
+    low, high = sol.dense.interval
+    end = high if sol.t[-1] >= sol.t[0] else low
+    return end, sol.dense.evaluate(np.array([end]))[0][0], h
+
+
+def _accuracy_steps(sol, rtol: float) -> np.ndarray:
+    """The step that accuracy alone would allow at the points of the trial, one for each."""
+    h, order = np.abs(sol.history.h), sol.history.order
+    scaled = h * (rtol / max(rtol, _COARSE)) ** (1.0 / (order + 1.0))
+    settled = _START_UP if scaled.size > 2 * _START_UP else scaled.size - 1
+    scaled[:settled] = scaled[settled]
+    nearby = np.max(np.lib.stride_tricks.sliding_window_view(np.pad(scaled, 3, mode="edge"), 7), axis=1)
+    after_step = np.searchsorted(np.abs(sol.history.t - sol.t[0]), np.abs(sol.t - sol.t[0]))
+    return nearby[np.clip(after_step, 0, scaled.size - 1)]
+
+
+def _about(system, t_span, rtol: float) -> str:
+    t0, t1 = (float(t) for t in t_span)
+    if isinstance(system, HessenbergDAE):
+        what, constraints = f"a Hessenberg DAE of order {system.order} with {plural(system.n_x, 'unknown')}", system.n_y
+    else:
+        what, constraints = f"a mechanical system with {counted(system.n_q, 'coordinate')}", system.n_lambda
+    return f"Advice for {what}, {counted(constraints, 'constraint')}, from t = {t0:g} to {t1:g} with rtol = {rtol:g}"
+
+
+def _told(sol, ended: str, samples, h) -> str:
+    steps = f"{np.median(h):.2g}" if len(h) else "unknown size"
+    return (
+        f"{sol.stats.steps} coarse steps to t = {sol.t[-1]:.4g}{ended}, measured at {len(samples)} of them; "
+        f"accuracy alone asks for steps h of about {steps}"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.2g}" if value >= 5e-4 else "0"
+
+
+def call(value: Any) -> str:
+    """A formulation or method as one would write it: its name with the options that are not the default."""
+    if isinstance(value, str):
+        return repr(value)
+    changed = [
+        f"{f.name}={getattr(value, f.name)!r}" for f in fields(value) if not _same(getattr(value, f.name), f.default)
+    ]
+    return f"{type(value).__name__}({', '.join(changed)})"
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and bool(np.all(value == default))

@@ -1,0 +1,490 @@
+"""Formulations and methods side by side: every pair run on one problem, its error, drift and cost in a table."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.advice import call
+from daedal.common.tabular import Tabular
+from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.mechanics.formulations import ProjectedInvariants, named_formulation
+from daedal.problems import HessenbergDAE, MechanicalSystem
+from daedal.problems.checks import check_positive
+
+__all__ = ["ComparedRun", "Comparison", "compare"]
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """One run of a comparison.
+
+    Attributes
+    ----------
+    formulation, method : str
+    rtol : float or None
+        None with constant steps.
+    error_q, error_v, error_lam : float
+        Largest error over the compared times, relative to the largest value of the reference; nan if unknown.
+    drift_position, drift_velocity : float
+        Largest residuals of the constraints and of their derivatives in what was integrated, before any projection of
+        the output.
+    steps, rejected, evaluations : int
+    seconds : float
+    status : str
+        ``"finished"``, ``"failed"`` or ``"impossible"``.
+    message : str
+        How it ended.
+    t, error : tuple of float
+        Times, and the largest relative error of q and v at each.
+    """
+
+    formulation: str
+    method: str
+    rtol: float | None
+    error_q: float = math.nan
+    error_v: float = math.nan
+    error_lam: float = math.nan
+    drift_position: float = math.nan
+    drift_velocity: float = math.nan
+    steps: int = 0
+    rejected: int = 0
+    evaluations: int = 0
+    seconds: float = math.nan
+    status: str = "finished"
+    message: str = ""
+    t: tuple[float, ...] = field(default=(), repr=False)
+    error: tuple[float, ...] = field(default=(), repr=False)
+
+    @property
+    def success(self) -> bool:
+        """Whether the run reached the end."""
+        return self.status == "finished"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What :func:`daedal.compare` found: `rows`, one :class:`ComparedRun` each; ``print`` shows a table.
+
+    Attributes
+    ----------
+    rows : tuple of ComparedRun
+    reference : str
+        What the errors are measured against.
+    title : str
+        What was compared.
+    """
+
+    rows: tuple[ComparedRun, ...]
+    reference: str
+    title: str = "Comparison"
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, str(self._table()), *self._remarks()])
+
+    def _repr_html_(self) -> str:
+        from markupsafe import Markup
+
+        remarks = Markup("").join(Markup("<p>{}</p>").format(text) for text in self._remarks())
+        return str(Markup("<div><p>{}</p>{}{}</div>").format(self.title, self._table(), remarks))
+
+    def _remarks(self) -> list[str]:
+        """What the errors are measured against; why runs failed or were impossible, each reason once."""
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for row in self.rows:
+            if not row.success:
+                reasons.setdefault((row.status, row.message), []).append(f"{row.formulation} + {row.method}")
+        return [
+            f"Errors are relative, against {self.reference}.",
+            *(
+                f"{status.capitalize()}: {', '.join(dict.fromkeys(who))}. {why}"
+                for (status, why), who in reasons.items()
+            ),
+        ]
+
+    def _table(self) -> Tabular:
+        several = len({row.rtol for row in self.rows}) > 1
+        header = ["formulation", "method", *(["rtol"] if several else [])]
+        header += ["error q", "error v", "error lam", "drift g", "drift g'", "steps", "rejected", "calls", "ms"]
+        lines = []
+        for row in self.rows:
+            first = [row.formulation, row.method]
+            if row.status == "impossible":
+                lines.append([*first, row.status, *[""] * (len(header) - 3)])
+                continue
+            first += [f"{row.rtol:g}"] if several else []
+            errors = (row.error_q, row.error_v, row.error_lam, row.drift_position, row.drift_velocity)
+            numbers = [_short(value) for value in errors]
+            if not row.success:
+                numbers[0] = row.status
+            counts = [str(row.steps), str(row.rejected), str(row.evaluations)]
+            lines.append([*first, *numbers, *counts, "" if math.isnan(row.seconds) else f"{1e3 * row.seconds:.3g}"])
+        return Tabular("ll" + "r" * (len(header) - 2), lines, header)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Everything as JSON text, written to `path` if one is given; unknown numbers are null."""
+        import json
+
+        data = {
+            "title": self.title,
+            "reference": self.reference,
+            "rows": [{name: _plain(value) for name, value in asdict(row).items()} for row in self.rows],
+        }
+        text = json.dumps(data, indent=1, allow_nan=False)
+        if path is not None:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
+
+    def plot(self, **options: Any):
+        """Plot errors, costs and drift; see :func:`daedal.viz.plot_comparison`."""
+        from daedal.viz import plot_comparison
+
+        return plot_comparison(self, **options)
+
+
+def _short(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.1e}"
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON can hold."""
+    if isinstance(value, (tuple, list)):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+# --- formulations and methods side by side: every pair run on one problem, its error, drift and cost in a table -------
+
+FORMULATIONS = ("projection", "baumgarte", "index1", "ggl", "projected_invariants", "index2", "index3")
+METHODS = ("dopri5", "dassl")
+DIRECT = ("phem56", "modified_bdf", "collocation")  # methods that take a mechanism as it stands
+_FINER = 1e-3  # tolerance of the reference, relative to the smallest compared
+_FINEST = 1e-13
+_REFERENCE_STEPS = 300_000
+_POINTS = 101
+_SHORT = 0.2  # seconds below which a run is repeated, and the shortest time taken
+_REPETITIONS = 2
+
+
+def compare(
+    system,
+    t_span,
+    initial,
+    *,
+    formulations: Sequence[Any] = FORMULATIONS,
+    methods: Sequence[Any] = METHODS,
+    rtol: float | Sequence[float] = 1e-6,
+    atol: float | None = None,
+    fixed_step: float | None = None,
+    reference: Any = None,
+    t_eval=None,
+    max_steps: int = 100_000,
+    title: str = "",
+) -> Comparison:
+    r"""Solve one constrained system with many formulations and methods, and compare errors, drift and cost.
+
+    Parameters
+    ----------
+    system : MechanicalSystem or HessenbergDAE
+    t_span, initial
+        As for :func:`daedal.solve`.
+    formulations, methods : sequence
+        Names or instances, e.g. ``["ggl", Baumgarte(gamma=10.0)]`` and ``["dopri5", DASSL(max_order=2)]``. All pairs
+        are run; a pair that makes no sense is a row that says so, and so is a run that fails. Without either, methods
+        that take a mechanism as it stands are run as well: PHEM56, modified BDF and collocation.
+    rtol : float or sequence of float
+        Tolerances; several of them give a work-precision diagram.
+    atol : float, optional
+        rtol/1000 by default.
+    fixed_step : float, optional
+        Constant steps instead of tolerances.
+    reference : callable, Solution or Reference, optional
+        What is right: a function of t that gives (q, v) or (q, v, lam) as one vector, a solution, or a point as models
+        of the library have it. By default a run with a tolerance a thousand times smaller.
+    t_eval : array, optional
+        Times at which errors are measured; 101 by default, or the ends of the steps if these are constant.
+    max_steps : int
+        Give up a run after so many steps.
+    title : str
+        A heading.
+
+    Returns
+    -------
+    Comparison
+
+    Notes
+    -----
+    Times are those of the integration without compilation, which is done before; runs of less than 0.2 s are done
+    three times and the shortest time is taken. The default reference is the automatic choice of formulation and method;
+    a run with projected invariants and DASSL checks it, and the table says how far they are apart.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.planar_pendulum()
+    >>> found = daedal.compare(
+    ...     model.problem, (0.0, 2.0), model.initial, formulations=["projection", "ggl"], reference=model.extra["exact"]
+    ... )
+    >>> for row in found.rows:
+    ...     print(row.formulation, row.method, row.status)
+    projection dopri5 finished
+    projection dassl finished
+    ggl dopri5 impossible
+    ggl dassl finished
+    >>> all(row.error_q < 1e-4 for row in found.rows if row.success)
+    True
+    """
+    from daedal.methods import named_method
+
+    if not isinstance(system, (MechanicalSystem, HessenbergDAE)):
+        raise InvalidProblemError(
+            "compare is for a MechanicalSystem or a HessenbergDAE, whose formulation is a choice; "
+            f"problems of the kind {type(system).__name__} are solved as they stand"
+        )
+    tolerances = sorted((check_positive(value, "rtol") for value in np.atleast_1d(rtol).tolist()), reverse=True)
+    forms = [(_label(form), form if _is_auto(form) else named_formulation(form)) for form in _listed(formulations)]
+    kinds = [(_label(kind), kind if _is_auto(kind) else named_method(kind, {})) for kind in _listed(methods)]
+    span = (float(t_span[0]), float(t_span[1]))
+    times = _times(span, t_eval, fixed_step)
+    if atol is not None:
+        atol = check_positive(atol, "atol")
+    exact, told, times = _reference(system, span, initial, reference, times, tolerances[-1], atol)
+    levels: list[dict[str, Any]] = [{"rtol": value, "atol": _absolute(value, atol)} for value in tolerances]
+    if fixed_step is not None:
+        levels = [{"fixed_step": fixed_step}]
+    pairs = [(form, kind) for form in forms for kind in kinds]
+    if formulations is FORMULATIONS and methods is METHODS and isinstance(system, MechanicalSystem):
+        pairs += [(("auto", "auto"), (name, named_method(name, {}))) for name in DIRECT]
+    rows = []
+    for (form_label, form), (kind_label, kind) in pairs:
+        choice = {"formulation": form, "method": kind, "max_steps": max_steps}
+        _warm_up(system, span, initial, choice, levels[0])
+        for level in levels:
+            row = ComparedRun(form_label, kind_label, level.get("rtol"))
+            rows.append(_run(system, span, initial, choice | level, times, exact, row))
+            if rows[-1].status == "impossible":
+                break
+    settings_told = f"constant steps of {fixed_step:g}" if fixed_step is not None else _listing("rtol", tolerances)
+    return Comparison(tuple(rows), told, f"{title or 'Comparison'}, {settings_told}")
+
+
+def _listing(name: str, values: Sequence[float]) -> str:
+    return f"{name} = {', '.join(f'{value:g}' for value in values)}"
+
+
+# --- the runs ---
+
+
+def _run(system, span, initial, options, times, exact, row: ComparedRun) -> ComparedRun:
+    """The row of one run."""
+    from daedal.driver.run import LARGEST_WITH_DENSE_OUTPUT
+    from daedal.driver.solving import solve
+
+    dense = system.n <= LARGEST_WITH_DENSE_OUTPUT
+    options = options | ({"dense_output": True} if dense else {"t_eval": times, "dense_output": False})
+    try:
+        sol = solve(system, span, initial, **options)
+        if sol.stats.seconds < _SHORT:
+            runs = [sol, *(solve(system, span, initial, **options) for _ in range(_REPETITIONS))]
+            sol = min(runs, key=lambda run: run.stats.seconds)
+    except InconsistentInitialError:
+        raise
+    except IntegrationError as error:
+        return _counted(system, error.solution, replace(row, status="failed", message=_first(str(error))))
+    except InvalidProblemError as error:
+        return replace(row, status="impossible", message=_first(str(error)))
+    except Exception as error:  # a run that leaves the domain of the user's functions may end with any exception
+        return replace(row, status="failed", message=_first(f"{type(error).__name__}: {error}"))
+    row = _counted(system, sol, replace(row, message=sol.message))
+    values = _values(sol, times, system)
+    largest, over_time = [], np.zeros(times.size)
+    for i, (found, right) in enumerate(zip(values, exact, strict=True)):
+        if right is None or right.size == 0:
+            largest.append(math.nan)
+            continue
+        known = np.isfinite(right)
+        scale = float(np.max(np.abs(right), initial=0.0, where=known)) or 1.0
+        errors = np.max(np.abs(found - right), axis=0, initial=0.0, where=known) / scale
+        largest.append(float(np.max(errors, initial=0.0)) if np.all(np.isfinite(errors)) else math.inf)
+        if i < 2:
+            over_time = np.maximum(over_time, errors)
+    return replace(
+        row,
+        error_q=largest[0],
+        error_v=largest[1],
+        error_lam=largest[2],
+        t=tuple(times.tolist()),
+        error=tuple(over_time.tolist()),
+    )
+
+
+def _counted(system, sol, row: ComparedRun) -> ComparedRun:
+    stats, position, velocity = sol.stats, *_drift(system, sol)
+    return replace(
+        row,
+        drift_position=float(position),
+        drift_velocity=float(velocity),
+        steps=int(stats.steps),
+        rejected=int(stats.rejected),
+        evaluations=int(stats.residual_evaluations),
+        seconds=float(stats.seconds),
+    )
+
+
+def _drift(system, sol) -> tuple[float, float]:
+    """Residuals of the constraints and of their derivatives, before the output was projected."""
+    drift = sol.drift or {}
+    position, velocity = (
+        drift.get(f"{level} before projection", drift.get(level, math.nan)) for level in ("position", "velocity")
+    )
+    if isinstance(system, HessenbergDAE) and system.order == 1:
+        return np.fmax(position, velocity), math.nan  # one level only
+    return position, velocity
+
+
+def _warm_up(system, span, initial, choice, level):
+    """Compile or load what the run needs, so that its time is that of the integration."""
+    from daedal.driver.solving import solve
+
+    end = span[0] + 1e-3 * (span[1] - span[0])
+    if "fixed_step" in level:
+        end = span[0] + math.copysign(level["fixed_step"], span[1] - span[0])
+    try:
+        solve(system, (span[0], end), initial, **(choice | {"max_steps": 20}), **level, dense_output=True)
+    except Exception:  # the run itself will say what is wrong
+        return
+
+
+# --- what is right ---
+
+
+def _reference(system, span, initial, reference, times, rtol, atol):
+    """(q, v, lam) at the times of comparison, what it is called, and these times."""
+    if reference is None:
+        values, told = _refined(system, span, initial, times, rtol, atol)
+        return values, told, times
+    if hasattr(reference, "t") and hasattr(reference, "y") and np.ndim(reference.t) == 0:
+        times = np.array([float(reference.t)])
+        if not min(span) <= times[0] <= max(span):
+            raise InvalidProblemError(f"the reference at t = {times[0]:g} lies outside t_span {span}")
+        return (
+            _split(np.asarray(reference.y, dtype=float)[:, None], system),
+            f"the reference at t = {times[0]:g}",
+            times,
+        )
+    if callable(reference) and not hasattr(reference, "stats"):
+        values = np.array([np.asarray(reference(float(t)), dtype=float) for t in times]).T
+        return _split(values, system), "the known solution", times
+    if hasattr(reference, "stats"):
+        return _values(reference, times, system), "the known solution", times
+    raise InvalidProblemError("reference must be a function of t, a solution, or a point with t and y")
+
+
+def _refined(system, span, initial, times, rtol, atol):
+    """A run with a much smaller tolerance, checked by another one."""
+    fine = max(rtol * _FINER, _FINEST)
+    options = {"rtol": fine, "atol": _absolute(fine, atol and atol * _FINER), "max_steps": _REFERENCE_STEPS}
+    found = _tried(system, span, initial, times, options)
+    check = _tried(system, span, initial, times, options | {"formulation": ProjectedInvariants(), "method": "dassl"})
+    if isinstance(found, InvalidProblemError) or (isinstance(found, Exception) and isinstance(check, Exception)):
+        raise InvalidProblemError(f"no reference could be computed, give one: {found}") from found
+    told = f"with rtol = {fine:.1g}"
+    if isinstance(found, Exception):
+        return check, f"projected invariants with DASSL {told}"
+    told = f"the automatic choice {told}"
+    if not isinstance(check, Exception):
+        apart = max(
+            float(np.max(np.abs(a - b), initial=0.0)) / (float(np.max(np.abs(a), initial=0.0)) or 1.0)
+            for a, b in zip(found[:2], check[:2], strict=True)
+        )
+        told += f" (from which projected invariants with DASSL differ by {apart:.1e})"
+    return found, told
+
+
+def _tried(system, span, initial, times, options):
+    """q, v and lam at the times, or why there are none."""
+    from daedal.driver.solving import solve
+
+    try:
+        return _values(solve(system, span, initial, t_eval=times, dense_output=False, **options), times, system)
+    except InconsistentInitialError:
+        raise
+    except (IntegrationError, InvalidProblemError, ArithmeticError) as error:
+        return error
+
+
+def _values(sol, times, system) -> list[np.ndarray]:
+    """q, v (all of z beyond the first block) and lam at the times."""
+    if isinstance(system, HessenbergDAE):
+        y, lam = (sol(times), sol.multipliers(times)) if sol.dense is not None else (sol.y, sol.lam)
+        return [y[: system.n_x], y[system.n_x :], lam]
+    state = sol(times) if sol.dense is not None else sol
+    return [state.q, state.v, state.lam]
+
+
+def _split(values: np.ndarray, system) -> list[np.ndarray | None]:
+    """A vector (q, v) or (q, v, lam) at every time, in its parts."""
+    if isinstance(system, HessenbergDAE):
+        first, state, multipliers = system.n_x, system.n, system.n_y
+    else:
+        first, state, multipliers = system.n_q, 2 * system.n_q, system.n_lambda
+    rows = values.shape[0]
+    if rows not in (first, state, state + multipliers, system.n):
+        raise InvalidProblemError(f"the reference has {rows} values; expected (q, v) or (q, v, lam)")
+    parts: list[np.ndarray | None] = [values[:first], values[first:state] if rows >= state else None]
+    parts.append(values[state : state + multipliers] if rows == state + multipliers and multipliers else None)
+    return parts
+
+
+# --- small things ---
+
+
+def _absolute(rtol: float, atol: float | None) -> float:
+    return 1e-3 * rtol if atol is None else atol
+
+
+def _times(span, t_eval, fixed_step) -> np.ndarray:
+    if t_eval is not None:
+        return np.asarray(t_eval, dtype=float).reshape(-1)
+    count = _POINTS
+    if fixed_step is not None:
+        steps = max(round(abs(span[1] - span[0]) / check_positive(fixed_step, "fixed_step")), 1)
+        stride = max(1, -(-steps // 1000))
+        ends = np.append(np.arange(0, steps, stride), steps)
+        return span[0] + (span[1] - span[0]) * ends / steps
+    return np.linspace(span[0], span[1], count)
+
+
+def _listed(choices) -> list[Any]:
+    if isinstance(choices, (str, bytes)) or not isinstance(choices, (list, tuple, set, dict, np.ndarray)):
+        return [choices]
+    if len(choices) == 0:
+        raise InvalidProblemError("formulations and methods must not be empty")
+    return list(choices)
+
+
+def _is_auto(choice) -> bool:
+    return isinstance(choice, str) and choice == "auto"
+
+
+def _label(choice) -> str:
+    if isinstance(choice, str):
+        return choice.lower()
+    return call(choice()) if isinstance(choice, type) else call(choice)
+
+
+def _first(message: str) -> str:
+    """The first sentence of a message."""
+    line = message.strip().splitlines()[0] if message.strip() else ""
+    end = line.find(". ")
+    return line if end < 0 else line[: end + 1]
+
+
+def __dir__() -> list[str]:
+    return __all__

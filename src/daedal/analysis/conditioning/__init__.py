@@ -1,0 +1,52 @@
+"""How strongly the solutions of DAEs answer to perturbations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from daedal.analysis.conditioning.conditioning import Conditioning
+
+
+def conditioning(problem: Any, along: Any, *, threshold: float = 1e-3, points: int | None = None) -> Conditioning:
+    r"""How strongly the solution of a DAE answers to perturbations, and which index it has in effect.
+
+    For :math:`x' = A x + B y + p,\; 0 = C x + D y + q` the result tells how large x and y become when initial values,
+    p, q or q' change by 1: the constants of the perturbation bounds of index 1 and 2, and of problems that are of one
+    index formally and behave like the next.
+
+    Parameters
+    ----------
+    problem : LinearDAE, SemiExplicitDAE, ImplicitDAE, linear.Pencil or linear.TimeVarying
+        Pencils and time-varying systems are A x' + B x = q. Nonlinear problems are linearised along a solution, with
+        exact derivatives where they can be traced.
+    along : (float, float) or Solution
+        The interval, for linear problems; or a solution, which nonlinear ones need.
+    threshold : float
+        Relative size below which a variable is taken not to occur in a constraint: decides on the effective index.
+    points : int, optional
+        Number of points of the grid; 101 for small problems.
+
+    Returns
+    -------
+    Conditioning
+        ``print`` shows it in words, ``.plot()`` over time; ``result["k2"]`` is a constant, ``.advice`` what follows.
+
+    Notes
+    -----
+    P. M. E. J. Wijckmans, Conditioning of Differential Algebraic Equations and Numerical Solution of Multibody
+    Dynamics, chapters 4 and 5. Norms are the Euclidean ones, and the largest values over time: choose units such that
+    all unknowns are of similar size. Rounding errors of fundamental matrices limit what is seen to factors below 1e12.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> found = daedal.conditioning(daedal.library.nearly_index2(1e-6).problem, (0.0, 1.0))
+    >>> found.index, found.effective_index
+    (1, 2)
+    >>> print(f"{found['D_inverse']:.3g} {found['layer_k2_hat']:.3g}")  # q that jumps, and smooth q
+    1e+06 1
+    """
+    from daedal.analysis.conditioning.measure import measured
+
+    return measured(problem, along, threshold, points)

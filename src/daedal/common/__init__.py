@@ -1,0 +1,1 @@
+"""What all rooms share: words of messages, tables of text, progress, the store of object code, time of first use."""

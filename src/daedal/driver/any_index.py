@@ -1,0 +1,136 @@
+"""Problems of higher index with machine code for the reduced problem, held against the user's own functions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.undetermined import in_words, undetermined
+from daedal.common.messages import warn
+from daedal.driver.reduced_start import given_values
+from daedal.driver.request import Request, Settings
+from daedal.driver.traced import TracedPlan
+from daedal.errors import (
+    DaedalError,
+    InconsistentInitialError,
+    IntegrationError,
+    StructurallySingularError,
+)
+from daedal.index.structure.equations import UnfollowedSwitches
+from daedal.initial.consistent import NO_UNIQUE_SOLUTION
+from daedal.symbolic.tracing import SwitchWarning
+
+
+class AnyIndexPlan(TracedPlan):
+    """A plan for the reduced problem, beside that for the problem as it stands.
+
+    The latter is for constant steps, which show what a method does with the problem as it is, and for functions that
+    turn out to be others than when they were traced.
+
+    Parameters
+    ----------
+    plan : TracedPlan
+        That of the problem as it stands.
+    reduced : ReducedPlan or ReducedSecondOrder
+        That of the reduced problem.
+    asked : bool
+        Whether the user has asked for it.
+    """
+
+    def __init__(self, plan: TracedPlan, reduced: Any, asked: bool):
+        vars(self).update(vars(plan))
+        self.as_stated = False
+        self._reduced, self._asked = reduced, asked
+
+    @property
+    def _irregular(self) -> tuple[str, ...]:
+        """Derivatives of the problem as it stands are not used."""
+        return ()
+
+    def with_problem(self, problem: Any) -> AnyIndexPlan | None:
+        """The plan for the same problem with other parameters, or None if it must be made anew."""
+        other = super().with_problem(problem)
+        if not isinstance(other, AnyIndexPlan) or self.traced is None or self.traced.layout is None:
+            return None
+        other._reduced = self._reduced.with_original(problem, self.traced.layout.numbers(problem.params))
+        return None if other._reduced is None else other
+
+    @property
+    def order(self) -> int:
+        """How often the strangeness-free form differentiates all equations."""
+        return self._reduced.reduction.mu
+
+    def enlarged(self, problem: Any, times: int, settings: Settings) -> Any:
+        """A plan for a problem of so many systems of this structure, such as one with its variational equations."""
+        from daedal.driver.reduced import ReducedPlan
+        from daedal.index.reduction.reduce import analysed
+        from daedal.index.reduction.strangeness_free import StrangenessFree
+
+        own = self._reduced.reduction
+        return ReducedPlan(StrangenessFree(problem, *analysed(problem), (own.mu, times * own.a)), settings)
+
+    def solve(self, request: Request):
+        """Solve the reduced problem; where functions differ from what was traced, the problem as it stands."""
+        if self.traced is None or not self.traced.functions:  # compiled functions, which do not change
+            return self._told(self._solve((), request), self._untraced)
+        return super().solve(request)
+
+    def _solve(self, left_out: tuple[str, ...], request: Request):
+        if request.settings.fixed_step is not None and not self._asked:
+            return super()._solve(left_out, request)
+        if request.settings.switches != "never" and request.settings.fixed_step is None:
+            message = self._unfollowed.warning(self._reduced.reduction.equations, request.span)
+            if message is not None:
+                warn(message, SwitchWarning)
+        return self._reduced.solve(request)
+
+    @cached_property
+    def _unfollowed(self) -> UnfollowedSwitches:
+        return UnfollowedSwitches(self._reduced.reduction.equations)
+
+
+class SingularPlan(TracedPlan):
+    """A plan for a problem that cannot have a unique solution: what stops its run is told together with the reason.
+
+    A run that comes to its end all the same has followed one of many solutions, or none, and has failed.
+
+    Parameters
+    ----------
+    plan : TracedPlan
+        That of the problem as it stands.
+    reason : DaedalError
+        Which equations are too many for which unknowns, or that they do not determine the solution.
+    """
+
+    def __init__(self, plan: TracedPlan, reason: DaedalError):
+        vars(self).update(vars(plan))
+        self.as_stated = False
+        self._reason = str(reason)  # the exception itself would keep all frames of its traceback
+        self._is_structural = isinstance(reason, StructurallySingularError)
+
+    def solve(self, request: Request):
+        """Solve the problem as it stands, as far as that goes."""
+        try:
+            solution = super().solve(request)
+            if solution.success:
+                solution.success, solution.status = False, "failed"
+                raise IntegrationError("The end was reached, but what was computed is arbitrary.", solution)
+            return solution
+        except (InconsistentInitialError, IntegrationError) as error:
+            what_stopped, _, known = str(error).partition(NO_UNIQUE_SOLUTION)
+            reason = self._reason if self._is_structural else known or self._reason_at(request)
+            error.args = (f"{what_stopped.rstrip()}\n{NO_UNIQUE_SOLUTION}{reason}",)
+            solution = getattr(error, "solution", None)
+            if solution is not None:
+                solution.message = str(error)
+            raise
+
+    def _reason_at(self, request: Request) -> str:
+        """The reason, with the variables that are left undetermined at the start."""
+        y, yp = given_values(self.problem, request)
+        y, yp = np.nan_to_num(y), np.zeros(y.size) if yp is None else yp
+        t0, t1 = request.span
+        found = undetermined(self.problem, [(t0, y, yp)], abs(t1 - t0))
+        return self._reason if found is None else in_words(self.problem, found)

@@ -1,0 +1,167 @@
+"""The end of a run: how it ended, in words, and what its segments stored, joined."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import fields, replace
+
+import numpy as np
+
+from daedal.analysis.endings import stopped
+from daedal.driver.request import Request
+from daedal.driver.run import Segment
+from daedal.errors import IntegrationError
+from daedal.kernels.endings import Ending
+from daedal.methods.task import Outcome
+from daedal.solution.solution import DenseOutput, History, Statistics
+
+_COUNTERS = tuple(f.name for f in fields(Statistics) if f.name not in ("seconds", "first_use"))
+
+
+def ending(request: Request, segments: list[Segment], explain) -> tuple[bool, str, str]:
+    """Success, status and message; ``explain()`` says why a run failed."""
+    outcome = segments[-1].outcome
+    if outcome.interrupted:
+        return False, "interrupted", f"Interrupted at t = {outcome.t_reached:g}; this is what was computed until then."
+    if outcome.exception is not None:
+        return False, "failed", "a function of the model raised an exception"
+    last_one = segments[-1]
+    if last_one.stopped:
+        return False, "failed", stopped(outcome.t_reached, f"{last_one.stopped}.")
+    failed = outcome.failure is not None or outcome.reason == Ending.STIFF
+    if failed or last_one.stuck or last_one.singular is not None or last_one.unexplained:
+        return False, "failed", _explained(explain, outcome)
+    last = terminal_event(outcome)
+    if last is not None:
+        return True, "event", f"The event '{last.name}' stopped the integration at t = {last.t:.10g}."
+    return True, "finished", f"The end of the interval, t = {request.span[1]:g}, was reached."
+
+
+def _explained(explain, outcome) -> str:
+    """What `explain` says; whatever happens to it, what was computed is not lost."""
+    try:
+        return explain()
+    except KeyboardInterrupt:
+        reason = "was interrupted"
+    except Exception as error:
+        reason = f"failed ({type(error).__name__}: {error})"
+    return stopped(outcome.t_reached, f"the run could not go on. The cause was looked for, but the search {reason}.")
+
+
+def delivered(solution, segments: list[Segment]):
+    """The solution, or the error that goes with it."""
+    exception = segments[-1].outcome.exception
+    if exception is not None:
+        if hasattr(exception, "solution"):  # of a run inside a function of the model
+            raise exception
+        with suppress(AttributeError, TypeError):  # exceptions with slots take no attributes
+            exception.solution = solution  # type: ignore[attr-defined]
+        raise exception
+    if solution.status == "failed":
+        error = IntegrationError(solution.message, solution)
+        error.ending = segments[-1].outcome.reason
+        raise error
+    return solution
+
+
+def told(names: list[str]) -> str:
+    """The names in order, each run of equal ones once."""
+    return ", then ".join(name for i, name in enumerate(names) if i == 0 or name != names[i - 1])
+
+
+def terminal_event(outcome):
+    """The event that ended the run, or None."""
+    return next((event for event in reversed(outcome.events) if event.terminal), None) if outcome.events else None
+
+
+def until_the_end(request: Request, dense: DenseOutput | None, segment: Segment) -> DenseOutput | None:
+    """The dense output without what lies beyond a terminal event, a singular position or the end of `t_span`."""
+    if dense is None:
+        return None
+    if segment.singular is not None:
+        return replace(dense, t_end=segment.singular.t)
+    last = terminal_event(segment.outcome)
+    if last is not None:
+        return replace(dense, t_end=last.t)
+    if request.sign * (dense.ends[-1] - request.span[1]) > 0.0:
+        return replace(dense, t_end=request.span[1])
+    return dense
+
+
+def joined_statistics(request: Request, segments: list[Segment]) -> Statistics:
+    """The counters of all segments."""
+    seconds = time.perf_counter() - request.began
+    if len(segments) == 1:
+        return segments[0].outcome.statistics(seconds)
+    parts = [segment.outcome.statistics() for segment in segments]
+    return Statistics(**{name: sum(getattr(part, name) for part in parts) for name in _COUNTERS}, seconds=seconds)
+
+
+def joined_history(segments: list[Segment]) -> History | None:
+    """The steps of all segments."""
+    parts = [s.outcome.history for s in segments if s.outcome.history is not None]
+    if len(parts) < 2:
+        return History(*parts[0]) if parts else None
+    return History(*[np.concatenate([part[i] for part in parts]) for i in range(3)])
+
+
+def joined_outcome(request: Request, segments: list[Segment]) -> Outcome:
+    """What the segments of a run with the same unknowns have stored, as one; how it ended is that of the last."""
+    last = segments[-1].outcome
+    if len(segments) == 1:
+        return last
+    outcomes = [segment.outcome for segment in segments]
+    first = [int(i > 0 and request.times is None) for i in range(len(outcomes))]  # a point that is there already
+    kept = [o for o in outcomes if o.dense is not None]
+    return replace(
+        last,
+        t=np.concatenate([o.t[k:] for o, k in zip(outcomes, first, strict=True)]),
+        y=np.concatenate([o.y[:, k:] for o, k in zip(outcomes, first, strict=True)], axis=1),
+        yp=np.concatenate([o.yp[:, k:] for o, k in zip(outcomes, first, strict=True)], axis=1),
+        events=[event for o in outcomes for event in o.events],
+        dense=None
+        if any(o.dense is None and o.steps for o in outcomes)
+        else joined_dense_output([o.dense for o in kept if o.dense is not None]),
+    )
+
+
+def cut(dense: DenseOutput | None, t: float) -> DenseOutput | None:
+    """Dense output whose last step ends at `t`, before its end: the same polynomial about another point."""
+    if dense is None or dense.ends[-1] == t:
+        return dense
+    last, k, start = dense.ends.size - 1, int(dense.orders[-1]), int(dense.starts[-1])
+    nodes = t - np.concatenate([[0.0], dense.psi[last, :k]])
+    rows, _ = dense.evaluate_steps(nodes, np.full(k + 1, last))
+    modified_differences(rows, dense.psi[last])
+    coefficients, ends = dense.coefficients.copy(), dense.ends.copy()
+    coefficients[start : start + k + 1], ends[-1] = rows, t
+    return replace(dense, coefficients=coefficients, ends=ends)
+
+
+def modified_differences(rows: np.ndarray, psi: np.ndarray):
+    """Turn values at t_n, t_n - psi_0, t_n - psi_1, ... into the coefficients of the Newton form, in place."""
+    nodes = np.concatenate([[0.0], psi])
+    count = rows.shape[0]
+    for order in range(1, count):
+        for j in range(count - 1, order - 1, -1):
+            rows[j] = (rows[j - 1] - rows[j]) / (nodes[j] - nodes[j - order])
+    factor = 1.0
+    for j in range(1, count):
+        factor *= psi[j - 1]
+        rows[j] *= factor
+
+
+def joined_dense_output(parts: list[DenseOutput]) -> DenseOutput | None:
+    """The polynomials of all segments as one."""
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    offsets = np.concatenate([[0], np.cumsum([p.coefficients.shape[0] for p in parts])[:-1]])
+    return DenseOutput(
+        parts[0].t0,
+        np.concatenate([p.ends for p in parts]),
+        np.concatenate([p.orders for p in parts]),
+        np.concatenate([p.starts + offset for p, offset in zip(parts, offsets, strict=True)]),
+        np.concatenate([p.psi for p in parts]),
+        np.concatenate([p.coefficients for p in parts]),
+    )

@@ -1,0 +1,499 @@
+"""Problems that are solved as they stand: F(t, y, y') = 0, semi-explicit ones, and linear ones made implicit."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.index import is_clearly_index_1
+from daedal.analysis.thresholds import LEAST_PROGRESS
+from daedal.common.messages import warn
+from daedal.common.progress import Progress
+from daedal.driver.event_view import switching_functions
+from daedal.driver.finish import delivered
+from daedal.driver.first_order_choice import (
+    FAILURES,
+    FirstOrderChoice,
+    automatic_methods,
+    explicit_methods,
+    first_explicit,
+    first_method,
+    is_automatic,
+)
+from daedal.driver.first_order_output import finished, methods_of
+from daedal.driver.low_index import LARGEST_EXAMINED
+from daedal.driver.request import Request, Settings
+from daedal.driver.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, run
+from daedal.driver.unresolved_sign import contradict, in_words, lost_sign
+from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
+from daedal.index.reduction import WAYS
+from daedal.initial.algebraic_slopes import all_slopes
+from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
+from daedal.initial.given_structure import missing_entry, refuse_wrong_algebraic
+from daedal.initial.structure import algebraic_variables
+from daedal.initial.unknown_z import evaluable_guesses
+from daedal.mechanics.formulations.linear_reduction import first_order
+from daedal.methods import named_method
+from daedal.methods.step_size import first_step_size
+from daedal.methods.task import Equations, Task
+from daedal.methods.workspace import Workspace
+from daedal.problems import ODE, ImplicitDAE, LinearDAE, SemiExplicitDAE
+from daedal.problems.checks import check_tolerances
+from daedal.problems.compile import with_numbers
+from daedal.solution.solution import Solution
+from daedal.symbolic.tracing import DerivativeWarning
+
+_MOST_RUNS = 4  # kept for their next use
+_MOST_REPEATED = 10_000  # steps of a run that failed, up to which it is tried once more from its start
+
+
+class FirstOrderPlan:
+    """What does not depend on the start: method, tolerances, and runs that are made ready once and used again."""
+
+    def __init__(
+        self, problem: ImplicitDAE | SemiExplicitDAE, settings: Settings, wishes: dict[str, Any] | None = None
+    ):
+        if settings.formulation not in ("auto", "none", None):
+            raise InvalidProblemError(
+                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto', 'none', or a way to "
+                f"reduce the index: {', '.join(map(repr, WAYS))}"
+            )
+        self.problem, self.implicit = problem, problem.implicit()
+        self.semi_explicit = problem if isinstance(problem, SemiExplicitDAE) else None
+        self.ordinary = problem if isinstance(problem, ODE) else None
+        self.rtol, self.atol = check_tolerances(problem.n, settings.rtol, settings.atol)
+        if is_automatic(settings):
+            self.methods, self.first = automatic_methods(wishes or {}), first_method(self.implicit, self.rtol)
+            if self.ordinary is not None:
+                self.methods, self.first = self.methods | explicit_methods(), first_explicit(self.rtol)
+        else:
+            method = _checked_method(settings, self.forms).with_wishes(wishes or {})
+            self.methods, self.first = {method.name: method}, method.name
+        self.method = self.methods[self.first]
+        keeps_sign = self.method.nonnegative is not False
+        self.nonnegative: Any = self.method.nonnegative_mask(self.implicit) if keeps_sign else None
+        self.equations = self._equations()
+        # The rank of small problems that were traced has been judged before.
+        judged = getattr(self.implicit.jacobian, "is_derivative", False) and problem.n <= LARGEST_EXAMINED
+        self.examines_rank = self.ordinary is None and not judged
+        self.sharpest = float(np.min(self.rtol))
+        self._wishes = wishes
+        self.looked_at_structure = False
+        self._plain: tuple[Any, bool] | None = None  # the last start, and whether the index is clearly 0 or 1 there
+        self._runs: dict[int, list] = {}  # by the identity of their method
+
+    def _equations(self) -> Equations:
+        rate = None if self.ordinary is None else self.ordinary.f
+        return Equations(self.implicit.n, problem=self.implicit, rate=rate, semi_explicit=self.semi_explicit)
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The forms of equations that methods can be given."""
+        known = {"semi_explicit": self.semi_explicit, "rate": self.ordinary}
+        return ("residual", *[form for form, problem in known.items() if problem is not None])
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the unknowns."""
+        return tuple(self.problem.label(i) for i in range(self.problem.n))
+
+    def with_problem(self, problem) -> FirstOrderPlan:
+        """The plan for the same problem with other parameters; what is ready is shared."""
+        other = copy(self)
+        other._runs, other._plain = self._runs, None  # copies go through __getstate__, which leaves runs behind
+        other.problem, other.implicit = problem, with_numbers(self.implicit, problem.params)
+        other.semi_explicit = None if self.semi_explicit is None else problem
+        other.ordinary = None if self.ordinary is None else problem
+        other.equations = other._equations()
+        return other
+
+    def solve(self, request: Request, follower=None) -> Solution:
+        """Begin, run, finish; `follower` knows the switches of the equations."""
+        if follower is None:
+            course = FirstOrderCourse(self, request)
+        else:
+            from daedal.driver.switched_first_order import SwitchedCourse
+
+            course = SwitchedCourse(self, request, follower)
+        segments, excluded, notes = run(course, request), course.excluded, course.choice.notes
+        of_methods = course.notes
+        course.give_back()
+        del course  # of a large problem nothing but its output is left
+        further = of_methods if follower is None else [*of_methods, *follower.notes]
+        try:
+            solution = delivered(finished(self, request, segments, excluded, notes, further), segments)
+        except IntegrationError as error:
+            if follower is not None or not self._may_begin_anew(request, segments):
+                raise
+            return self._from_the_start(request, error, methods_of(segments))
+        may_lose = request.settings.fixed_step is None and not (follower is not None and follower.has_slid)
+        lost = lost_sign(solution, self.atol) if may_lose and solution.t.size else None
+        return solution if lost is None else self._second_opinion(request, solution, lost, follower is None)
+
+    def _second_opinion(
+        self, request: Request, solution: Solution, lost: tuple[int, float, float], may_repeat: bool
+    ) -> Solution:
+        """What DASSL finds where the sign of a variable was not resolved, if the method is open; a hint if not."""
+        variable, *stretch = lost
+        words = in_words(self.names[variable], (stretch[0], stretch[1]))
+        other = None
+        if may_repeat and len(self.methods) > 1:
+            with suppress(IntegrationError):
+                other = self._with_dassl(request)
+        if other is not None and not contradict(solution, other, self.rtol, self.atol):
+            return solution
+        kept = solution if other is None else other
+        told = words if other is None else f"This is the result of DASSL, and not that of {solution.method}: {words}"
+        kept.message = f"{kept.message} {told}"
+        return kept
+
+    def _may_begin_anew(self, request: Request, segments: list[Segment]) -> bool:
+        """Whether other methods than DASSL have stopped in a run that may be made once more."""
+        steps = sum(segment.outcome.steps for segment in segments)
+        is_open = len(self.methods) > 1 and request.settings.fixed_step is None and segments[0].method.name != "dassl"
+        return is_open and segments[-1].outcome.reason in FAILURES and steps <= _MOST_REPEATED
+
+    def _from_the_start(self, request: Request, error: IntegrationError, methods: str) -> Solution:
+        """What DASSL finds where other methods have stopped: they may have gone astray, and it may know better why."""
+        try:
+            solution = self._with_dassl(request)
+        except IntegrationError as other:
+            behind = request.sign * (_end(error, request) - _end(other, request))
+            raise (error if behind > LEAST_PROGRESS * abs(request.span[1] - request.span[0]) else other) from None
+        solution.message += f" {methods} had stopped at t = {_end(error, request):.4g}."
+        return solution
+
+    def _with_dassl(self, request: Request) -> Solution:
+        """The run once more with DASSL."""
+        again = request.changed(method="dassl")
+        return FirstOrderPlan(self.problem, again.settings, self._wishes).solve(again)
+
+    def is_plain(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
+        """Whether the index is clearly 0 or 1, as it shows at the start; the last answer is kept."""
+        if self.ordinary is not None:
+            return True
+        start = t, y.tobytes(), None if yp is None else yp.tobytes()
+        known = self._plain
+        if known is None or known[0] != start:
+            partials = self.implicit.exact_partials(t, y, np.zeros(y.size) if yp is None else yp)
+            known = self._plain = start, partials is not None and is_clearly_index_1(*partials)
+        return known[1]
+
+    def give_back(self, method, ready, workspace: Workspace | None):
+        """Keep a run for its next use."""
+        waiting = self._runs.setdefault(id(method), [])
+        n = self.implicit.n // self.implicit.copies  # a solver with sensitivities is kept as one without them is
+        if len(waiting) < _MOST_RUNS and ready.reusable and n <= LARGEST_KEPT:
+            waiting.append((ready, workspace))
+
+    def take(self, method) -> tuple[Any, Workspace | None]:
+        """A run that is ready and a workspace for the search of initial values, for the caller alone.
+
+        Explicit methods for ordinary differential equations, whose slopes follow from f, have no workspace.
+        """
+        try:
+            ready, workspace = self._runs.get(id(method), []).pop()
+            if ready.equations is not self.equations:
+                if workspace is not None:
+                    workspace.adopt(self.implicit)
+                ready.adopt(self.equations)
+            if workspace is not None:
+                workspace.begin()
+        except IndexError:
+            ready = self.prepared(method)
+            workspace = ready.workspace
+            if workspace is None and not method.works_on("rate"):
+                workspace = Workspace(self.implicit)
+        return ready, workspace
+
+    def prepared(self, method):
+        """A run of a method, made ready."""
+        return method.prepare(self.equations)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_runs": {}}
+
+
+class LinearPlan:
+    """Linear problems: rewritten where they start, then solved like any other of first order."""
+
+    def __init__(self, problem: LinearDAE, settings: Settings):
+        self.problem = problem
+
+    def solve(self, request: Request) -> Solution:
+        """Rewrite, then solve."""
+        settings = request.settings
+        problem, initial, wishes = first_order(self.problem, settings.formulation, request.span[0], request.initial)
+        inner = replace(settings, formulation="none")
+        plan = FirstOrderPlan(problem, inner, wishes)
+        return plan.solve(replace(request, problem=problem, settings=inner, initial=initial))
+
+
+def _end(error: IntegrationError, request: Request) -> float:
+    """The time up to which something was computed."""
+    solution = error.solution
+    return float(solution.t[-1]) if solution is not None and solution.t.size else request.span[0]
+
+
+def _checked_method(settings: Settings, forms: tuple[str, ...]):
+    """A method for first-order problems, whose equations are at hand in these forms."""
+    if isinstance(settings.method, type):
+        raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {settings.method!r}")
+    automatic = isinstance(settings.method, str) and settings.method == "auto"
+    chosen = named_method("dassl" if automatic else settings.method, settings.options)
+    if any(map(chosen.works_on, forms)):
+        return chosen
+    if chosen.works_on("semi_explicit"):
+        raise InvalidProblemError(
+            "half-explicit methods need constraints that can be told from the differential equations: state the "
+            "problem as a MechanicalSystem or as a SemiExplicitDAE of index 2, or use method='dassl'"
+        )
+    if chosen.works_on("second_order"):
+        raise InvalidProblemError(
+            f"{type(chosen).__name__} is for equations of second order: state the problem as a SecondOrderDAE or a "
+            "MechanicalSystem, or use method='dassl'"
+        )
+    if chosen.works_on("mechanism"):
+        raise InvalidProblemError(
+            f"{type(chosen).__name__} is for mechanisms: state the problem as a MechanicalSystem, or use method='dassl'"
+        )
+    raise InvalidProblemError(
+        f"{type(chosen).__name__} is for ordinary differential equations y' = f(t, y): state the problem as an ODE or "
+        "as a MechanicalSystem, which has such forms, or use method='dassl'"
+    )
+
+
+class FirstOrderCourse(Course):
+    """One run: a segment for every method that is tried."""
+
+    searches = False  # for switches within steps
+
+    def __init__(self, plan: FirstOrderPlan, request: Request):
+        self.plan, self.request, self._t = plan, request, request.span[0]
+        self.notes: list[str] = []
+        try:
+            with np.errstate(all="ignore"):  # what the search for a start tries need not be defined
+                self._begin()
+        except Unevaluable as error:
+            functions = "f or g" if plan.semi_explicit is not None else "residual" if plan.ordinary is None else "f"
+            message = f"{functions} cannot be evaluated at the initial values (t = {request.span[0]:g}): {error}"
+            raise InvalidProblemError(message.rstrip(": ")) from error
+
+    def _begin(self):
+        """Consistent initial values."""
+        plan, request, settings = self.plan, self.request, self.request.settings
+        problem, span = plan.problem, request.span
+        y0, yp0 = split_initial(problem, request.initial)
+        self._look_at_structure(y0, np.zeros(y0.size) if yp0 is None else yp0)
+        unknown_z = plan.semi_explicit is not None and request.initial[1] is None
+        if plan.semi_explicit is not None and unknown_z:
+            y0 = next(evaluable_guesses(plan.semi_explicit, span[0], y0))
+        self.excluded = _excluded(plan, span[0], y0, yp0)
+        tested = plan.method.error_test
+        self._automatic = isinstance(tested, str) and tested == "auto"
+        index_2 = self.excluded is not None and self._automatic
+        self.choice = FirstOrderChoice(plan, request, index_2, (y0, yp0), self.searches)
+        self._take()
+        if plan.ordinary is not None and (yp0 is None or settings.correct_initial):
+            self.y0, self.yp0 = y0, _finite_slope(plan, span[0], y0)
+            return
+        workspace = self.workspace or Workspace(plan.implicit)
+        if settings.fixed_step is None and yp0 is not None and not settings.correct_initial:
+            if workspace.is_consistent(span[0], y0, yp0):
+                self.y0, self.yp0 = y0, yp0
+                return
+        weights = plan.rtol * np.abs(y0) + plan.atol
+        if settings.fixed_step is None:
+            trial = request.sign * (settings.first_step or 0.0) or first_step_size(
+                *span, y0, np.zeros(y0.size) if yp0 is None else yp0, plan.rtol, plan.atol, settings.max_step
+            )
+            self.y0, self.yp0 = prepare_initial(
+                problem, workspace, span[0], y0, yp0, weights, trial, settings.correct_initial, self.excluded, unknown_z
+            )
+        else:
+            self.y0, self.yp0 = _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights)
+        if yp0 is None and self.choice.method.begins_with_slopes:
+            self.yp0 = all_slopes(plan.implicit, span[0], self.y0, self.yp0, weights, request.sign, self.choice.method)
+
+    def _look_at_structure(self, y0: np.ndarray, yp0: np.ndarray):
+        """What the user says of the structure is true at the start; looked at once for all runs of a plan."""
+        plan, given = self.plan, self.request.problem
+        if plan.looked_at_structure or not isinstance(given, ImplicitDAE):
+            return
+        plan.looked_at_structure, t0 = True, self.request.span[0]
+        if given.algebraic is not None:
+            refuse_wrong_algebraic(plan.implicit, t0, y0, yp0)
+        found = None
+        if given.sparsity is not None or given.bandwidth is not None:
+            found = missing_entry(plan.implicit, t0, y0, yp0)
+        if found is not None:
+            (i, j), what = found, "sparsity" if given.sparsity is not None else "bandwidth"
+            warn(
+                f"{what} leaves out row {i}, column {j}, but equation {i} depends on {plan.names[j]} or its derivative "
+                f"at t = {t0:.6g}: the matrices of Newton's method are wrong, and steps may fail or become many. "
+                f"Remedy: correct {what}, or leave it out, then it is found where the functions can be traced",
+                DerivativeWarning,
+            )
+
+    def _take(self):
+        """A run of the chosen method."""
+        self.ready, self.workspace = self.plan.take(self.choice.method)
+
+    def give_back(self):
+        """Leave what was made ready to later runs."""
+        self.plan.give_back(self.choice.method, self.ready, self.workspace)
+
+    @property
+    def t(self) -> float:
+        return self._t
+
+    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+        plan, request = self.plan, self.request
+        switching = None
+        if request.settings.events is not None:
+            switching = switching_functions(request, plan.problem, self._t, self.y0, self.yp0, earlier=earlier)
+        check_signs(plan, self.y0)
+        searched = 0 if self.workspace is None else self.workspace.counts()
+        outcome = self.ready.integrate(self.task(switching, progress, **self.left(earlier, request.span[1])))
+        outcome.counts += searched
+        self.notes += [note for note in self.ready.notes if note not in self.notes]
+        examined = outcome.failure is None and plan.examines_rank and self.workspace is not None
+        doubtful = examined and self.workspace.pivots_vanish()
+        return Segment(plan.equations, outcome, self.choice.method, None, may_be_singular=doubtful)
+
+    def left(self, earlier: list[Segment], end: float) -> dict[str, Any]:
+        """What differs in the task of a part of the run that ends at `end`."""
+        request = self.request
+        if not earlier and end == request.span[1]:
+            return {}
+        changes: dict[str, Any] = {"t_span": (self._t, end)}
+        if earlier:
+            changes["first_step"] = None
+        if end != request.span[1]:
+            changes["t_stop"] = end
+        if request.times is not None:
+            ahead, before = request.sign * (request.times - self._t), request.sign * (request.times - end)
+            changes["t_eval"] = request.times[((ahead > 0.0) | (not earlier)) & (before <= 0.0)]
+        if request.settings.max_steps is not None:
+            taken = sum(segment.outcome.steps for segment in earlier)
+            changes["max_steps"] = max(request.settings.max_steps - taken, 1)  # none left would mean no limit
+        return changes
+
+    def goes_on(self, segment: Segment) -> bool:
+        ready, workspace, method = self.ready, self.workspace, self.choice.method
+        if not self.choice.goes_on(segment):
+            return False
+        outcome = segment.outcome
+        if outcome.steps:
+            self._t, self.y0, self.yp0 = outcome.t_reached, outcome.y_reached, ready.slope()
+        self.plan.give_back(method, ready, workspace)
+        self._take()
+        return True
+
+    def task(self, switching, progress: Progress, **changes) -> Task:
+        """What the method is to do, from the start to the end; a part of the run has other values of some."""
+        plan, request, settings = self.plan, self.request, self.request.settings
+        values: dict[str, Any] = {
+            "t_span": request.span,
+            "y0": self.y0,
+            "yp0": self.yp0,
+            "rtol": plan.rtol,
+            "atol": plan.atol,
+            "t_eval": request.times,
+            "max_steps": settings.max_steps,
+            "first_step": settings.first_step,
+            "max_step": settings.max_step,
+            "t_stop": request.t_stop,
+            "fixed_step": settings.fixed_step,
+            "dense": keeps_dense_output(request, plan.implicit.n),
+            "excluded": self.excluded,
+            "index_2": self.excluded is not None and self._automatic,
+            "watch": self.choice.watch(),
+        }
+        return Task(**(values | changes), switching=switching, progress=progress)
+
+
+def _finite_slope(plan: FirstOrderPlan, t0: float, y0: np.ndarray) -> np.ndarray:
+    """f at the start."""
+    assert plan.ordinary is not None
+    slope = plan.ordinary.slope(t0, y0)
+    if not np.isfinite(slope).all():
+        i = int(np.flatnonzero(~np.isfinite(slope))[0])
+        raise InvalidProblemError(
+            f"f is not finite at the initial values (t = {t0:g}): the derivative of {plan.names[i]} is {slope[i]}"
+        )
+    return slope
+
+
+def _excluded(plan: FirstOrderPlan, t0: float, y0: np.ndarray, yp0) -> np.ndarray | None:
+    """The components that the method's error test leaves out."""
+    implicit, choice = plan.implicit, plan.method.error_test
+    if not isinstance(choice, str):
+        return plan.method.excluded(implicit)
+    if choice == "auto":
+        problem = plan.semi_explicit
+        return None if problem is None or constraint_determines_z(problem, t0, y0) else implicit.algebraic
+    if choice == "all":
+        return None
+    return algebraic_variables(implicit, t0, y0, np.zeros(implicit.n) if yp0 is None else yp0)
+
+
+def constraint_determines_z(problem: SemiExplicitDAE, t0: float, x0: np.ndarray) -> bool:
+    """Whether dg/dz looks nonsingular (index 1): every row of g must respond to z, and for few z the rank is checked.
+
+    Where g cannot be evaluated on either side of z, it is taken to be so.
+    """
+    y, z, many = x0[: problem.n_y], x0[problem.n_y :], problem.n_z > 100
+    base = problem.constraint(t0, y, z)
+    step = 1e-6 * np.maximum(1.0, np.abs(z))
+    shifts = [np.where(np.arange(problem.n_z) % 2, 1.0, 0.7) * step] if many else np.diag(step)
+    changes = [_change_of_constraint(problem, t0, y, z, shift, base) for shift in shifts]
+    if any(change is None for change in changes):
+        return True
+    if many:
+        return bool(np.all(changes[0] != 0.0))
+    matrix = np.array(changes) / step[:, None]
+    largest = np.max(np.abs(matrix), axis=0)
+    if np.any(largest == 0.0):
+        return False
+    return int(np.linalg.matrix_rank(matrix / largest, tol=1e-8)) == problem.n_z
+
+
+def _change_of_constraint(problem: SemiExplicitDAE, t, y, z, shift, base) -> np.ndarray | None:
+    """g(t, y, z + shift) - g(t, y, z), or the other way where g is not defined there; None if it is on neither side."""
+    for sign in (1.0, -1.0):
+        try:
+            change = sign * (problem.constraint(t, y, z + sign * shift) - base)
+        except Exception:  # beyond the boundary of its domain g may raise anything
+            continue
+        if np.isfinite(change).all():
+            return change
+    return None
+
+
+def check_signs(plan: FirstOrderPlan, y0: np.ndarray):
+    """Values that are to be kept nonnegative must be so at the start, up to the tolerance."""
+    if plan.nonnegative is None:
+        return
+    negative = np.flatnonzero(plan.nonnegative & (y0 < -plan.atol))
+    if negative.size:
+        i = int(negative[0])
+        raise InvalidProblemError(
+            f"{plan.names[i]} = {y0[i]:g} is negative at the start, although it is to be kept nonnegative"
+        )
+
+
+def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
+    """The start of constant steps: taken as it is, an unknown y'_0 completed where that is possible."""
+    start = np.zeros(y0.size) if yp0 is None else yp0
+    check_start(problem, workspace, span[0], y0, start)
+    if yp0 is None and np.all(weights > 0.0):
+        result = complete(workspace, span[0], y0, start, 1e-6 * (span[1] - span[0]), weights)
+        if result.converged:
+            start = result.yp
+    return y0, start

@@ -1,0 +1,143 @@
+"""The end of a run of a first-order problem: its solution, with what there is to say about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from daedal.analysis.endings import fixed_step_failed, stopped
+from daedal.driver.finish import ending, joined_history, joined_outcome, joined_statistics, told, until_the_end
+from daedal.driver.request import Request
+from daedal.driver.run import Segment
+from daedal.kernels.endings import Ending
+from daedal.problems import SemiExplicitDAE
+from daedal.solution.solution import Solution, Statistics
+
+_SETTLED = 10  # steps with which a multistep method finds its order
+_UNRESOLVED = 10.0  # tolerances that the interpolation of variables outside of the error test may err in silence
+
+
+def finished(
+    plan, request: Request, segments: list[Segment], excluded, notes: list[str], further: list[str]
+) -> Solution:
+    """The solution that the segments make up; `notes` are of the choice, one for each change of the method."""
+    stats = joined_statistics(request, segments)
+    while len(segments) > 1 and not segments[-1].outcome.steps and all(s.outcome.failure for s in segments[-2:]):
+        segments, notes = segments[:-1], notes[:-1]  # the method that came so far says why no other could go on either
+    segment, outcome = segments[-1], joined_outcome(request, segments)
+
+    def explain() -> str:
+        from daedal.analysis.diagnosis import diagnose
+
+        if outcome.reason == Ending.STIFF:
+            remedy = "Remedy: method='auto', which goes on with an implicit method, or one of these, such as 'radau'."
+            return stopped(outcome.t_reached, f"the equations are stiff there. {remedy}")
+        step = request.settings.fixed_step
+        if step is not None and outcome.failure.code == Ending.NEWTON_FAILED:
+            return fixed_step_failed(outcome.failure, step)
+        steps = sum(part.outcome.steps for part in segments)
+        start = (outcome.t[0], outcome.y[:, 0], outcome.yp[:, 0]) if outcome.t.size else None
+        failure = replace(outcome.failure, t_span=request.span, steps=steps, start=start)
+        return diagnose(plan.implicit, failure, request.remedies_taken, request.problem)
+
+    success, status, message = ending(request, segments, explain)
+    if success and segment.may_be_singular and outcome.t.size:
+        arbitrary = _arbitrary(plan, request, outcome)
+        if arbitrary:
+            success, status, message = False, "failed", f"{message} But what was computed is arbitrary: {arbitrary}."
+    if status == "finished":
+        message += complaint(stats, plan.ordinary is not None)
+        if segment.method.needs_past:
+            message += _between_steps(plan, outcome, excluded)
+    message = " ".join([message, *notes, *further])
+    problem = plan.semi_explicit
+    return Solution(
+        t=outcome.t,
+        y=outcome.y,
+        yp=outcome.yp,
+        success=success,
+        status=status,
+        message=message,
+        stats=stats,
+        names=plan.names,
+        method=methods_of(segments),
+        drift=None if problem is None else {"constraint": _constraint_drift(problem, outcome)},
+        events=outcome.events,
+        history=joined_history(segments),
+        dense=until_the_end(request, outcome.dense, segment),
+        n_differential=None if problem is None else problem.n_y,
+    )
+
+
+def methods_of(segments: list[Segment]) -> str:
+    """What has run, in order."""
+    if len(segments) == 1:
+        return segments[0].method.title
+    methods = [segment.method for segment in segments if segment.outcome.steps] or [segments[-1].method]
+    if all(method is methods[0] for method in methods):
+        return methods[0].title
+    return told([type(method).__name__ for method in methods])
+
+
+def complaint(stats: Statistics, ordinary: bool = False) -> str:
+    """A warning for runs that came through, but only just; always where attempts failed more often than not."""
+    if stats.rejected <= stats.steps and (stats.steps < 1000 or stats.rejected < 0.3 * stats.steps):
+        return ""
+    cause = "" if ordinary else "variables of index 2 or higher (then error_test='differential'), "
+    return (
+        f" But {stats.rejected} attempts were rejected beside {stats.steps} accepted steps: look for {cause}"
+        "discontinuities (then events) or too small an atol."
+    )
+
+
+def _arbitrary(plan, request: Request, outcome) -> str:
+    """What the equations leave undetermined where a run started, in words; later it may have grown beyond all else."""
+    from daedal.analysis.undetermined import in_words, undetermined
+
+    start = outcome.t[0], outcome.y[:, 0], outcome.yp[:, 0]
+    found = undetermined(plan.implicit, [start], abs(request.span[1] - request.span[0]))
+    return "" if found is None else in_words(plan.problem, found)
+
+
+def _between_steps(plan, outcome, excluded: np.ndarray | None) -> str:
+    """A hint where the steps do not resolve what the error test has left out: no test controls its interpolation.
+
+    The polynomial of a step, continued to the end of the next one, misses the value there by a difference of order
+    k + 1; of that the next polynomial, of degree k, errs by 1/(8k) in the middle of its step, if steps are equal.
+    """
+    dense = outcome.dense
+    if excluded is None or dense is None or dense.ends.size < _SETTLED:
+        return ""
+    left_out = np.flatnonzero(excluded) if excluded.dtype == bool else np.asarray(excluded)
+    if left_out.size == 0:
+        return ""
+    steps = np.arange(_SETTLED - 2, dense.ends.size - 1)
+    predicted = dense.evaluate_steps(dense.ends[steps + 1], steps)[0][:, left_out]
+    reached = dense.coefficients[dense.starts[steps + 1]][:, left_out]
+    missed = np.abs(reached - predicted) / (8.0 * dense.orders[steps + 1])[:, None]
+    ratio = missed / (plan.rtol[left_out] * np.max(np.abs(reached), axis=0) + plan.atol[left_out])
+    step, i = np.unravel_index(np.argmax(ratio), ratio.shape)
+    if not ratio[step, i] > _UNRESOLVED:
+        return ""
+    return (
+        f" Between steps {plan.names[left_out[i]]} may be wrong by about {missed[step, i]:.1g} near "
+        f"t = {dense.ends[steps[step] + 1]:.4g}: the error test leaves it out, and the steps are too long for its "
+        "interpolation. Its values at the steps are not concerned (t_eval=None); for those in between take "
+        "error_test='all', a max_step, or breakpoints at its kinks."
+    )
+
+
+def _constraint_drift(problem: SemiExplicitDAE, outcome) -> float:
+    """Largest |g| over at most 200 of the output points; those where g cannot be evaluated are left out."""
+    count, split = outcome.t.size, problem.n_y
+    largest = np.nan
+    for i in np.unique(np.linspace(0, count - 1, min(count, 200)).astype(int)):
+        try:
+            residual = problem.constraint(outcome.t[i], outcome.y[:split, i], outcome.y[split:, i])
+        except Exception:  # the run is over, and nothing that happens here may lose it
+            continue
+        except KeyboardInterrupt:
+            break
+        largest = np.fmax(largest, np.max(np.abs(residual)))
+    return float(largest)

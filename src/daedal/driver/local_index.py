@@ -1,0 +1,178 @@
+"""Problems whose structure may mislead: what their index is shows at the start, and where a run stops."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.index import is_clearly_index_1
+from daedal.driver.any_index import AnyIndexPlan, SingularPlan
+from daedal.driver.first_order_choice import FAILURES, is_automatic
+from daedal.driver.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
+from daedal.driver.reduced_options import option_for_higher_index
+from daedal.driver.reduced_start import given_values
+from daedal.driver.request import Request, Settings
+from daedal.driver.traced import TracedPlan
+from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.signature import Signature
+from daedal.initial.newton import nearest_point
+from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
+
+_MOST_REPEATED = 10_000  # steps of a run that failed, up to which it is made again in another form
+
+
+def is_judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> bool:
+    """Whether the index is judged at the start: of traced problems of moderate size that may have constraints."""
+    automatic = isinstance(settings.formulation, str) and settings.formulation == "auto"
+    traced = plan.traced is not None and bool(plan.traced.functions)
+    kind = isinstance(problem, (ImplicitDAE, SemiExplicitDAE)) and not isinstance(problem, ODE)
+    if not (automatic and traced and kind and 1 < problem.n <= LARGEST_EXAMINED) or problem.implicit().copies > 1:
+        return False
+    return option_for_higher_index(settings) is None
+
+
+def judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPlan:
+    """A plan that judges the index at the start, where it can be."""
+    return LocallyJudgedPlan(plan) if is_judged_locally(problem, settings, plan) else plan
+
+
+class LocallyJudgedPlan(TracedPlan):
+    """A plan for a problem as it stands, and for its strangeness-free form where the structure has misled.
+
+    The signature of the equations can tell a smaller index than the solution has, since terms that vanish on the
+    solution count like others. So ranks are judged where a run starts, at a point that satisfies the equations;
+    problems of index 3 and more, and those whose structure misleads, are reduced. Where a run stops for want of
+    convergence and the method is Daedal's to choose, it is made again in the strangeness-free form.
+
+    Parameters
+    ----------
+    plan : TracedPlan
+        That of the problem as it stands.
+    misleads : bool
+        Whether random points let the problem look as if it had no unique solution; refused if the start does so as
+        well.
+    """
+
+    def __init__(self, plan: TracedPlan, misleads: bool = False):
+        vars(self).update(vars(plan))
+        self._misleads = misleads
+        self.as_stated = not misleads
+        self._known: tuple[Any, TracedPlan | None] = None, None  # the last start, and the plan that it asks for
+        self._forms: dict[tuple[int, int], AnyIndexPlan] = {}  # by their characteristic values
+        self._analysed: tuple[Equations, Signature] | None = None
+
+    def with_problem(self, problem: Any) -> LocallyJudgedPlan | None:
+        """The plan for the same problem with other parameters, or None if it must be made anew."""
+        other = super().with_problem(problem)
+        assert other is None or isinstance(other, LocallyJudgedPlan)
+        if other is None:
+            return None
+        other._known = None, None
+        forms = {values: form.with_problem(problem) for values, form in self._forms.items()}
+        other._forms = {values: form for values, form in forms.items() if form is not None}
+        if self._analysed is not None:  # the graph and its derivatives are the same for all parameters
+            equations = copy(self._analysed[0])
+            if equations.params is not None and self.traced is not None and self.traced.layout is not None:
+                equations.params = self.traced.layout.numbers(problem.params)
+            other._analysed = equations, self._analysed[1]
+        return other
+
+    def direct(self) -> Any | None:
+        """As for other plans; None where the problem is not always solved as it stands."""
+        return None if self._forms or self._misleads else super().direct()
+
+    def solve(self, request: Request):
+        """Solve the problem as it stands, or reduced."""
+        other = self.judged(request)
+        if other is not None:
+            with suppress(InvalidProblemError):  # its matrices are singular at the start
+                return other.solve(request)
+        try:
+            return super().solve(request)
+        except IntegrationError as error:
+            steps, settings = error.solution.stats.steps, request.settings
+            is_open = is_automatic(settings) and settings.fixed_step is None
+            if not is_open or error.ending not in FAILURES or steps > _MOST_REPEATED:
+                raise
+            return self._repeated_in_other_form(request, error, f"had stopped at t = {error.solution.t[-1]:.4g}")
+        except InconsistentInitialError as error:
+            return self._repeated_in_other_form(
+                self._with_states(request), error, "offered no way to complete the initial values"
+            )
+
+    def judged(self, request: Request) -> TracedPlan | None:
+        """The plan that the start asks for in place of this one; the last answer is kept."""
+        try:
+            y, yp = given_values(self.problem, request)
+        except InvalidProblemError:
+            return None  # the run refuses them
+        at = request.span[0], y.tobytes(), None if yp is None else yp.tobytes()
+        known = self._known  # read once: other threads may write it
+        if known[0] != at:
+            known = self._known = at, self._judge(request, y, yp)
+        return known[1]
+
+    def _judge(self, request: Request, y: np.ndarray, yp: np.ndarray | None) -> TracedPlan | None:
+        if not self._misleads and self._is_clear(request.span[0], y, yp):
+            return None
+        try:
+            return self._form(request, y, yp, LOWEST_REDUCED)
+        except DaedalError as error:
+            from daedal.index.reduction.strangeness_free import Undetermined
+
+            return SingularPlan(self, error) if self._misleads and isinstance(error, Undetermined) else None
+
+    def _is_clear(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
+        """Whether the index is clearly 0 or 1 at the point next to the start that satisfies the equations."""
+        assert self.traced is not None
+        implicit = self.traced.problem.implicit()
+        y = np.where(np.isfinite(y), y, 0.0)
+        point = nearest_point(implicit, t, y, np.zeros(y.size) if yp is None else yp)
+        return point is None or is_clearly_index_1(*point[2:])  # where nothing is known, the run tells
+
+    def _form(self, request: Request, y: np.ndarray, yp: np.ndarray | None, lowest: int) -> TracedPlan | None:
+        """A plan for the strangeness-free form, if the index is at least `lowest`, or the structure misleads.
+
+        Where it misleads, terms that vanish on the solution take part in the matrix of Newton's iteration, and a method
+        for index 2 may leave the solution.
+        """
+        from daedal.driver.reduced import ReducedPlan
+        from daedal.index.reduction.reduce import analysed
+        from daedal.index.reduction.strangeness_free import StrangenessFree, characteristic_values_near, index_of
+
+        if self._analysed is None:
+            self._analysed = analysed(self.problem)
+        equations, signature = self._analysed
+        unknown = np.full(y.size, np.nan)
+        values = characteristic_values_near(equations, request.span[0], np.array([y, unknown if yp is None else yp]))
+        if index_of(*values) < lowest and index_of(*values) <= max(signature.index, 1):
+            return None
+        if values not in self._forms:
+            reduction = StrangenessFree(self.problem, equations, signature, values)
+            self._forms[values] = AnyIndexPlan(self, ReducedPlan(reduction, self.settings), asked=False)
+        return self._forms[values]
+
+    def _with_states(self, request: Request) -> Request:
+        """The request with unknowns that are states on sight as they are given; the others are guesses."""
+        orders = None if self.traced is None or self.traced.orders is None else self.traced.orders()
+        states = set() if orders is None else {j for row in orders for j, order in row.items() if order}
+        if not request.settings.correct_initial or orders is None or len(states) == self.problem.n:
+            return request
+        second = request.initial[1] if isinstance(self.problem, SemiExplicitDAE) else None
+        return request.changed(correct_initial=False, initial=(request.initial[0], second))
+
+    def _repeated_in_other_form(self, request: Request, error: DaedalError, what: str):
+        """The run in the strangeness-free form; the error stands where that does not come to the end either."""
+        try:
+            form = self._form(request, *given_values(self.problem, request), LOWEST_REDUCED - 1)
+            solution = None if form is None else form.solve(request)
+        except DaedalError:
+            solution = None
+        if solution is None:
+            raise error
+        solution.message += f" The problem as it stands {what}."
+        return solution

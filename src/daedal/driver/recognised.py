@@ -1,0 +1,185 @@
+"""Problems in whose equations a mechanism was recognised: solved as it, told in their own unknowns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
+from daedal.driver.event_view import EventsOf
+from daedal.driver.given_start import GivenStart
+from daedal.driver.mechanism import MechanismPlan
+from daedal.driver.recognition_check import solves
+from daedal.driver.reduction import reduced_plan
+from daedal.driver.request import Request, Settings
+from daedal.driver.traced import TracedPlan
+from daedal.errors import InconsistentInitialError, IntegrationError
+from daedal.index.reduction.mechanism import RecognisedMechanism
+from daedal.index.reduction.recognised_solution import RecognisedSolution
+from daedal.initial.consistent import split_initial
+from daedal.problems.checks import check_tolerances
+from daedal.problems.compile import with_numbers
+from daedal.solution.mechanical_solution import MechanicalSolution
+
+_VIOLATED = 1e-3  # part of the worst violation
+_ROUNDOFF = 1e-12
+
+
+class RecognisedPlan(TracedPlan):
+    """What does not depend on the start: the mechanism, and the plan for it.
+
+    Machine code is held against the user's functions as for any problem; between the comparisons the mechanism is
+    solved. Its solution is put into the equations as they stand; if they do not hold, the problem is solved as any
+    other one, now and in all further runs.
+
+    Parameters
+    ----------
+    plan : TracedPlan
+        That of the problem as it stands.
+    found : RecognisedMechanism
+        What its equations describe.
+    """
+
+    def __init__(self, plan: TracedPlan, found: RecognisedMechanism):
+        vars(self).update(vars(plan))
+        self.as_stated = False
+        self.found = found
+        self._general: TracedPlan | None = None  # once a run has shown that the mechanism is another one
+        self._tolerances = self._own_tolerances(plan.settings)
+        self._inner = TracedPlan(found.system, replace(plan.settings, **self._tolerances), MechanismPlan)
+
+    @property
+    def _irregular(self) -> tuple[str, ...]:
+        """Derivatives of the problem are not used, and those of the mechanism are not looked at here."""
+        return ()
+
+    def with_problem(self, problem: Any) -> TracedPlan | None:
+        """The plan for the same problem with other parameters, or None if it must be made anew."""
+        if self._general is not None:
+            return self._general.with_problem(problem)
+        other = super().with_problem(problem)
+        if not isinstance(other, RecognisedPlan) or self.traced is None or self.traced.layout is None:
+            return None
+        if not self.found.is_plain:
+            return None
+        other.found = self.found.with_params(self.traced.layout.numbers(problem.params))
+        inner = self._inner.with_problem(other.found.system)
+        if inner is None:
+            return None
+        other._inner = inner
+        return other
+
+    def solve(self, request: Request):
+        """Solve the mechanism; where functions differ from what was traced, the problem as it stands."""
+        if self.traced is None or not self.traced.functions:  # compiled functions, which do not change
+            return self._told(self._solve((), request), self._untraced)
+        return super().solve(request)
+
+    def _own_tolerances(self, settings: Settings) -> dict[str, Any]:
+        """Those of (q, v, r)."""
+        roles = self.found.roles
+        rtol, atol = check_tolerances(self.problem.n, settings.rtol, settings.atol)
+        scale = np.ones(self.problem.n)
+        scale[list(roles.velocities)] = np.abs(roles.factors)
+        places = [*roles.positions, *roles.velocities, *roles.states]
+        return {"rtol": rtol[places], "atol": (atol * scale)[places]}
+
+    def _solve(self, left_out: tuple[str, ...], request: Request):
+        """Solve the mechanism; everything that comes back is in the unknowns of the problem.
+
+        Constant steps show what a method does with the problem as it is.
+        """
+        if request.settings.fixed_step is not None:
+            return super()._solve(left_out, request)
+        if self._general is None:
+            solution, error = self._as_mechanism(request)
+            switches = self.traced is not None and self.traced.n_switches > 0
+            if solves(self._with_code(), solution, switches):
+                if request.settings.dense_output is False:
+                    solution.dense = solution.mechanical.dense = None
+                if error is not None:
+                    raise error
+                return solution
+            stated = TracedPlan(self.problem, self.settings, self._make)
+            self._general = reduced_plan(self.problem, self.settings, stated, recognise=False)
+        return self._general.solve(request)
+
+    def _with_code(self) -> Any:
+        """The problem as it stands, with machine code where there is some."""
+        if self.traced is None or not self.traced.functions:
+            return self.problem
+        return with_numbers(self.traced.problem, self.problem.params)
+
+    def _as_mechanism(self, request: Request) -> tuple[RecognisedSolution, IntegrationError | None]:
+        """The solution of the mechanism, and why it ends early if it does."""
+        own = self._of_mechanism(request)
+        if request.times is not None:  # which may be few: the equations are tested all along
+            own = own.changed(dense_output=None)
+        try:
+            return self._carried_back(self._inner.solve(own)), None
+        except InconsistentInitialError as error:
+            raise self._in_words(own, error) from None
+        except IntegrationError as error:
+            solution = self._carried_back(error.solution)
+            return solution, IntegrationError(solution.message, solution)
+        except Exception as error:  # of a function of the user's
+            if isinstance(getattr(error, "solution", None), MechanicalSolution):
+                error.solution = self._carried_back(error.solution)  # type: ignore[attr-defined]
+            raise
+
+    def _of_mechanism(self, request: Request) -> Request:
+        found, problem, events = self.found, self.problem, request.settings.events
+        n = found.system.n_q
+
+        def arguments(t: float, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return found.at(t, *(np.ascontiguousarray(part) for part in np.split(state, [n, 2 * n])))
+
+        y0, yp0 = split_initial(problem, request.initial)
+        initial = found.initial(y0)
+        if yp0 is not None:
+            self._check_slopes(request, y0, yp0, arguments(request.span[0], np.concatenate(initial)))
+        return request.changed(
+            problem=found.system,
+            initial=initial,
+            events=None if events is None else EventsOf(events, problem, arguments),
+            **self._tolerances,
+        )
+
+    def _check_slopes(self, request: Request, y: np.ndarray, yp: np.ndarray, consistent: tuple[np.ndarray, np.ndarray]):
+        """Refuse multipliers and derivatives that contradict positions and velocities.
+
+        Derivatives of multipliers, which the equations do not contain, may be whatever they are.
+        """
+        occurs = np.ones(y.size, dtype=bool)
+        occurs[[*self.found.roles.multipliers, *self.found.roles.stabilisers]] = False
+        start = GivenStart(self.problem, request, y, np.where(occurs, yp, np.nan), *consistent)
+        if not start.is_tolerated():
+            residual = np.asarray(self.problem.evaluate(request.span[0], y, yp))
+            start.refuse([f"equation {i}" for i in range(y.size)], residual, range(y.size))
+
+    def _in_words(self, request: Request, error: InconsistentInitialError) -> InconsistentInitialError:
+        """What is wrong with the initial values, in terms of the problem."""
+        found, t, (q, v, *further) = self.found, request.span[0], request.initial
+        rows = [found.constraint_rows[i] for i in error.equations]
+        traced = self._inner.traced
+        point = (found.system if traced is None else traced.problem).at(t, q, v, r=further[0] if further else None)
+        n = found.system.n_constraints
+        values = dict(zip([f"equation {k}" for k in found.constraint_rows], [*point.constraint, *point.velocity[n:]]))
+        slopes = [f"the first time derivative of equation {k}" for k in found.constraint_rows[:n]]
+        values |= dict(zip(slopes, point.velocity[:n]))
+        largest = max(map(abs, values.values()), default=0.0)
+        wrong = [f"{name} ({number(x)})" for name, x in values.items() if abs(x) > max(_VIOLATED * largest, _ROUNDOFF)]
+        if not wrong:  # they are consistent, but something else is the matter
+            return InconsistentInitialError(str(error), rows, error.residual)
+        message = (
+            f"The initial values violate the equations at t = {number(t)}. With the residual that should be 0: "
+            f"{listing(wrong[: 2 * MOST_NAMED], len(wrong))} {FROM_ZERO}.\nThe equations are those of {found.words}. "
+            "Remedy: start from daedal.consistent_initial(problem, t0, (y0, yp0), fixed=[...]), which keeps the named "
+            "values and moves the others, or pass correct_initial=True."
+        )
+        return InconsistentInitialError(message, rows, error.residual)
+
+    def _carried_back(self, solution: Any) -> RecognisedSolution:
+        return RecognisedSolution(self.found, solution, getattr(self.problem, "n_y", None))

@@ -1,0 +1,245 @@
+"""Problems of any index: reduced, then solved as first-order problems of index 1, in segments of one selection each."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.thresholds import LEAST_PROGRESS
+from daedal.common.progress import Progress
+from daedal.driver.blas_threads import blas_threads
+from daedal.driver.event_view import switching_functions
+from daedal.driver.finish import delivered
+from daedal.driver.first_order import FirstOrderCourse, FirstOrderPlan, check_signs
+from daedal.driver.first_order_choice import FAILURES, FirstOrderChoice
+from daedal.driver.first_order_output import methods_of
+from daedal.driver.raised import until_raised
+from daedal.driver.reduced_options import inside_options
+from daedal.driver.reduced_output import at_start, finished, in_the_users_unknowns
+from daedal.driver.reduced_start import consistent_start, given_values
+from daedal.driver.request import Request, Settings
+from daedal.driver.run import Segment, run
+from daedal.errors import IntegrationError, InvalidProblemError
+from daedal.index.reduction.mechanism import is_silent
+from daedal.index.reduction.prolongation import Block
+from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.selection import SingularBlock
+from daedal.kernels.endings import Ending
+from daedal.problems.checks import check_tolerances
+from daedal.problems.compile import with_numbers
+from daedal.solution.solution import Solution
+from daedal.symbolic.tracing.problem import traced_problem
+
+LIMIT, GROWTH = 1.5, 2.0
+"""Of the change of dependent derivatives with those that are integrated, in units of their sizes: others are selected
+where it is larger than the first and has grown by the second. A pendulum is then 56 degrees away from where the
+selection is perfect. Measured with a pendulum over the top, at 1e-4 and 1e-7: 1.2 to 2 cost the same, 4 cost 15 to 40 %
+more steps, 8 up to twice as many and two digits with DASSL. An exchange costs a new matrix and no restart."""
+
+
+@dataclass(frozen=True)
+class Singular:
+    """Where no selection is possible any more: the equations of a block do not determine what they should."""
+
+    t: float
+    block: Block
+
+
+class ReducedPlan(FirstOrderPlan):
+    """A plan for the reduced problem, with machine code for it.
+
+    Parameters
+    ----------
+    reduction : ReducedProblem
+    settings : Settings
+        As the user gave them, for the unknowns of the original problem.
+    """
+
+    def __init__(self, reduction: ReducedProblem, settings: Settings):
+        self.reduction, self.settings, self.original = reduction, settings, reduction.original
+        given = check_tolerances(reduction.n, settings.rtol, settings.atol)
+        self.tolerances = tuple(map(reduction.tolerance, given))  # of all unknowns
+        rtol, atol = map(reduction.inside, self.tolerances)
+        solver = settings.options.get("linear_solver", getattr(settings.method, "linear_solver", "auto"))
+        traced = traced_problem(reduction.problem, "always", solver)
+        assert traced is not None
+        inner = replace(inside_options(reduction, settings), rtol=rtol, atol=atol, formulation="none")
+        super().__init__(traced.problem, inner)
+        if (
+            len(self.methods) > 1 and self.first == "rosenbrock"
+        ):  # whose errors pile up over many exchanges, and whose code takes long to make
+            self.first = "radau"
+
+    def with_reduction(self, reduction: ReducedProblem) -> ReducedPlan:
+        """The plan for another selection; what is ready is shared."""
+        params = reduction.problem.params
+        problem = self.problem if params is None else with_numbers(self.problem, params)
+        other = super().with_problem(problem)
+        assert isinstance(other, ReducedPlan)
+        other.reduction = reduction
+        return other
+
+    def with_original(self, problem: Any, numbers: np.ndarray) -> ReducedPlan:
+        """The plan for the same problem with other parameters, whose numbers these are."""
+        other = copy(self)
+        other._runs, other._plain, other.original = self._runs, None, problem
+        other.reduction = self.reduction.with_numbers(problem, numbers)
+        return other
+
+    def given(self, request: Request) -> tuple[np.ndarray, np.ndarray | None]:
+        """y and, where they are given, y' of the original problem at the start; NaN for what is not known."""
+        return given_values(self.original, request)
+
+    def solve(self, request: Request, follower=None) -> Solution:
+        """Begin, run, finish."""
+        with blas_threads(self.implicit.n):
+            course = ReducedCourse(self, request)
+        segments, notes = run(course, request), course.choice.notes
+        course.give_back()
+        try:
+            return delivered(finished(course.plan, request, segments, notes), segments)
+        except IntegrationError as error:
+            if not self._may_begin_anew(request, segments):
+                raise
+            return self._from_the_start(request, error, methods_of(segments))
+
+    def _with_dassl(self, request: Request) -> Solution:
+        again = request.changed(method="dassl")
+        return type(self)(self.reduction, again.settings).solve(again)
+
+    def prepared(self, method):
+        """A run with a watch over the selection."""
+        watch = self.reduction.watch()
+        if watch is None:
+            return super().prepared(method)
+        ready = method.prepare(replace(self.equations, hook=watch.hook))
+        ready.equations, ready.watch = self.equations, watch
+        return ready
+
+
+class ReducedCourse(FirstOrderCourse):
+    """One run: a segment for every method. The selection changes within them; the unknowns stay the same."""
+
+    plan: ReducedPlan
+    _singular: Singular | None = None
+
+    def _begin(self):
+        plan, request, t = self.plan, self.request, self.request.span[0]
+        reduction = plan.reduction
+        u = consistent_start(reduction, request, *plan.given(request))
+        rtol, atol = plan.tolerances
+        self._sizes = np.maximum(np.abs(u), np.divide(atol, rtol, out=np.ones_like(atol), where=rtol > 0.0))
+        self._failed_at = np.nan
+        tested = plan.method.error_test
+        excluded = reduction.excluded | (False if isinstance(tested, str) else plan.method.excluded(plan.implicit))
+        self.excluded = excluded if excluded.any() else None
+        self._automatic = reduction.result_index > 1
+        try:
+            self._select(t, u)
+        except SingularBlock as singular:
+            raise InvalidProblemError(at_start(reduction, t, singular.block)) from None
+        self.y0, self.yp0 = self.plan.reduction.start(t, u, self._sizes)
+        self.choice = FirstOrderChoice(self.plan, request, self._automatic, (self.y0, self.yp0), False)
+        self._take()
+
+    def _take(self):
+        super()._take()
+        self._watch(self.plan.reduction)
+
+    def _watch(self, reduction: ReducedProblem):
+        watch = getattr(self.ready, "watch", None)
+        if watch is not None:
+            watch.begin(reduction, reduction.inside(self._sizes), self._limit)
+
+    # --- selections ---------------------------------------------------------------------------------------------------
+
+    def _select(self, t: float, u: np.ndarray) -> bool:
+        """Take the selection that suits a point best; whether it is another one."""
+        before, after = self.plan.reduction, self.plan.reduction.selected(t, u, self._sizes)
+        self._limit = max(LIMIT, GROWTH * after.amplification(t, u, self._sizes))
+        if after.selects_like(before):
+            return False
+        self.plan = self.plan.with_reduction(after)
+        return True
+
+    def _resume(self) -> bool:
+        """Exchange the selection where the watch has stopped the run; it then goes on with all that it knows."""
+        if not self.plan.reduction.unknowns_stay:
+            return False
+        t, y = self.ready.reached()
+        try:
+            changed = self._reselect(t, y)
+        except SingularBlock as singular:
+            self._singular = Singular(t, singular.block)
+            return False
+        if changed:
+            self._selections.append((t, self.plan.reduction))
+            self.workspace.adopt(self.plan.implicit)
+            self.workspace.bridge.refresh()
+            self.ready.adopt(self.plan.equations)
+        self._watch(self.plan.reduction)
+        return True
+
+    def _reselect(self, t: float, y: np.ndarray) -> bool:
+        reduction = self.plan.reduction
+        watch = getattr(self.ready, "watch", None)
+        if watch is not None:
+            self._sizes = reduction.enlarged(self._sizes, watch.scale)
+        u = reduction.all_unknowns(y[None], self.ready.slope()[None])[0]
+        self._sizes = np.maximum(self._sizes, np.abs(u))
+        return self._select(t, u)
+
+    # --- segments -----------------------------------------------------------------------------------------------------
+
+    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+        plan, request, n = self.plan, self.request, self.plan.reduction.n
+        switching = None
+        if request.settings.events is not None:
+            there = self._t, self.y0[:n], self.yp0[:n]
+            switching = switching_functions(
+                request, plan.original, *there, lambda t, y, yp: (y[:n], yp[:n]), earlier, leading=True
+            )
+        check_signs(plan, self.y0)
+        self._selections, self._singular = [(self._t, plan.reduction)], None
+        changes = self.left(earlier, request.span[1]) | {"resume": self._resume}
+        outcome = self.ready.integrate(self.task(switching, progress, **changes))
+        stored = in_the_users_unknowns(self._selections, outcome, self._sizes)
+        if not is_silent(plan.reduction.equations):
+            stored = until_raised(plan.original, request, stored)
+        segment = Segment(plan.equations, stored, self.choice.method, None)
+        segment.singular = self._singular
+        return segment
+
+    def goes_on(self, segment: Segment) -> bool:
+        if segment.singular is not None:
+            return False
+        return self._begins_again(segment) or super().goes_on(segment)
+
+    def _begins_again(self, segment: Segment) -> bool:
+        """After a failure, or where the watch ended the segment: whether another selection suits the point there."""
+        outcome, (t0, t1) = segment.outcome, self.request.span
+        t, before = outcome.t_reached, self.plan.reduction
+        watched = outcome.reason == Ending.HOOK_STOPPED
+        if not (watched or outcome.reason in FAILURES) or not outcome.steps:
+            return False
+        if not watched and abs(t - self._failed_at) <= LEAST_PROGRESS * abs(t1 - t0):
+            return False
+        try:
+            changed = self._reselect(t, outcome.y_reached)
+        except SingularBlock as singular:
+            segment.singular = Singular(t, singular.block)
+            return False
+        if not changed and not watched:
+            return False
+        self._t, self.y0, self.yp0 = t, outcome.y_reached, self.ready.slope()
+        if not watched:
+            self._failed_at = t
+        if not before.unknowns_stay:
+            u = before.all_unknowns(self.y0[None], self.yp0[None])[0]
+            self.y0, self.yp0 = self.plan.reduction.start(t, u, self._sizes)
+        self.plan.give_back(self.choice.method, self.ready, self.workspace)
+        self._take()
+        return True

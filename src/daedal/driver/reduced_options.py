@@ -1,0 +1,46 @@
+"""Options with a value for every unknown, where a problem is solved reduced: its unknowns are not those of the user."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.driver.request import Settings
+from daedal.index.reduction.reduced import ReducedProblem
+from daedal.problems.checks import check_mask
+
+_FOR_HIGHER_INDEX = ("variable_index", "newton_weights", "row_scaling")
+
+
+def option_for_higher_index(settings: Settings) -> str | None:
+    """The name of an option with powers of the step size, which only a problem of higher index as it stands needs."""
+    return next((name for name in _FOR_HIGHER_INDEX if _given(settings, name, None) is not None), None)
+
+
+def inside_options(reduction: ReducedProblem, settings: Settings) -> Settings:
+    """Settings in which masks of the unknowns of the original problem are masks of those of the reduced one."""
+    problem, masks = reduction.original, {}
+    nonnegative = _given(settings, "nonnegative", False)
+    if nonnegative is not False:
+        further = np.zeros(reduction.problem.n - reduction.n, dtype=bool)  # derivatives and the like may be negative
+        masks["nonnegative"] = np.append(_mask(nonnegative, problem, "nonnegative"), further)
+    tested = _given(settings, "error_test", "auto")
+    if not isinstance(tested, str):  # a derivative is tested together with its unknown
+        included = reduction.tolerance(_mask(tested, problem, "error_test").astype(float))
+        masks["error_test"] = reduction.inside(included) > 0.0
+    if settings.options:
+        return replace(settings, options=settings.options | masks)
+    return replace(settings, method=replace(settings.method, **masks)) if masks else settings
+
+
+def _given(settings: Settings, name: str, default: Any) -> Any:
+    own = default if isinstance(settings.method, str) else getattr(settings.method, name, default)
+    return settings.options.get(name, own)
+
+
+def _mask(given: Any, problem: Any, name: str) -> np.ndarray:
+    if isinstance(given, bool):
+        return np.full(problem.n, given)
+    return check_mask(given, problem.n, name, tuple(problem.label(i) for i in range(problem.n)))

@@ -1,0 +1,159 @@
+"""The end of a run of a reduced problem: what it has stored, in the unknowns of the user."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from daedal.analysis.wording import FROM_ZERO
+from daedal.common.tabular import derivative_name, listing
+from daedal.driver.finish import ending, joined_history, joined_outcome, joined_statistics, until_the_end
+from daedal.driver.first_order_output import complaint, methods_of
+from daedal.driver.request import Request
+from daedal.driver.run import Segment
+from daedal.index.reduction.prolongation import Block
+from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.structure.derivative_array import equation_in_words
+from daedal.methods.task import Outcome
+from daedal.problems import SemiExplicitDAE
+from daedal.solution.solution import Solution
+
+_MOST_POINTS, _MOST_NAMED = 50, 6
+_NEARLY_SINGULAR = 1e-6  # smallest singular value of the scaled system Jacobian where a run failed
+
+
+Selections = list[tuple[float, ReducedProblem]]
+"""From which time on which selection was integrated, in order."""
+
+
+def in_the_users_unknowns(selections: Selections, outcome: Outcome, sizes: np.ndarray) -> Outcome:
+    """What a segment has stored, on all equations to round-off; the polynomials between as they are."""
+    n, events, dense = selections[0][1].n, outcome.events, outcome.dense
+    y, yp = _restricted(selections, sizes, outcome.t, outcome.y.T, outcome.yp.T)
+    if events:
+        times = np.array([event.t for event in events])
+        there = [np.stack([getattr(event, name) for event in events]) for name in ("y", "yp")]
+        values, slopes = _restricted(selections, sizes, times, *there)
+        events = [replace(event, y=a, yp=b) for event, a, b in zip(events, values, slopes, strict=True)]
+    if dense is not None:
+        dense = replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, :n]))
+    return replace(outcome, y=y.T.copy(), yp=yp.T.copy(), events=events, dense=dense)
+
+
+def _restricted(
+    selections: Selections, sizes: np.ndarray, t: np.ndarray, y: np.ndarray, yp: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """y and y' of the original problem at points of the reduced one, each with the selection of its time.
+
+    Where there is no point on the equations nearby they are as they were computed.
+    """
+    n, begins = selections[0][1].n, np.array([begin for begin, _ in selections])
+    sign = 1.0 if begins[-1] >= begins[0] else -1.0
+    which = np.maximum(np.searchsorted(sign * begins, sign * t, side="left") - 1, 0)
+    values, slopes = y[:, :n].copy(), yp[:, :n].copy()
+    u = selections[0][1].all_unknowns(y, yp)
+    projector, scale = selections[0][1].constraints.projector(), np.maximum(np.abs(u).max(axis=0, initial=0.0), sizes)
+    for k in np.unique(which):
+        own = np.flatnonzero(which == k)
+        exact, slope, found = selections[k][1].exact(t[own], u[own], scale, projector)
+        usable = found & np.isfinite(slope[:, :n]).all(axis=1)
+        values[own[usable]], slopes[own[usable]] = exact[usable, :n], slope[usable, :n]
+    return values, slopes
+
+
+def finished(plan, request: Request, segments: list[Segment], notes: list[str]) -> Solution:
+    """The solution that the segments make up."""
+    stats = joined_statistics(request, segments)
+    segment, outcome, problem = segments[-1], joined_outcome(request, segments), plan.original
+    success, status, message = ending(request, segments, lambda: explain(plan, request, segments))
+    if status == "finished":
+        message += complaint(stats)
+    return Solution(
+        t=outcome.t,
+        y=outcome.y,
+        yp=outcome.yp,
+        success=success,
+        status=status,
+        message=" ".join([message, *plan.reduction.words, *notes]),
+        stats=stats,
+        names=tuple(problem.label(i) for i in range(problem.n)),
+        method=methods_of(segments),
+        drift=_drift(plan.reduction, outcome),
+        events=outcome.events,
+        history=joined_history(segments),
+        dense=until_the_end(request, outcome.dense, segment),
+        n_differential=problem.n_y if isinstance(problem, SemiExplicitDAE) else None,
+    )
+
+
+def _drift(reduction: ReducedProblem, outcome: Outcome) -> dict[str, float]:
+    """The largest residuals of constraints, and of those that are hidden, at some points of the output."""
+    largest = np.zeros(2)
+    for i in np.unique(np.linspace(0, outcome.t.size - 1, min(outcome.t.size, _MOST_POINTS)).astype(int)):
+        u = reduction.around(outcome.y[:, i], outcome.yp[:, i])
+        largest = np.fmax(largest, reduction.largest_residual(float(outcome.t[i]), u))
+    return {"constraint": float(largest[0]), "hidden": float(largest[1])}
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+def explain(plan, request: Request, segments: list[Segment]) -> str:
+    """Why the run stopped, in the equations and unknowns of the user."""
+    from daedal.analysis.diagnosis import diagnose
+
+    segment, reduction = segments[-1], plan.reduction
+    outcome = segment.outcome
+    if segment.singular is not None:
+        return _singular(segment.singular.t, *_named(reduction, segment.singular.block))
+    failure = replace(outcome.failure, t_span=request.span, steps=sum(part.outcome.steps for part in segments))
+    u = reduction.all_unknowns(failure.y[None], failure.yp[None])[0]
+    found = reduction.regularity(failure.t, u)
+    if found is not None and found.smallest < _NEARLY_SINGULAR:
+        c, d, names = reduction.prolongation.c, reduction.prolongation.d, reduction.prolongation.equations.names
+        words = [equation_in_words(i, c[i]) for i in found.equations]
+        return _singular(failure.t, words, [derivative_name(names[j], d[j]) for j in found.unknowns])
+    return _translated(diagnose(plan.implicit, failure, request.remedies_taken), reduction.equation_words)
+
+
+def at_start(reduction: ReducedProblem, t: float, block: Block) -> str:
+    """Why a run cannot begin at a singular point."""
+    equations, unknowns = (_few(words) for words in _named(reduction, block))
+    return (
+        f"the initial values at t = {t:g} are a singular point: {equations} {FROM_ZERO} do not determine as many of "
+        f"{unknowns} there as they should. Remedy: start beside it, or look for equations that repeat others"
+    )
+
+
+def _named(reduction: ReducedProblem, block: Block) -> tuple[list[str], list[str]]:
+    """The equations and the unknowns of a block."""
+    words = [equation_in_words(i, r) for i, r in block.equations]
+    return words, [reduction.prolongation.names[k] for k in block.columns]
+
+
+def _few(words: list[str]) -> str:
+    return listing(words[:_MOST_NAMED], len(words))
+
+
+def _singular(t: float, equations: list[str], unknowns: list[str]) -> str:
+    return (
+        f"Stopped at t = {t:.6g}: {_few(equations)} {FROM_ZERO} no longer determine {_few(unknowns)}. The index "
+        "changes here, or the solution passes a singular point, after which it need not be unique.\n"
+        "Remedy: end the run before this point (t_span, or a terminal event), or state the equations so that they "
+        "stay independent there."
+    )
+
+
+def _translated(message: str, words: list[str]) -> str:
+    """A message about equations of the reduced problem, told of those of the user."""
+
+    def told(match: re.Match) -> str:
+        numbers = [int(k) for k in re.findall(r"\d+", match.group(2))]
+        if any(k >= len(words) for k in numbers):
+            return match.group(0)
+        named = listing(dict.fromkeys(words[k] for k in numbers))
+        return named[0].upper() + named[1:] if match.group(1) == "E" else named
+
+    return re.sub(r"\b([Ee])quations? (\d+(?:, \d+)*(?: and \d+)?)\b(?! differentiated)", told, message)

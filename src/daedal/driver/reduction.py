@@ -1,0 +1,97 @@
+"""Whether a problem is reduced before it is solved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daedal.driver.any_index import AnyIndexPlan, SingularPlan
+from daedal.driver.local_index import LocallyJudgedPlan, is_judged_locally, judged_locally
+from daedal.driver.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
+from daedal.driver.reduced_options import option_for_higher_index
+from daedal.driver.request import Settings
+from daedal.driver.traced import TracedPlan
+from daedal.errors import InvalidProblemError, StructurallySingularError
+from daedal.index.reduction.mechanism import recognise_mechanism
+from daedal.index.reduction.reduce import analysed, named_reduction
+from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.strangeness_free import StrangenessFree, Undetermined, characteristic_values
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.signature import Signature
+from daedal.index.structure.system_jacobian import SystemJacobian
+from daedal.problems import SecondOrderDAE
+
+
+class _NotReducible(InvalidProblemError):
+    """A problem that no way of index reduction takes, and no method solves as it stands."""
+
+
+def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognise: bool = True) -> TracedPlan:
+    """The plan for the mechanism that a problem describes, for the reduced problem, or `plan`: as it stands.
+
+    Mechanisms are looked for unless `recognise` is false.
+    """
+    formulation = settings.formulation
+    asked = formulation != "auto"
+    try:
+        equations, signature = analysed(problem)
+        second_order = isinstance(problem, SecondOrderDAE)
+        recognise = recognise and _is_open(settings) and not second_order
+        mechanism = recognise_mechanism(equations) if recognise else None
+        if mechanism is not None:
+            from daedal.driver.recognised import RecognisedPlan
+
+            return RecognisedPlan(plan, mechanism)
+        misleads = not asked and _misleads(equations, signature)
+        if misleads and is_judged_locally(problem, settings, plan):
+            return LocallyJudgedPlan(plan, misleads)
+        if not asked and signature.index < LOWEST_REDUCED + second_order and not misleads:
+            return judged_locally(problem, settings, plan)
+        make = named_reduction(formulation).checked if asked else _automatic_reduction
+        powers = option_for_higher_index(settings)
+        if powers is not None and not asked:
+            return plan
+        if powers is not None:
+            raise InvalidProblemError(
+                f"{powers} has powers of the step size for a problem of higher index as it stands, but "
+                f"formulation={formulation!r} solves it in other unknowns, reduced to a lower index. Leave {powers} "
+                "out, or choose formulation='none'."
+            )
+        if second_order:
+            from daedal.driver.reduced_second_order import ReducedSecondOrder
+
+            return AnyIndexPlan(plan, ReducedSecondOrder(make, problem, equations, signature, settings), asked)
+        reduction = make(problem, equations, signature)
+    except InvalidProblemError as reason:
+        if asked or isinstance(reason, _NotReducible):
+            raise
+        if isinstance(reason, (StructurallySingularError, Undetermined)):
+            return SingularPlan(plan, reason)
+        return judged_locally(problem, settings, plan)  # it may be solved all the same, or refused by what its run says
+    from daedal.driver.reduced import ReducedPlan
+
+    return AnyIndexPlan(plan, ReducedPlan(reduction, settings), asked)
+
+
+def _automatic_reduction(problem: Any, equations: Equations, signature: Signature, *leading: Any) -> ReducedProblem:
+    """By dummy derivatives; where the structure misleads by the strangeness-free form, if that says index 3 or more."""
+    try:
+        return named_reduction("auto").checked(problem, equations, signature, *leading)
+    except InvalidProblemError as reason:
+        if equations.order > 1:
+            characteristic_values(equations, signature)  # refuses equations that do not determine the solution
+            raise _NotReducible(f"{reason} The former needs the velocities as unknowns of an ImplicitDAE.") from reason
+        reduction = StrangenessFree.checked(problem, equations, signature, *leading)
+        if reduction.index < LOWEST_REDUCED:
+            raise
+        return reduction
+
+
+def _misleads(equations: Equations, signature: Signature) -> bool:
+    """Whether the signature method fails for a problem of moderate size."""
+    return equations.n <= LARGEST_EXAMINED and SystemJacobian(equations, signature).generic.verdict == "singular"
+
+
+def _is_open(settings: Settings) -> bool:
+    """Whether equations and method are Daedal's to choose, so that a mechanism may be solved as one."""
+    automatic = all(isinstance(x, str) and x == "auto" for x in (settings.method, settings.formulation))
+    return automatic and not settings.options

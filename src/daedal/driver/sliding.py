@@ -1,0 +1,193 @@
+"""First-order problems along the surfaces between branches: made ready when a run first slides there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.driver.switching import Follower, Unfollowable
+from daedal.errors import Unevaluable
+from daedal.events.event import SwitchingFunctions
+from daedal.methods import named_method
+from daedal.methods.task import Equations, Task
+from daedal.problems.compile import machine_value, with_numbers
+from daedal.symbolic.tracing.mixture import SLACK
+from daedal.symbolic.tracing.sliding import sliding_implicit
+
+_ITERATIONS = 20  # of Newton's method for the start
+_CONVERGED = 1e-12  # relative size of its last correction
+_SHARE = 1e-2  # of the relative tolerance, for the integral of nu in units of the interval
+
+
+class SlidingEquations:
+    """The equations along some surfaces, with the shares of the branches above them as further unknowns' rates."""
+
+    def __init__(self, plan, follower: Follower, surfaces: list[int], problems: tuple[Any, Any]):
+        self._plan, self._follower, self.surfaces = plan, follower, surfaces
+        self.n, self.k = plan.implicit.n, len(surfaces)
+        problem, self._begin = (with_numbers(problem, follower.moded) for problem in problems)
+        method = (
+            plan.method if plan.method.works_on("residual") and len(plan.methods) == 1 else named_method("dassl", {})
+        )
+        self._ready = method.prepare(Equations(self.n + self.k, problem=problem))
+        self.shares = self._found = np.full(self.k, 0.5)
+
+    def found(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+        """The shares of all switches, as :meth:`consistent` has found them; NaN for those that do not slide."""
+        shares = np.full(len(self._follower.switches), np.nan)
+        shares[self.surfaces] = self._found
+        return shares
+
+    @classmethod
+    def family(cls, plan, follower: Follower) -> Callable[[list[int]], SlidingEquations | SlidingRate | None]:
+        """A function from surfaces to the equations along them, which are kept for the run."""
+        made: dict[tuple[int, ...], SlidingEquations] = {}
+        ordinary = plan.ordinary is not None and follower.switched.closed is not None
+        rate = SlidingRate(plan, follower) if ordinary else None
+
+        def along(surfaces: list[int]) -> SlidingEquations | SlidingRate | None:
+            key = tuple(sorted(surfaces))
+            if not key:
+                return None
+            if rate is not None:
+                return rate
+            if key not in made:
+                problems = follower.switched.along(key, sliding_implicit)
+                if problems is None:
+                    raise Unfollowable("the equations along a surface are too large, or the shares of many multiply")
+                made[key] = cls(plan, follower, list(key), problems)
+            return made[key]
+
+        return along
+
+    def consistent(self, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray):
+        """y and y' along the surfaces, by Newton's method; differential variables stay, and the shares are kept."""
+        state, slope = np.append(y, np.zeros(self.k)), np.append(yp, self.shares)
+        free, moded = np.append(algebraic, np.zeros(self.k, dtype=bool)), self._follower.moded
+        function, matrix = self._begin.residual, self._begin.jacobian
+        self._found = np.full(self.k, np.nan)
+        for _ in range(_ITERATIONS):
+            try:
+                still, whole = (matrix(t, state, slope, cj, moded) for cj in (0.0, 1.0))
+                missing = function(t, state, slope, moded)
+            except Unevaluable:
+                return y, yp
+            if not all(np.isfinite(x).all() for x in (still, whole, missing)):
+                return y, yp
+            system = np.where(free, still, whole - still)
+            move = np.linalg.lstsq(system, missing, rcond=None)[0]
+            state, slope = state - np.where(free, move, 0.0), slope - np.where(free, 0.0, move)
+            if np.all(np.abs(move) <= _CONVERGED * (np.abs(np.where(free, state, slope)) + _CONVERGED)):
+                self._found = slope[self.n :]
+                break
+        self.shares = np.clip(slope[self.n :], 0.0, 1.0)
+        return state[: self.n], slope[: self.n]
+
+    def task(self, course) -> dict[str, Any]:
+        """What differs in the task: algebraic variables may have index 2 now, and are left out of the error test."""
+        plan, (t0, t1) = self._plan, course.request.span
+        share = _SHARE * float(plan.rtol.max()) * abs(t1 - t0)
+        excluded = np.append(course.algebraic(), np.zeros(self.k, dtype=bool))
+        return {
+            "y0": np.append(course.y0, np.zeros(self.k)),
+            "yp0": np.append(course.yp0, self.shares),
+            "rtol": np.append(plan.rtol, np.zeros(self.k)),
+            "atol": np.append(plan.atol, np.full(self.k, share)),
+            "excluded": excluded if excluded.any() else None,
+            "index_2": bool(excluded.any()),
+        }
+
+    def functions(self, own: SwitchingFunctions | None) -> SwitchingFunctions:
+        """Events: the user's, the ends of modes, and shares that reach 0 or 1."""
+        n, k, follower = self.n, self.k, self._follower
+        cut_own = None
+        if own is not None:
+            inner = own.evaluate
+            cut_own = replace(own, evaluate=lambda t, y, yp: inner(t, y[:n], yp[:n]), plain=None)
+        base = follower.functions(n + k, cut_own, lambda t, y, yp: (y[:n], yp[:n]), leading=True)
+        evaluate = base.evaluate
+
+        def joined(t, y, yp):
+            nu = yp[n:]
+            return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), nu + SLACK, 1.0 - nu + SLACK])
+
+        names = tuple(follower.switches[j].name for j in self.surfaces)
+        return base.extended(joined, (*names, *names))
+
+    def integrate(self, task: Task):
+        """Integrate, and keep what belongs to the problem."""
+        outcome, n = self._ready.integrate(task), self.n
+        outcome.y, outcome.yp, outcome.y_reached = outcome.y[:n], outcome.yp[:n], outcome.y_reached[:n]
+        if outcome.dense is not None:
+            kept = np.ascontiguousarray(outcome.dense.coefficients[:, :n])
+            outcome.dense = replace(outcome.dense, coefficients=kept)
+        return outcome
+
+    def left(self, outcome, n_own: int) -> list[tuple[int, int]]:
+        """The surfaces that were left, and to which side; their events are taken out."""
+        outcome.events = [replace(event, y=event.y[: self.n], yp=event.yp[: self.n]) for event in outcome.events]
+        return leaving(outcome, n_own, self._follower, self.surfaces)
+
+
+class SlidingRate:
+    """Ordinary differential equations along any surfaces, whose shares are known in closed form."""
+
+    def __init__(self, plan, follower: Follower):
+        closed = follower.switched.closed
+        assert closed is not None  # see `family`
+        self._follower, self._closed, self._plan = follower, closed, plan
+        self._problem = with_numbers(self._closed.problem, follower.moded)
+        self._ready: dict[Any, Any] = {}
+        self._method: Any = None
+        self._is_stiff = False
+
+    def is_stiff(self):
+        """Take an implicit method from now on."""
+        self._is_stiff = True
+
+    def consistent(self, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray):
+        """y as it is, and y' along the surfaces, NaN where no shares keep the solution there."""
+        slope = machine_value(self._problem.f, self._problem.params, t, y)
+        return y, np.full(y.size, np.nan) if slope is None else slope
+
+    def found(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+        """The shares of all switches; NaN for those along whose surfaces nothing could slide."""
+        shares, k = np.full(len(self._follower.switches), np.nan), len(self._closed.surfaces)
+        shares[list(self._closed.surfaces)] = self._closed.balance(t, y, yp, self._follower.moded)[k:]
+        return shares
+
+    def task(self, course) -> dict[str, Any]:
+        """What differs in the task: nothing."""
+        method = named_method("dassl", {}) if self._is_stiff else course.choice.method
+        if method not in self._ready:
+            equations = Equations(self._plan.implicit.n, problem=self._problem, rate=self._problem.f)
+            self._ready[method] = method.prepare(equations)
+        self._method = method
+        return {}
+
+    def functions(self, own: SwitchingFunctions | None) -> SwitchingFunctions:
+        """Events: the user's, the ends of modes, and shares that reach 0 or 1."""
+        return self._follower.functions(self._plan.implicit.n, own, along=True)
+
+    def integrate(self, task: Task):
+        """Integrate with the method of the run."""
+        return self._ready[self._method].integrate(task)
+
+    def left(self, outcome, n_own: int) -> list[tuple[int, int]]:
+        """The surfaces that were left, and to which side; their events are taken out."""
+        return leaving(outcome, n_own, self._follower, self._closed.surfaces)
+
+
+def leaving(outcome, n_own: int, follower: Follower, surfaces: Sequence[int]) -> list[tuple[int, int]]:
+    """The surfaces that were left, and to which side; their events become those of the switches."""
+    first, k, found = n_own + 2 * follower.switched.count, len(surfaces), []
+    for i, event in enumerate(outcome.events):
+        place = event.index - first
+        if place >= 0 and event.kind == "event":
+            j, side = surfaces[place % k], -1 if place < k else 1
+            found.append((j, side))
+            outcome.events[i] = replace(event, index=n_own + j, direction=side, terminal=False, kind="leaves")
+    return found

@@ -1,0 +1,304 @@
+"""Solvers that are made ready once and used many times, and the bounded store from which `solve` takes them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import replace
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+from daedal.common import first_use
+from daedal.driver.below_atol import warn_below_atol, warn_too_sharp
+from daedal.driver.request import Request, Settings, checked_request, checked_settings
+from daedal.driver.run import LARGEST_KEPT
+from daedal.errors import InvalidProblemError
+from daedal.hybrid.problem import HybridProblem
+from daedal.mechanics.formulations.linear_reduction import is_as_stated
+from daedal.problems import (
+    HessenbergDAE,
+    ImplicitDAE,
+    LinearDAE,
+    MechanicalSystem,
+    SecondOrderDAE,
+    SemiExplicitDAE,
+)
+from daedal.problems.compile import with_other_params
+from daedal.solution.schema import is_plain
+from daedal.solution.solution import Solution
+from daedal.solution.tabulated import Tabulated
+
+_MOST_SOLVERS = 32
+_TRACEABLE = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
+
+
+def prepare(
+    problem,
+    *,
+    method="auto",
+    formulation="auto",
+    rtol=1e-6,
+    atol=1e-9,
+    events=None,
+    max_steps=None,
+    first_step=None,
+    max_step=None,
+    fixed_step=None,
+    dense_output=None,
+    correct_initial=False,
+    compile="auto",
+    switches="auto",
+    sensitivities=None,
+    initial_sensitivities=None,
+    sensitivity_errors=True,
+    sensitivity_method="auto",
+    **method_options,
+) -> Solver:
+    """Make a solver ready for many runs of one problem.
+
+    Everything that does not depend on the interval, the initial values and the parameters is done once: checks of the
+    arguments, the choice of method and formulation, callbacks, workspaces. The arguments are those of
+    :func:`daedal.solve`.
+
+    Returns
+    -------
+    Solver
+        ``solver.solve(t_span, initial)`` gives what ``daedal.solve(problem, t_span, initial, ...)`` gives, bit for bit.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p[0] * y[0]], 1, params=[1.0])
+    >>> solver = daedal.prepare(decay, rtol=1e-8)
+    >>> for rate in (1.0, 2.0):
+    ...     sol = solver.solve((0.0, 1.0), ([1.0], [-rate]), params=[rate])
+    ...     print(f"{sol.y[0, -1]:.5f}")
+    0.36788
+    0.13534
+    """
+    steps = (max_steps, first_step, max_step, fixed_step)
+    kept = (dense_output, correct_initial, compile, switches)
+    wanted = (sensitivities, initial_sensitivities, sensitivity_errors, sensitivity_method)
+    settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, *wanted, **method_options)
+    return Solver(problem, settings)
+
+
+class Solver:
+    """One problem with a method, a formulation and tolerances, ready to be solved from any start.
+
+    It is made by :func:`daedal.prepare`, never changes for its user, and may be used from several threads at once:
+    every run takes a workspace of its own.
+
+    Before every run it looks at all that its functions have read from outside, in microseconds, and traces them again
+    if some of it has changed; :meth:`refresh` does so in any case.
+    """
+
+    def __init__(self, problem, settings: Settings):
+        self._problem, self._settings = problem, settings
+        self._plan = plan_for(problem, settings)
+
+    @property
+    def problem(self):
+        """What is solved."""
+        return self._problem
+
+    def solve(self, t_span, initial, params=None, *, t_eval=None, t_stop=None, progress=False):
+        """Solve from `initial` over `t_span`, with other parameters if they are given; see :func:`daedal.solve`."""
+        if params is not None:
+            return self.with_params(params).solve(t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
+        request = checked_request(
+            self._problem, self._settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress
+        )
+        if not getattr(self._plan, "is_current", _always)():
+            self._plan = make_plan(self._problem, self._settings)
+        return complete_or_raise(described(self._plan.solve, request))
+
+    def refresh(self):
+        """Trace the functions again, whatever they read from outside.
+
+        No run needs it for what Python can tell. Functions that Numba compiled, or other machine code that is called,
+        may depend on more.
+        """
+        self._plan = make_plan(self._problem, self._settings)
+
+    @property
+    def plan(self):
+        """How it solves: what does not depend on the start."""
+        return self._plan
+
+    def with_params(self, params) -> Solver:
+        """A solver for the same problem with other parameters, which shares all that is ready."""
+        problem = with_other_params(self._problem, params)
+        other = object.__new__(Solver)  # a copy would make a plan, as for one that was stored
+        other._problem, other._settings = problem, self._settings
+        shared = getattr(self._plan, "with_problem", None)
+        other._plan = (None if shared is None else shared(problem)) or make_plan(problem, self._settings)
+        return other
+
+    def __repr__(self) -> str:
+        settings = self._settings
+        what = f"method={settings.method!r}, formulation={settings.formulation!r}"
+        return f"Solver({type(self._problem).__name__}, {what}, rtol={settings.rtol!r}, atol={settings.atol!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"problem": self._problem, "settings": self._settings}
+
+    def __setstate__(self, state: dict[str, Any]):
+        self.__init__(state["problem"], state["settings"])  # type: ignore[misc]
+
+
+def make_plan(problem, settings: Settings):
+    """What the run of a problem needs and does not depend on the start, machine code for its functions included."""
+    if settings.sensitivities is not None:
+        from daedal.sensitivity.plan import sensitivity_plan
+
+        return sensitivity_plan(problem, settings, make_plan)
+    if isinstance(problem, _TRACEABLE):
+        from daedal.driver.traced import SemiExplicitPlan, TracedPlan
+
+        if isinstance(problem, LinearDAE) and is_as_stated(settings.formulation):
+            return SemiExplicitPlan(problem, settings, _plan_as_it_is)
+        if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE)):
+            return TracedPlan(problem, settings, _plan_as_it_is)
+        from daedal.driver.local_index import judged_locally
+        from daedal.driver.low_index import is_reduction, may_be_reduced
+
+        as_it_stands = replace(settings, formulation="none") if is_reduction(settings.formulation) else settings
+        plan = TracedPlan(problem, as_it_stands, _plan_as_it_is)
+        if not may_be_reduced(problem, settings, plan.traced):
+            return judged_locally(problem, settings, plan)
+        from daedal.driver.reduction import reduced_plan
+
+        return reduced_plan(problem, settings, plan)
+    return _plan_as_it_is(problem, settings)
+
+
+def _plan_as_it_is(problem, settings: Settings):
+    """A plan for a problem of this class, whatever its functions are."""
+    if isinstance(problem, HybridProblem):
+        from daedal.hybrid.plan import HybridPlan
+
+        return HybridPlan(problem)
+    if isinstance(problem, (MechanicalSystem, HessenbergDAE)):
+        from daedal.driver.mechanism import MechanismPlan
+
+        return MechanismPlan(problem, settings)
+    if isinstance(problem, SecondOrderDAE):
+        from daedal.driver.second_order import SecondOrderPlan
+
+        return SecondOrderPlan(problem, settings)
+    if isinstance(problem, LinearDAE):
+        from daedal.driver.first_order import LinearPlan
+
+        return LinearPlan(problem, settings)
+    if isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
+        from daedal.driver.first_order import FirstOrderPlan
+
+        return FirstOrderPlan(problem, settings)
+    raise InvalidProblemError(
+        "problem must be an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a SecondOrderDAE, a MechanicalSystem, a "
+        f"HessenbergDAE or a HybridProblem, got {type(problem).__name__}"
+    )
+
+
+# --- the store --------------------------------------------------------------------------------------------------------
+
+
+def _always() -> bool:
+    return True
+
+
+_LATER: dict[Any, tuple[str, ...]] = {
+    ImplicitDAE: ("daedal.methods.run", "daedal.kernels.builders", "daedal.methods.workspace"),
+    MechanicalSystem: (
+        "daedal.mechanics.readiness",
+        "daedal.mechanics.formulations.dense_forms",
+        "daedal.mechanics.formulations.monitor",
+    )
+    + (
+        "daedal.mechanics.inspection",
+        "daedal.methods.run",
+        "daedal.methods.explicit.runge_kutta",
+        "daedal.kernels.builders",
+    ),
+}
+"""Modules that runs import late, and which first use is to include."""
+_plans: OrderedDict[tuple, tuple[Any, Any]] = OrderedDict()
+_guard = Lock()
+
+
+def solve_request(request: Request, stated: Any = None):
+    """The solution of a request, by a plan that may have been made for an earlier one; Ctrl-C is raised.
+
+    `stated` is the same problem with the parameters with which it was stated, whose plan serves all others.
+    """
+    before = first_use.seconds()
+    solution = described(lambda request: _plan_of(request, stated).solve(request), request)
+    once = first_use.seconds() - before
+    if once > 0.0 and isinstance(solution, Tabulated):
+        solution.stats = replace(solution.stats, first_use=once)
+    complete_or_raise(solution)
+    warn_too_sharp(solution, request.settings)
+    if type(solution) is Solution:
+        warn_below_atol(solution, request.settings)
+    return solution
+
+
+def complete_or_raise(solution):
+    """The solution, unless the user has interrupted the run: then KeyboardInterrupt, with what was computed."""
+    if getattr(solution, "status", None) == "interrupted":
+        interrupt: Any = KeyboardInterrupt(solution.message)
+        interrupt.solution = solution
+        raise interrupt
+    return solution
+
+
+def described(run, request: Request):
+    """The solution of a request, or what was computed of it, with the names of its events and its parameters."""
+    try:
+        solution = run(request)
+    except BaseException as error:
+        _describe(getattr(error, "solution", None), request)
+        if isinstance(error, KeyboardInterrupt) and not hasattr(error, "solution"):
+            error.solution = None  # type: ignore[attr-defined]
+        raise
+    return _describe(solution, request)
+
+
+def _describe(solution, request: Request):
+    if isinstance(solution, Tabulated):
+        params = getattr(request.problem, "params", None)
+        solution.event_names = solution.event_names or tuple(request.event_names)
+        solution.params = params if is_plain(params) else None
+    return solution
+
+
+def _plan_of(request: Request, stated: Any):
+    if stated is not None:
+        with suppress(Exception):  # of the functions, say, at parameters that only keep a place
+            shared = getattr(plan_for(stated, request.settings), "with_problem", None)
+            other = None if shared is None else shared(request.problem)
+            if other is not None:
+                return other
+    return plan_for(request.problem, request.settings)
+
+
+def plan_for(problem, settings: Settings):
+    """The plan for a problem and settings, from the store if it is there; the least recently used leave it."""
+    key = id(problem), settings.key
+    with _guard:
+        kept = _plans.get(key)
+        if kept is not None and getattr(kept[1], "is_current", _always)():
+            _plans.move_to_end(key)
+            return kept[1]
+    with first_use.counted():
+        plan = make_plan(problem, settings)
+        for module in _LATER.get(type(problem), _LATER[ImplicitDAE]):
+            import_module(module)
+    if getattr(problem, "n", LARGEST_KEPT + 1) <= LARGEST_KEPT:
+        with _guard:
+            _plans[key] = problem, plan  # the problem lives on with its plan, so that its id is not given away
+            while len(_plans) > _MOST_SOLVERS:
+                _plans.popitem(last=False)
+    return plan

@@ -1,0 +1,106 @@
+"""Mechanisms with sparse matrices: their start, their formulation and method."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from daedal.driver.mechanism import MechanismCourse, MechanismPlan
+from daedal.driver.request import Request
+from daedal.errors import InvalidProblemError
+from daedal.initial.mechanical import split_mechanical
+from daedal.initial.sparse_start import sparse_start
+from daedal.mechanics.formulations import named_formulation
+from daedal.mechanics.formulations.formulation import Formulation
+from daedal.mechanics.formulations.reduction import check_sparse
+from daedal.mechanics.sparse.assembly import SparseAssembly
+from daedal.mechanics.sparse.equations import highest_frequency
+from daedal.mechanics.start import Start
+from daedal.methods import named_method
+from daedal.problems import MechanicalSystem
+
+
+def begin_sparse(plan: MechanismPlan, request: Request) -> MechanismCourse:
+    """A run of a system with sparse matrices."""
+    automatic = isinstance(plan.method, str)
+    method = named_method("dassl", {}) if automatic else plan.method
+    checked_choice(plan.problem, plan.formulation, method)
+    q0, v0, *_ = split_mechanical(request.initial)
+    correct = request.settings.correct_initial
+    assembly, start, notes = sparse_start(plan.problem, request.span, q0, v0, correct=correct)
+    start = start.towards(request.sign)
+    choice = SparseChoice(assembly, start, request, plan.formulation, method, automatic)
+    return MechanismCourse(plan, request, assembly, start, notes, choice)
+
+
+class SparseChoice:
+    """Formulation and method for a system with sparse matrices; GGL and DASSL unless the user says otherwise.
+
+    Parameters
+    ----------
+    assembly, start
+        The system and its consistent start.
+    request : object
+        The arguments of the run: interval and tolerances.
+    formulation : str or formulation
+    method : method object
+    automatic : bool
+        Whether the highest order of the method is chosen here.
+    """
+
+    def __init__(self, assembly: SparseAssembly, start: Start, request, formulation, method, automatic: bool):
+        self.notes: list[str] = []
+        self.changed, self.watches_amplification = True, False
+        self.step_limit: int | None = None
+        self.formulation, self.method = checked_choice(assembly.system, formulation, method), method
+        if request.settings.fixed_step is not None and method.needs_starting_values:
+            raise InvalidProblemError(
+                "a system with sparse matrices takes fixed steps with max_order=1 (backward Euler) or from given "
+                "starting_values"
+            )
+        if automatic and request.settings.fixed_step is None:
+            frequency = highest_frequency(assembly, start)
+            if _oscillates(assembly, start, request, frequency):
+                self.method = replace(method, max_order=2)
+                self.notes.append(
+                    f"Order 2 at most, since the system can oscillate with up to {frequency:.3g} rad per unit of time, "
+                    "which higher orders would have to resolve."
+                )
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """What tells formulation and method from others."""
+        return id(self.formulation), id(self.method)
+
+    def goes_on(self, segment) -> bool:
+        """Nothing is changed on the way."""
+        return False
+
+
+def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation:
+    """The formulation, GGL for "auto"; one without a sparse form is refused, and a method other than DASSL."""
+    automatic = isinstance(formulation, str) and formulation == "auto"
+    form = named_formulation("ggl" if automatic else formulation)
+    check_sparse(form, system)
+    if not method.works_on("residual"):
+        raise InvalidProblemError(
+            f"{type(method).__name__} cannot solve a system with sparse matrices; use method='dassl'"
+        )
+    return form
+
+
+def _oscillates(assembly: SparseAssembly, start: Start, request, frequency: float) -> bool:
+    """Whether modes that the tolerance does not ask for would dictate the steps of BDF of orders 3 to 5.
+
+    These are unstable on a part of the imaginary axis, so that they have to resolve every undamped mode; order 2 does
+    not, and takes about rtol^(-1/3) steps for each time in which the system moves by its own size.
+    """
+    nx = assembly.nx
+    sizes = [float(np.max(np.abs(x), initial=0.0)) for x in (start.z[:nx], start.z[nx:], start.a)]
+    time = abs(request.span[1] - request.span[0])
+    if sizes[1] > 0.0:
+        time = min(time, sizes[0] / sizes[1])
+    if sizes[2] > 0.0:
+        time = min(time, float(np.sqrt(sizes[0] / sizes[2])))
+    return frequency * time > 5.0 * float(np.max(request.settings.rtol)) ** (-1.0 / 3.0)

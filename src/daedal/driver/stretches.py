@@ -1,0 +1,77 @@
+"""A mechanism evaluated after a run through modes: at every time with the equations of the stretch that it lies in."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.pool import Lender
+from daedal.problems.compile import with_numbers
+from daedal.symbolic.tracing.modal import Moded
+
+
+class StretchEvaluator:
+    """Lends what evaluates the system of a solution.
+
+    Parameters
+    ----------
+    course : SwitchedMechanismCourse
+        The run, which is over.
+    """
+
+    def __init__(self, course):
+        self._begins = np.array([stretch.t for stretch in course.stretches])
+        self._stretches, self._sign = course.stretches, course.request.sign
+        self._given = course.follower.moded.given
+        self._courses = {(): course.base, **course.along}
+
+    @contextmanager
+    def lend(self):
+        """``with evaluator.lend() as assembly``."""
+        moded = self._courses[()].plan.problem.params.fresh(self._given)
+        lenders = {}
+        for key, course in self._courses.items():
+            system = with_numbers(course.plan.problem, moded)
+            lenders[key] = Lender(course.plan.starts.pool, system, course.assembly.setting)
+        with lenders[()].lend() as base:
+            yield _StretchAssembly(base, lenders, moded, self)
+
+    def groups(self, times: np.ndarray):
+        """(stretch, places) for all stretches that some of the times lie in; at a switch the one that begins there."""
+        found = np.searchsorted(self._sign * self._begins, self._sign * times, side="right") - 1
+        for i in np.unique(np.maximum(found, 0)):
+            yield self._stretches[i], np.flatnonzero(np.maximum(found, 0) == i)
+
+
+class _StretchAssembly:
+    """An assembly whose accelerations are those of the stretches."""
+
+    start = Assembly.start
+
+    def __init__(self, base: Assembly, lenders: dict[tuple, Lender], moded: Moded, evaluator: StretchEvaluator):
+        self._base, self._lenders, self._moded, self._evaluator = base, lenders, moded, evaluator
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._base, name)
+
+    def accelerate(self, times, states, guesses=None):
+        """a, lam, r' and w at the rows of `states`, as :meth:`Assembly.accelerate` gives them."""
+        base = self._base
+        times, states = np.atleast_1d(np.asarray(times, dtype=float)), np.atleast_2d(states)
+        results = [np.full((times.size, k), np.nan) for k in (base.nx, base.n_c, base.n_r, base.n_w)]
+        statuses = np.ones(times.size, dtype=np.int64)
+        for stretch, at in self._evaluator.groups(times):
+            self._moded.modes[:] = stretch.modes
+            with self._lenders[stretch.course].lend() as assembly:
+                assembly.bridge.refresh()
+                shares = np.zeros((at.size, stretch.further))
+                *found, status = assembly.accelerate(times[at], np.hstack([states[at], shares]))
+            for target, values in zip(results, found, strict=True):
+                target[at] = values[:, : target.shape[1]]
+            statuses[at] = status
+        self._moded.modes[:] = np.nan
+        base.bridge.refresh()
+        return *results, statuses

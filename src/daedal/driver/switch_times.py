@@ -1,0 +1,92 @@
+"""The times of switches that depend on time alone: from a formula, or isolated, one after the other."""
+
+from __future__ import annotations
+
+from math import inf, isfinite, nan
+
+import numpy as np
+
+from daedal.driver.request import Request
+from daedal.events.event import Enclosed, no_functions
+from daedal.symbolic.tracing.modal import Moded
+from daedal.symbolic.tracing.switched import SwitchedProblem
+
+
+class SwitchTimes:
+    """When the next switch that depends on time alone takes place.
+
+    Parameters
+    ----------
+    switched : SwitchedProblem
+    moded : Moded
+    request : Request
+    """
+
+    def __init__(self, switched: SwitchedProblem, moded: Moded, request: Request):
+        self._switched, self._moded, self._request = switched, moded, request
+        self._affine = np.flatnonzero(switched.is_affine).tolist()
+        others = np.array(switched.in_time, dtype=bool) & ~np.array(switched.is_affine, dtype=bool)
+        self.isolated: list[int] = np.flatnonzero(others).tolist()
+        self._known: tuple[bytes, float] = b"", nan
+        self._search = _Search(switched, moded) if self.isolated else None
+
+    def after(self, t: float, end: float) -> float:
+        """The first one in (t, end), or `end`."""
+        end = self._by_formula(t, end) if self._affine else end
+        if self._search is None:
+            return end
+        modes, sign = self._moded.modes.tobytes(), self._request.sign
+        known, at = self._known
+        if known != modes or not sign * (at - t) > 0.0:
+            at = self._search.first(t, end)  # beyond, another branch may hold
+            self._known = modes, at
+        return at if sign * (end - at) > 0.0 else end
+
+    def doubts(self) -> list[tuple[int, float]]:
+        """Switches of which it is not known whether there is one, each with the first place where there may be."""
+        return [] if self._search is None else self._search.doubts()
+
+    def _by_formula(self, t: float, end: float) -> float:
+        switched, moded, sign = self._switched, self._moded, self._request.sign
+        u = switched.values(t, np.zeros(switched.value_size), moded)
+        rates = switched.rates(t, np.zeros(switched.rate_size), moded)
+        for j in self._affine:
+            rate = float(rates[j])
+            bound = float(moded.upper[j] if sign * rate > 0.0 else moded.lower[j])
+            if isfinite(bound) and rate != 0.0:
+                at = t + (bound - float(u[j])) / rate
+                if sign * (at - t) > 0.0 and sign * (end - at) > 0.0:
+                    end = at
+        return end
+
+
+class _Search:
+    """The isolation of zeros of switching functions that are not affine, with the memory that it needs."""
+
+    def __init__(self, switched: SwitchedProblem, moded: Moded):
+        from daedal.events.isolation import MOST_BOXES, WORDS, first_zero
+        from daedal.events.record import Switching
+        from daedal.kernels.records import Record
+        from daedal.kernels.system import SYSTEM
+
+        code, bounds = switched.events(switched.n_state, in_time=True)
+        self._names = tuple(f"{j}" for j in range(switched.count) for _ in range(2))
+        functions = no_functions().extended(code, self._names, code, moded)
+        if bounds is not None:
+            functions = functions.with_enclosed(Enclosed(bounds, 0, code.numbers, moded))
+        self._switching = Switching(functions, switched.n_state, MOST_BOXES)
+        self._system = Record(SYSTEM)
+        self._memory = np.zeros(WORDS + 2 * switched.n_state)
+        self._first_zero = first_zero
+
+    def first(self, t: float, end: float) -> float:
+        """The first zero behind t, infinite without one."""
+        self._switching.begin(end, 0.0)
+        found = self._first_zero(
+            self._system.address, self._switching.address, t, end, self._memory.__array_interface__["data"][0]
+        )
+        return float(self._memory[0]) if found == 1 else inf if end > t else -inf
+
+    def doubts(self) -> list[tuple[int, float]]:
+        """See :class:`SwitchTimes`."""
+        return [(int(name), at) for name, at in self._switching.doubts]

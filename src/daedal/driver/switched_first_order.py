@@ -1,0 +1,246 @@
+"""Runs of first-order problems whose switches are followed: a segment for every stretch between two of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.common.progress import Progress
+from daedal.driver.event_view import EventView, switching_functions
+from daedal.driver.finish import cut
+from daedal.driver.first_order import FirstOrderCourse, FirstOrderPlan
+from daedal.driver.request import Request
+from daedal.driver.run import Segment
+from daedal.driver.sliding import SlidingEquations, SlidingRate
+from daedal.driver.switching import JUMP, KINK, Follower, Unfollowable
+from daedal.events.event import EventRecord
+from daedal.initial.consistent import complete, index_above_one
+from daedal.initial.exact_array import exact_array_initial
+from daedal.initial.newton import InitialResult, nearest_point, newton_initial
+from daedal.initial.structure import LARGEST_DENSE, algebraic_variables
+from daedal.kernels.endings import Ending
+from daedal.methods.step_size import first_step_size
+
+_SHORT = 1e-6  # part of the interval, for the artificial step of the search for consistent values
+_SAME = 1e-2  # part of y' by which it may change within a step where nothing jumps
+_CONTINUOUS = 10.0  # tolerances by which y' may change within a step where nothing jumps
+
+
+class SwitchedCourse(FirstOrderCourse):
+    """One run in stretches: each with the equations of its branches, or along the surfaces between them."""
+
+    def __init__(self, plan: FirstOrderPlan, request: Request, follower: Follower):
+        self.searches = not all(follower.switched.in_time)  # stretches end where other switches take place, on the dot
+        super().__init__(plan, request)
+        self.follower = follower
+        self._algebraic: np.ndarray | None = None
+        self._index_2: bool | None = None  # once it is known
+        self._along: SlidingEquations | SlidingRate | None = None
+        self._sliding = SlidingEquations.family(plan, follower)
+        self._searched: Any = 0
+        y0, yp0 = self.y0, self.yp0
+        follower.start(self._t, (y0, yp0), self._rates)
+        self.y0, self.yp0 = y0, yp0
+        if follower.is_along:
+            self._restart()
+        self._settle()
+
+    # --- a stretch ----------------------------------------------------------------------------------------------------
+
+    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+        plan, follower, along = self.plan, self.follower, self._along
+        end = follower.horizon(self._t)
+        changes = self.left(earlier, end)
+        if earlier and self.choice.method.needs_past:
+            changes["first_step"] = self._first_step(end)
+        own = self._own_events(earlier)
+        if along is None:
+            task = self.task(follower.functions(plan.implicit.n, own), progress, **changes)
+            outcome = self.ready.integrate(task)
+        else:
+            task = self.task(along.functions(own), progress, **(changes | along.task(self) | {"watch": None}))
+            outcome = along.integrate(task)
+        outcome.counts += self._searched
+        self._n_own = n_own = 0 if own is None else own.direction.size
+        self._left_by = [] if along is None else along.left(outcome, n_own)
+        self._last = outcome.events[-1] if outcome.events else None
+        outcome.events, self._ended = follower.told(outcome.events, n_own)
+        return Segment(plan.equations, outcome, self.choice.method, None)
+
+    def _own_events(self, earlier: list[Segment]):
+        if self.request.settings.events is None:
+            return None
+        problem = self.plan.problem
+        view = EventView(problem, self.follower.moded.given, getattr(problem, "n_y", None))
+        return switching_functions(self.request, view, self._t, self.y0, self.yp0, earlier=earlier)
+
+    def _first_step(self, end: float) -> float:
+        """The size that a first step of order 1 can have, by what is known of the scale of the solution."""
+        plan, limit = self.plan, abs(end - self._t)
+        step = first_step_size(self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step)
+        return min(abs(step), limit)
+
+    # --- from stretch to stretch --------------------------------------------------------------------------------------
+
+    def goes_on(self, segment: Segment) -> bool:
+        if self._along is None and super().goes_on(segment):
+            return True  # the same stretch, with another method
+        outcome, follower, request = segment.outcome, self.follower, self.request
+        if outcome.reason == Ending.STIFF and isinstance(self._along, SlidingRate):
+            self._along.is_stiff()
+            self._t, self.y0 = outcome.t_reached, outcome.y_reached.copy()
+            self._restart()
+            return True
+        stopped = any(event.terminal for event in outcome.events) or follower.is_at_end(outcome.events)
+        reached = outcome.reason == Ending.FINISHED
+        if stopped or not (reached or outcome.reason == Ending.EVENT_STOP):
+            follower.finish()
+            return False
+        event = self._last if outcome.reason == Ending.EVENT_STOP else None
+        n = self.plan.implicit.n
+        if event is None:
+            t, y, yp = outcome.t_reached, outcome.y_reached[:n], None
+        else:
+            t, y, yp = event.t, event.y[:n], event.yp[:n]
+        if reached and request.sign * (request.span[1] - t) <= 0.0:
+            follower.finish()
+            return False
+        self._t, self.y0 = t, y.copy()
+        self.yp0 = self.yp0 if yp is None else yp.copy()
+        clocked = follower.clock(t)
+        for j, direction in clocked:
+            name = follower.switches[j].name
+            record = EventRecord(
+                t, self.y0, self.yp0, self._n_own + j, name, direction, False, "switch", located="known"
+            )
+            outcome.events.append(record)
+        outcome.dense = cut(outcome.dense, t)
+        self._searched = 0
+        self._cross(outcome, [j for j, _ in clocked])
+        segment.stopped = follower.stopped
+        if follower.stopped:
+            follower.finish()
+        return not follower.stopped
+
+    def _cross(self, outcome, clocked: list[int]):
+        """Pass on to the branches, or the surfaces, that follow."""
+        follower, t, y, yp = self.follower, self._t, self.y0, self.yp0
+        before = [j for j in follower.sliding if j not in [left for left, _ in self._left_by]]
+        follower.cross(t, self._ended, self._left_by)
+        weights = self.plan.rtol * np.abs(y) + self.plan.atol
+        follower.stay(t, (y, yp), weights, self._move)
+        if follower.stopped:
+            return
+        y = self.y0
+        for j in follower.sliding:
+            if j not in before:
+                self._tell(outcome, j)
+        self.y0, self.yp0 = y, yp
+        self._restart()
+        self._settle()
+        change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
+        smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
+        follower.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
+        if np.all(np.abs(self.yp0 - yp) <= _SAME * np.maximum(np.abs(yp), np.abs(self.yp0))):
+            follower.judge(t, clocked, outcome.steps, KINK)  # of a clock that jumps, nothing can be spared
+
+    def _move(self, y: np.ndarray):
+        """Go on from another state."""
+        self.y0 = y
+
+    def _tell(self, outcome, j: int):
+        """The event with which a solution begins to slide."""
+        name = self.follower.switches[j].name
+        for i, event in enumerate(outcome.events):
+            if event.kind == "switch" and event.t == self._t and event.name == name:
+                outcome.events[i] = replace(event, kind="slides")
+
+    # --- consistent values --------------------------------------------------------------------------------------------
+
+    def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """u' of all switches in the modes that are set now, and the shares of those that slide."""
+        follower = self.follower
+        self._restart()
+        point = self._t, self.y0, self.yp0
+        rates = follower.switched.rates(*point, follower.moded)
+        if self._along is None:
+            return rates, np.full(rates.size, np.nan)
+        shares = self._along.found(*point)
+        return (rates, shares) if np.isfinite(shares[follower.sliding]).all() else None
+
+    def _restart(self):
+        """y' and algebraic variables in the modes that are set now; the differential variables stay."""
+        self._along = self._sliding([*self.follower.sliding, *self.follower.held])
+        weights = self.plan.rtol * np.abs(self.y0) + self.plan.atol
+        if np.any(weights <= 0.0):
+            return
+        h = _SHORT * (self.request.span[1] - self._t)
+        if self._along is not None:
+            self.y0, self.yp0 = self._along.consistent(self._t, self.y0, self.yp0, self.algebraic())
+            return
+        if self.plan.ordinary is not None:
+            self.yp0 = self.plan.ordinary.slope(self._t, self.y0)
+            return
+        workspace = self.workspace
+        assert workspace is not None
+        workspace.begin()
+        if self.excluded is not None:
+            return  # index 2: the interpolant meets the constraints to the tolerance, and the first step finds the rest
+        result = newton_initial(workspace, self._t, self.y0, self.yp0, self.algebraic(), h, weights)
+        if not result.converged or self._has_index_2(result, h, weights):
+            beyond = self._from_beyond(h, weights)
+            result = beyond if beyond.converged else result
+        if not result.converged:
+            result = complete(workspace, self._t, self.y0, self.yp0, h, weights)
+        self._searched = self._searched + workspace.counts()
+        if not result.converged:
+            raise Unfollowable(f"no consistent values were found after the switch at t = {self._t:g}")
+        self.y0, self.yp0 = result.y, result.yp
+
+    def _has_index_2(self, result: InitialResult, h: float, weights: np.ndarray) -> bool:
+        """Whether y' has to satisfy a hidden constraint, as it shows at the first restart."""
+        if self._index_2 is None:
+            plan, t = self.plan, self._t
+            may_be = plan.implicit.n <= LARGEST_DENSE and not plan.is_plain(t, result.y, result.yp)
+            self._index_2 = may_be and index_above_one(plan.implicit, t, result, self.algebraic(), weights, abs(h))
+        return self._index_2
+
+    def _from_beyond(self, h: float, weights: np.ndarray) -> InitialResult:
+        """From the derivative array a little after t, where the branches are those as written.
+
+        Variables of index 2 follow the derivative of a constraint, which may jump at a kink.
+        """
+        failed = found = InitialResult(self.y0, self.yp0, False, np.inf)
+        if self.plan.implicit.copies > 1:
+            return failed  # sensitivities jump by other rules
+        problem, none, slope = self.request.problem.implicit(), np.zeros(self.y0.size, dtype=bool), self.yp0
+        for _ in range(2):  # once more with the slope after the switch
+            ahead = exact_array_initial(problem, self._t + h, self.y0 + h * slope, slope, fixed=none, weights=weights)
+            if ahead is None or not ahead.converged:
+                return failed
+            found, slope = ahead, np.where(self.algebraic(), 0.0, ahead.yp)
+        point = nearest_point(self.plan.implicit, self._t, found.y - h * found.yp, found.yp)
+        if point is None or np.any(~self.algebraic() & (np.abs(point[0] - self.y0) > weights)):
+            return failed  # the differential variables stay
+        return replace(found, y=point[0], yp=point[1])
+
+    def algebraic(self) -> np.ndarray:
+        """The algebraic variables, as they are at the first restart."""
+        if self._algebraic is None:
+            self._algebraic = algebraic_variables(self.plan.implicit, self._t, self.y0, self.yp0)
+        return self._algebraic
+
+    def _settle(self):
+        """Let the modes agree with the state: algebraic variables that have jumped may have passed other switches."""
+        first = True
+
+        def point():
+            nonlocal first
+            if not first:
+                self._restart()
+            first = False
+            return self.y0, self.yp0
+
+        self.follower.settle(self._t, point, self.plan.rtol * np.abs(self.y0) + self.plan.atol)

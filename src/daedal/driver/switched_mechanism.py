@@ -1,0 +1,304 @@
+"""Runs of mechanisms whose switches are followed: a segment for every stretch between two of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from daedal.common.progress import Progress
+from daedal.driver.finish import cut
+from daedal.driver.run import Course, Segment
+from daedal.driver.sliding import leaving
+from daedal.driver.switching import JUMP, ONE_STEP, Follower, Unfollowable
+from daedal.events.event import EventRecord, SwitchingFunctions
+from daedal.kernels.endings import Ending
+from daedal.methods.task import Task
+from daedal.problems.compile import with_numbers
+from daedal.symbolic.tracing.mixture import SLACK
+from daedal.symbolic.tracing.sliding import sliding_system
+
+_FARTHEST = 1e3  # tolerances by which a state may be moved onto the constraints of a new branch
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Where a stretch begins, in which modes, and along which surfaces."""
+
+    t: float
+    modes: np.ndarray
+    course: tuple[int, ...]
+    further: int  # states of its course, the shares
+
+
+class SwitchedMechanismCourse(Course):
+    """One run in stretches: each with the equations of its branches, or along the surfaces between them.
+
+    Parameters
+    ----------
+    course : MechanismCourse
+        The run, about to start.
+    follower : Follower
+    """
+
+    def __init__(self, course, follower: Follower):
+        self.base, self.current, self.follower = course, course, follower
+        self.plan, self.request, self.assembly = course.plan, course.request, course.assembly
+        self.along: dict[tuple[int, ...], Any] = {}  # courses along surfaces
+        self.stretches: list[Stretch] = []
+        self._earlier: list[Segment] = []  # of the current stretch's own course
+        self._hint: float | None = None
+        self._closed = follower.switched.closed
+        start = course.start
+        self._state, self._t = np.concatenate([start.z, start.r]), start.t
+        course.stretch = self
+        follower.start(self._t, (self._state,), self._rates)
+        self._begin_stretch()
+
+    @property
+    def t(self) -> float:
+        return self.current.start.t
+
+    @property
+    def notes(self) -> list[str]:
+        """What there is to say about the start, the choices and the switches."""
+        return [*self.base.notes, *self.follower.notes]
+
+    def give_back(self):
+        """Let later runs use the assemblies."""
+        self.base.give_back()
+        for course in self.along.values():
+            course.give_back()
+
+    # --- a stretch ----------------------------------------------------------------------------------------------------
+
+    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+        self._all = earlier
+        segment = self.current.segment(self._earlier, progress)
+        self._earlier.append(segment)
+        return replace(segment, equations=_OwnStates(segment.equations, self._state.size))
+
+    def task(self, task: Task, reduction) -> Task:
+        """The task of a segment, which ends with the modes."""
+        follower, request, t = self.follower, self.request, task.t_span[0]
+        end = follower.horizon(t)
+        times = request.times
+        if times is not None:
+            ahead, before = request.sign * (times - t), request.sign * (times - end)
+            times = times[((ahead > 0.0) | (not self._all)) & (before <= 0.0)]
+        n, own = reduction.n, task.switching
+        if own is not None:
+            own.occurred[:] = 0
+            for event in (event for segment in self._all for event in segment.outcome.events):
+                if event.kind == "event":
+                    own.occurred[event.index] += 1
+        self._n_own = 0 if own is None else own.direction.size
+        leading = reduction.recover is None
+
+        def state(t, y, yp):
+            return (reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0],)
+
+        closed = follower.is_along and self._closed is not None
+        switching = follower.functions(n, own, None if leading else state, along=closed)
+        if follower.sliding and not closed:
+            switching = self._with_shares(switching, reduction)
+        limit = request.settings.max_steps
+        if limit is not None:
+            limit -= sum(segment.outcome.steps for segment in self._all)
+            limit = limit if task.max_steps is None else min(limit, task.max_steps)
+        first, self._hint = (self._hint, None) if self._all else (request.settings.first_step, None)
+        return replace(
+            task,
+            t_span=(t, end),
+            t_stop=task.t_stop if end == request.span[1] else end,
+            t_eval=times,
+            switching=switching,
+            max_steps=task.max_steps if limit is None else limit,
+            first_step=None if first is None else min(first, abs(end - t)),
+        )
+
+    def _with_shares(self, base: SwitchingFunctions, reduction) -> SwitchingFunctions:
+        """Events of a stretch along surfaces: further ones where a share reaches 0 or 1."""
+        k, assembly = len(self.follower.sliding), self.current.assembly
+        evaluate = base.evaluate
+
+        def joined(t, y, yp):
+            state = reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0]
+            nu = assembly.accelerate(t, state)[1][0][-k:]
+            if not np.isfinite(nu).all():
+                raise Unfollowable(f"the forces along a surface cannot be computed at t = {t:g}")
+            return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), nu + SLACK, 1.0 - nu + SLACK])
+
+        names = tuple(self.follower.switches[j].name for j in self._surfaces)
+        return base.extended(joined, (*names, *names))
+
+    # --- from stretch to stretch --------------------------------------------------------------------------------------
+
+    def goes_on(self, segment: Segment) -> bool:
+        outcome, follower, request = segment.outcome, self.follower, self.request
+        surfaces = self._surfaces if self._closed is None else self._closed.surfaces
+        left = leaving(outcome, self._n_own, follower, surfaces)
+        last = outcome.events[-1] if outcome.events else None
+        outcome.events, ended = follower.told(outcome.events, self._n_own)
+        stopped = any(event.terminal for event in outcome.events) or follower.is_at_end(outcome.events)
+        at_event = outcome.reason == Ending.EVENT_STOP
+        at_time = outcome.reason == Ending.FINISHED and request.sign * (request.span[1] - outcome.t_reached) > 0.0
+        if stopped or not (at_event or at_time):
+            inner = self._earlier[-1]
+            if not stopped and self.current.goes_on(inner):
+                return True
+            segment.singular, segment.unexplained = inner.singular, inner.unexplained
+            follower.finish()
+            return False
+        equations = segment.equations
+        if at_event and last is not None:
+            self._t, y = last.t, last.y
+        else:
+            self._t, y = outcome.t_reached, outcome.y_reached
+        state = equations.states(np.array([self._t]), np.ascontiguousarray(y[:, None]))
+        self._state = state[0].copy()
+        clocked = follower.clock(self._t)
+        for j, direction in clocked:
+            name, yp = follower.switches[j].name, np.zeros_like(y)
+            record = EventRecord(self._t, y, yp, self._n_own + j, name, direction, False, "switch", located="known")
+            outcome.events.append(record)
+        outcome.dense = cut(outcome.dense, self._t)
+        one_step = any(segment.method.works_on(form) for form in ("rate", "mechanism"))
+        self._hint = abs(outcome.h_last) if one_step and outcome.h_last else None
+        self._switch(outcome, ended, left, [j for j, _ in clocked])
+        segment.stopped = follower.stopped
+        if follower.stopped:
+            follower.finish()
+        return not follower.stopped
+
+    def _switch(self, outcome, ended: list[tuple[int, int]], left: list[tuple[int, int]], clocked: list[int]):
+        follower, before = self.follower, set(self.follower.sliding) - {j for j, _ in left}
+        follower.cross(self._t, ended, left)
+        follower.stay(self._t, (self._state,), self.plan.rtol * np.abs(self._state) + self.plan.atol, self._move)
+        if follower.stopped:
+            return
+        tables = [j for j in clocked if follower.switches[j].kind == "locate"]  # of other clocks nothing can be spared
+        follower.judge(
+            self._t, [*tables, *[j for j, _ in ended]], outcome.steps, JUMP if self._hint is None else ONE_STEP
+        )
+        begun = {follower.switches[j].name for j in follower.sliding if j not in before}
+        outcome.events = [
+            replace(event, kind="slides") if event.kind == "switch" and event.name in begun else event
+            for event in outcome.events
+        ]
+        self._begin_stretch()
+
+    def _move(self, state: np.ndarray):
+        """Go on from another state."""
+        self._state = state
+
+    def _begin_stretch(self):
+        """Everything ready for the modes that are set now."""
+        follower = self.follower
+        self._surfaces = sorted({*follower.sliding, *follower.held})
+        course = self._course()
+        if course is not self.current:
+            self._earlier = []
+            course.choice.changed = True
+            self.current = course
+        weights = self.plan.rtol * np.abs(self._state) + self.plan.atol
+        follower.settle(self._t, lambda: (self._state,), weights)
+        course.assembly.bridge.refresh()
+        state = np.append(self._state, np.zeros(self._further))[None]
+        if course.assembly.n_c:
+            course.assembly.project(np.array([self._t]), state, weight=course.assembly.output_weight)
+            moved = state[0, : self._state.size]
+            if np.any(np.abs(moved - self._state) > _FARTHEST * weights):
+                raise Unfollowable(f"a constraint jumps with the switch at t = {self._t:g}")
+            self._state = moved.copy()
+        course.start = course.assembly.start(self._t, state[0]).towards(self.request.sign)
+        follower.band(self._t, (self._state,), weights)
+        self.stretches.append(Stretch(self._t, follower.moded.modes.copy(), self._key, self._further))
+
+    @property
+    def _key(self) -> tuple[int, ...]:
+        """Of the course of the equations that hold now: the surfaces, or any one where all have the same equations."""
+        return tuple(self._surfaces) if self._closed is None or not self._surfaces else self._closed.surfaces
+
+    @property
+    def _further(self) -> int:
+        """How many states the course has besides those of the problem."""
+        return len(self._surfaces) if self._closed is None else 0
+
+    def _course(self):
+        """The course of the equations that hold now."""
+        key = self._key
+        if not key:
+            return self.base
+        if key not in self.along and self._closed is not None:
+            self._begin_along(key, with_numbers(self._closed.problem, self.follower.moded), 0)
+        if key not in self.along:
+            made = self.follower.switched.along(key, sliding_system)
+            if made is None:
+                raise Unfollowable("the equations along a surface are too large, or the shares of many multiply")
+            self._begin_along(key, with_numbers(made, self.follower.moded), len(key))
+        return self.along[key]
+
+    def _begin_along(self, key: tuple[int, ...], system, k: int):
+        """Make the course of motions along surfaces, with k states and multipliers more."""
+        from daedal.driver.mechanism import MechanismPlan
+
+        request, n = self.request, system.n_q
+        q, v, r = self._state[:n], self._state[n : 2 * n], np.append(self._state[2 * n :], np.zeros(k))
+        lam = np.append(np.zeros(system.n_lambda - k), np.full(k, 0.5))
+        wider = {name: self._wider(getattr(request.settings, name), k) for name in ("rtol", "atol")}
+        part = request.changed(
+            problem=system,
+            span=(self._t, request.span[1]),
+            initial=(q, v, r, None, lam),
+            correct_initial=True,
+            **wider,
+        )
+        course = MechanismPlan(system, part.settings).begin(part)
+        course.stretch = self
+        self.along[key] = course
+
+    def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """u' of all switches in the modes that are set now, and the shares of those that slide."""
+        follower = self.follower
+        self._surfaces = sorted({*follower.sliding, *follower.held})
+        assembly, k = self._course().assembly, len(self._surfaces)
+        assembly.bridge.refresh()
+        a, lam, rate, _, status = assembly.accelerate(self._t, np.append(self._state, np.zeros(self._further)))
+        if status[0] != 0:
+            return None
+        n_r = self._state.size - 2 * a.shape[1]
+        shares = np.full(len(follower.switches), np.nan)
+        if k and self._closed is not None:
+            surfaces = list(self._closed.surfaces)
+            shares[surfaces] = self._closed.balance(self._t, self._state, follower.moded)[len(surfaces) :]
+        elif k:
+            shares[self._surfaces] = lam[0][-k:]
+        if not np.isfinite(shares[follower.sliding]).all():
+            return None
+        return follower.switched.rates(self._t, self._state, a[0], rate[0, :n_r], follower.moded), shares
+
+    @staticmethod
+    def _wider(tolerance, k: int):
+        """Tolerances of a system with k states more."""
+        return tolerance if np.ndim(tolerance) == 0 else np.append(tolerance, np.full(k, np.max(tolerance)))
+
+
+class _OwnStates:
+    """Equations as the solution of the problem sees them: without the states that belong to surfaces."""
+
+    def __init__(self, equations, n_state: int):
+        self._equations, self.n_state = equations, n_state
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._equations, name)
+
+    def states(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """(z, r) at the output points."""
+        return np.ascontiguousarray(self._equations.states(times, y)[:, : self.n_state])
+
+    def last_state(self, outcome) -> tuple[float, np.ndarray]:
+        """The time at which a run has stopped, and (z, r) there, in one row."""
+        t, state = self._equations.last_state(outcome)
+        return t, state[:, : self.n_state]

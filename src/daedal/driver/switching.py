@@ -1,0 +1,458 @@
+"""The switches of a run: in which mode each of them is, when it ends, and what follows.
+
+Locate, switch, restart (Wijckmans 1996, section 7.4): within a stretch the equations are those of one branch, on both
+sides of the surface. A stretch ends where a switching function leaves the bounds of its mode. What follows depends on
+the rates of the switching function on both sides (7.4): the other branch, or a motion along the surface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf, isfinite
+
+import numpy as np
+
+from daedal.common.messages import warn
+from daedal.common.tabular import listing
+from daedal.driver.request import Request
+from daedal.driver.switch_times import SwitchTimes
+from daedal.errors import DaedalError
+from daedal.events.accumulation import AccumulationWatch
+from daedal.events.event import Enclosed, EventRecord, SwitchingFunctions, no_functions
+from daedal.symbolic.tracing import SwitchWarning
+from daedal.symbolic.tracing.modal import Moded
+from daedal.symbolic.tracing.switched import Followed, SwitchedProblem
+
+JUMP, KINK, ONE_STEP = (50, 3.0), (20, 10.0), (20, 1.5)
+"""Stretches over which it is judged whether it pays to follow a switch, and the steps, on average, with which it does:
+for a jump of y', for a kink (until a method has found its order, it would have passed), and for one-step
+methods, to which a restart is nothing."""
+_BAND = 1e-3  # tolerances within which a switching function counts as zero when a stretch begins
+_INSTANT = 1e-13  # part of the time, or of the interval, that is behind a switch
+_WRONG = 10.0  # such bands beyond its bound a function is in another mode
+_ROUND_OFF = 64.0 * float(np.finfo(float).eps)
+_CLEAR = 1e-9  # part of the larger rate that the smaller one must be to count
+_POINT = 1e-2  # times the root of rtol: part of the time that is left before a point of accumulation, O(h^2) wrong
+_FAR = 100.0  # tolerances within which a solution stays on a surface by itself
+_SHARES_HELD = (0.5, 0.25, 0.75, 0.1, 0.9)
+_PIVOTS = 10  # for each surface, to find those along which a solution slides
+_RETURN = 10.0  # times the interval, with which a motion along a surface returns to it
+Rates = Callable[[], tuple[np.ndarray, np.ndarray] | None]
+"""Gives u' of all switches in the modes that are set, and the shares of those that slide; None where there are none."""
+
+
+class Unfollowable(DaedalError):
+    """The switches of a run cannot be followed; it is repeated with the functions as they are written."""
+
+
+class Follower:
+    """The modes of one run.
+
+    Parameters
+    ----------
+    switched : SwitchedProblem
+    moded : Moded
+        The parameters of the run, whose modes are set here.
+    request : Request
+    """
+
+    def __init__(self, switched: SwitchedProblem, moded: Moded, request: Request):
+        self.switched, self.moded, self.request = switched, moded, request
+        self.switches: list[Followed] = switched.switches
+        self.sliding: list[int] = []
+        self.held: set[int] = set()  # surfaces on which the solution stays, although their shares do not keep it there
+        self.notes: list[str] = []
+        self.history: list[tuple[float, np.ndarray, bool]] = []  # of stretches: begin, modes, whether along a surface
+        self._left = [False] * switched.count  # to the step size control
+        self._lengths: list[list[int]] = [[] for _ in self.switches]
+        self._functions: dict[tuple[int, bool], SwitchingFunctions] = {}
+        self._rates: Rates = lambda: None
+        self._times = SwitchTimes(switched, moded, request)
+        self._watch = AccumulationWatch(request.span, _POINT * float(np.sqrt(np.min(request.settings.rtol))), 0)
+        self._last = np.full(len(self.switches), np.nan)  # when each switch took place
+        self._accumulating: list[int] = []
+        self.stopped = ""  # why the run cannot go on
+        moded.modes[-1] = _RETURN / abs(request.span[1] - request.span[0])
+
+    # --- where a stretch begins ---------------------------------------------------------------------------------------
+
+    def start(self, t: float, point: tuple[np.ndarray, ...], rates: Rates):
+        """Find the modes at the start of the run."""
+        self._rates = rates
+        u = self.switched.values(t, *point, self.moded)
+        for j, switch in enumerate(self.switches):
+            self._set(j, switch.mode_at(float(u[j])) if u[j] == u[j] else np.nan)
+        self.clock(t)
+        slides = self.switched.slides
+        self._resolve([j for j, one in enumerate(self.switches) if slides[j] and u[j] == one.points[0]])
+        self._let_rest(t, point)
+
+    def _let_rest(self, t: float, point: tuple[np.ndarray, ...]):
+        """Take functions as they are written as long as they stay on their surface, where they may be those of neither
+        side, as sign(0) is.
+        """
+        u, rates = self.switched.values(t, *point, self.moded), None
+        for j, switch in enumerate(self.switches):
+            if (
+                not switch.is_surface
+                or self.switched.in_time[j]
+                or j in self.sliding
+                or j in self.held
+                or not isfinite(u[j])
+            ):
+                continue
+            if u[j] != switch.points[0] and isfinite(switch.points[0]):
+                if self.moded.modes[j] != self.moded.modes[j]:  # it has left
+                    self._set(j, switch.mode_at(float(u[j])))
+                continue
+            rates = self._rates() if rates is None else rates
+            if rates is None or rates[0][j] == 0.0:
+                self._set(j, np.nan)
+            elif self.moded.modes[j] != self.moded.modes[j]:  # it is about to leave
+                self._set(j, 1.0 if self.request.sign * rates[0][j] > 0.0 else -1.0)
+
+    def band(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray) -> list[int]:
+        """Allow functions that begin next to a bound to be on its wrong side by a small part of the tolerances.
+
+        Returns those that are clearly on the wrong side, because an algebraic variable has jumped.
+        """
+        moded, first = self.moded, point[0]
+        u = self.switched.values(t, *point, moded)
+        pattern = np.cos(0.7 + 1.3 * np.arange(first.size))  # no combination of few entries cancels
+        moved = self.switched.values(t * (1.0 + _ROUND_OFF), first + _BAND * weights * pattern, *point[1:], moded)
+        moded.slack[: u.size] = 0.0
+        wrong = []
+        for j in range(u.size):
+            inside = min(u[j] - moded.lower[j], moded.upper[j] - u[j])
+            band = 2.0 * abs(float(moved[j] - u[j]))
+            if inside <= band < inf:
+                moded.slack[j] = band + max(0.0, -inside)
+            if inside < -_WRONG * band and not self.switched.in_time[j]:
+                wrong.append(j)
+        return wrong
+
+    def clock(self, t: float) -> list[tuple[int, int]]:
+        """Set the modes of switches that depend on time alone to those just behind t; returns what has changed.
+
+        The functions tell as they are written, a little later.
+        """
+        which = np.flatnonzero(self.switched.in_time)
+        if not which.size:
+            return []
+        before = self.moded.modes[which].copy()
+        self.moded.modes[which] = np.nan
+        u = self.switched.values(self._behind(t), np.zeros(self.switched.value_size), self.moded)
+        for j in which:
+            self._set(int(j), self.switches[j].mode_at(float(u[j])))
+        now = self.moded.modes[which]
+        changed = np.flatnonzero((now != before) & ~np.isnan(before) & ~np.isnan(now))
+        return [(int(which[i]), 1 if now[i] > before[i] else -1) for i in changed]
+
+    def horizon(self, t: float) -> float:
+        """A stretch begins: the time at which the next switch that depends on time alone takes place, or the end."""
+        self.history.append((t, self.moded.modes.copy(), self.is_along))
+        end = self.request.span[1]
+        if not any(self.switched.in_time):
+            return end
+        behind, last = self._behind(t), end - (self._behind(end) - end)
+        at = self._times.after(behind, last)
+        for j, place in self._times.doubts():
+            if not self._left[j]:
+                self._leave_alone(j, t, f"it cannot be decided whether it switches next to t = {place:.6g}")
+        return at if at != last else end
+
+    def _behind(self, t: float) -> float:
+        """A time that can just be told from t."""
+        t0, t1 = self.request.span
+        return t + self.request.sign * _INSTANT * max(abs(t), abs(t1 - t0))
+
+    # --- while it lasts -----------------------------------------------------------------------------------------------
+
+    def functions(
+        self,
+        n: int,
+        own: SwitchingFunctions | None,
+        state: Callable | None = None,
+        *,
+        leading: bool = False,
+        along: bool = False,
+    ) -> SwitchingFunctions:
+        """The user's events and the ends of modes, as functions of the n unknowns of a method.
+
+        ``state(t, y, yp)`` gives the arguments of switching functions where they are not the unknowns, or only the
+        `leading` ones; with `along`, the shares of motions along surfaces follow.
+        """
+        if own is None and (n, along) in self._functions:
+            return self._functions[n, along]
+        code, bounds = self.switched.events(n if state is None else self.switched.n_state, along=along)
+        moded = self.moded
+
+        def hidden(t, y, yp):
+            return code(t, y, yp, moded) if state is None else code(t, *state(t, y, yp), moded)
+
+        def joined(t, y, yp):
+            return np.concatenate([np.atleast_1d(own.evaluate(t, y, yp)), hidden(t, y, yp)])
+
+        names = tuple(switch.name for switch in self.switches for _ in range(2))
+        if along:
+            assert self.switched.closed is not None
+            names += 2 * tuple(self.switches[j].name for j in self.switched.closed.surfaces)
+        if own is None:
+            made = no_functions().extended(hidden, names, code if state is None else None, moded)
+        else:
+            made = own.extended(joined, names)
+        if bounds is not None and (state is None or leading):
+            n_own = 0 if own is None else own.direction.size
+            made = made.with_enclosed(Enclosed(bounds, n_own, code.numbers, moded))
+        if own is None:
+            self._functions[n, along] = made
+        return made
+
+    def told(self, events: list[EventRecord], n_own: int) -> tuple[list[EventRecord], list[tuple[int, int]]]:
+        """Events as a user sees them, and what has ended of the modes: switch and direction."""
+        shown, ended = [], []
+        for event in events:
+            if event.index < n_own or event.kind != "event":
+                shown.append(event)
+                continue
+            j, upper = divmod(event.index - n_own, 2)
+            direction = 1 if upper else -1
+            ended.append((j, direction))
+            if abs(event.t - self.request.span[0]) > _ROUND_OFF * abs(event.t):  # else the start was on the surface
+                shown.append(replace(event, index=n_own + j, direction=direction, terminal=False, kind="switch"))
+        return shown, ended
+
+    def is_at_end(self, events: list[EventRecord]) -> bool:
+        """Whether the last event leaves nothing of the interval that could be resolved."""
+        end = self.request.span[1]
+        return bool(events) and abs(end - events[-1].t) <= _ROUND_OFF * abs(end)
+
+    def settle(self, t: float, point: Callable[[], tuple[np.ndarray, ...]], weights: np.ndarray):
+        """Let the modes agree with the state ``point()``, which may follow from them: one switch may take others along.
+
+        Switches that never agree with it are left alone.
+        """
+        tried: list[list[int]] = []
+        while wrong := self.band(t, point(), weights):
+            if wrong in tried:
+                for j in wrong:
+                    self._leave_alone(j, t, "no branch of it is consistent with its own condition there")
+            else:
+                tried.append(wrong)
+                u = self.switched.values(t, *point(), self.moded)
+                for j in wrong:
+                    self._set(j, self.switches[j].mode_at(float(u[j])))
+        self._let_rest(t, point())
+
+    # --- where it ends ------------------------------------------------------------------------------------------------
+
+    def cross(self, t: float, ended: list[tuple[int, int]], left: list[tuple[int, int]]):
+        """Pass to the modes behind the bounds that were reached, leave surfaces, or begin to slide."""
+        touched = set()
+        self._note(t, ended)
+        for j, side in left:
+            self.leave(j, side)
+        for j, direction in ended:
+            self._set(
+                j, float(direction) if j in self.held else self.switches[j].beyond(self.moded.modes[j], direction)
+            )
+            self.held.discard(j)
+            if self.switched.slides[j] and not self._left[j]:
+                touched.add(j)
+        if touched or left:
+            self._resolve(sorted(touched.union(self.sliding)))
+
+    def _resolve(self, on: list[int]):
+        """Choose a side for each of the surfaces on which the state is, or let it slide along them.
+
+        A solution leaves to a side on which it moves away from the surface, and slides with a share between 0 and 1:
+        a complementarity problem in shares and rates, the cases (i), (iii) and (iv) of the source where there is one
+        surface. It is solved by principal pivots of least index (K. G. Murty, Opsearch 11 (1974)); where they lead
+        nowhere, the sides stay as they are.
+        """
+        given, sliding = {j: self.moded.modes[j] for j in on}, set(self.sliding)
+        scale, tried, before, fixed = np.zeros(len(self.switches)), -1, 0.0, set[int]()
+        for _ in range(_PIVOTS * len(on)):
+            found = self._rates()
+            if found is None and tried >= 0:  # its rate does not depend on the side
+                self.leave(tried, -int(before))
+                fixed.add(tried)
+                tried = -1
+                continue
+            if found is None:
+                break
+            rates, shares = found
+            scale = np.fmax(scale, np.abs(rates))
+            least = [-_CLEAR if j in fixed else _CLEAR for j in range(scale.size)] * scale
+            wrong = next((j for j in on if self._is_wrong(j, rates[j], shares[j], least[j])), None)
+            if wrong is None:
+                return
+            tried, before = -1, self.moded.modes[wrong]
+            if wrong in self.sliding:
+                self.leave(wrong, 1 if shares[wrong] > 0.5 else -1)
+            else:
+                self._slide(wrong)
+                tried = wrong
+        for j in on:
+            if j in self.sliding and j not in sliding:
+                self.sliding.remove(j)
+            if j in sliding and j not in self.sliding:
+                self._slide(j)
+            elif j not in sliding:
+                self._set(j, given[j])
+
+    def _is_wrong(self, j: int, rate: float, share: float, least: float) -> bool:
+        """Whether a solution on a surface cannot go on as its mode has it: it has to leave it with a least rate."""
+        if j in self.sliding:
+            return not -_CLEAR <= share <= 1.0 + _CLEAR
+        return self.moded.modes[j] * self.request.sign * rate < least
+
+    # --- where switches accumulate ------------------------------------------------------------------------------------
+
+    def _note(self, t: float, ended: list[tuple[int, int]]):
+        """Take down switches, and see whether they accumulate or chatter; the ways to and fro may last differently."""
+        self._accumulating = []
+        for j, direction in ended:
+            before = self._last[j]
+            self._last[j] = t
+            if self.switches[j].is_surface and self._watch.add(f"{j} {direction}", t) is not None:
+                recent = np.flatnonzero(self.request.sign * (self._last - before) >= 0.0)
+                self._accumulating = [int(i) for i in recent if self.switches[i].is_surface]
+        if not self._accumulating and ended and self._watch.is_chattering(t):
+            self.stopped = (
+                f"'{self.switches[ended[-1][0]].name}' switches so often that the end of the interval is out of reach "
+                "(chattering). Remedy: switch with hysteresis (modes of a HybridProblem), or state the "
+                "sliding motion itself"
+            )
+
+    def stay(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray, move: Callable[[np.ndarray], None]):
+        """Where switches accumulate, go on from there on all of their surfaces, or stop.
+
+        Surfaces whose rates the shares determine are slid along. On the others the solution stays by itself, within
+        bounds, whatever their shares are: these are held at values with which all shares are between 0 and 1.
+        ``move(state)`` puts the run on the surfaces.
+        """
+        group = self._accumulating
+        if not group:
+            return
+        names = listing([f"'{self.switches[j].name}'" for j in group])
+        what = f"{names} {'switches' if len(group) == 1 else 'switch'} in intervals that shrink by a constant factor"
+        self._watch.forget()
+        if self.switched.closed is not None and all(self.switched.slides[j] for j in group):
+            state = self._onto(t, point, weights, group)
+            move(state)
+            if self._held(group, _FAR * self._widths(t, (state, *point[1:]), weights), abs(self.request.span[1] - t)):
+                self.notes.append(f"Up to t = {t:.6g} {what}; from there on the solution stays on the surface.")
+                return
+        self.stopped = (
+            f"{what}, and what follows is not determined. Remedy: say what follows in a mode of a HybridProblem, or "
+            "switch with hysteresis"
+        )
+
+    def _held(self, group: list[int], widths: np.ndarray, time: float) -> bool:
+        """Find shares with which the solution stays on surfaces; False where there are none."""
+        for share in _SHARES_HELD:
+            self.sliding = [j for j in self.sliding if j not in group]
+            self.held |= {*group}
+            for j in group:
+                self.moded.modes[j] = share
+                level = self.switches[j].points[0]
+                self.moded.lower[j], self.moded.upper[j] = level - widths[j], level + widths[j]
+            for j in group:
+                bounds = self.moded.lower[j], self.moded.upper[j]
+                self.held.discard(j)
+                self._slide(j)
+                if self._rates() is None:
+                    self.sliding.remove(j)
+                    self.held.add(j)
+                    self.moded.modes[j] = share
+                    self.moded.lower[j], self.moded.upper[j] = bounds
+            found = self._rates()
+            fits = found is not None and all(-_CLEAR <= found[1][j] <= 1.0 + _CLEAR for j in self.sliding)
+            if found is not None and fits:
+                if all(abs(found[0][j]) * time <= widths[j] for j in self.held.intersection(group)):
+                    return True
+        return False
+
+    def _widths(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray) -> np.ndarray:
+        """By how much switching functions change within the tolerances."""
+        pattern = np.cos(0.7 + 1.3 * np.arange(point[0].size))  # no combination of few entries cancels
+        u = self.switched.values(t, *point, self.moded)
+        return np.abs(self.switched.values(t, point[0] + weights * pattern, *point[1:], self.moded) - u)
+
+    def _onto(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray, group: list[int]) -> np.ndarray:
+        """The nearest state on surfaces, in units of the tolerances."""
+        state = point[0].copy()
+
+        def levels(y: np.ndarray) -> np.ndarray:
+            u = self.switched.values(t, y, *point[1:], self.moded)
+            return np.array([u[j] - self.switches[j].points[0] for j in group])
+
+        for _ in range(3):
+            now, shifts = levels(state), np.diag(np.cbrt(_ROUND_OFF) * np.maximum(np.abs(state), weights))
+            matrix = np.array([(levels(state + s) - levels(state - s)) / (2.0 * s.sum()) for s in shifts]).T
+            state -= weights * np.linalg.lstsq(matrix * weights, now, rcond=None)[0]
+        return state
+
+    def _slide(self, j: int):
+        self.sliding.append(j)
+        self.moded.modes[j] = 0.0
+        self.moded.lower[j], self.moded.upper[j] = -inf, inf
+
+    def leave(self, j: int, side: int):
+        """Leave a surface to one of its sides."""
+        self.sliding.remove(j)
+        self._set(j, float(side))
+
+    @property
+    def is_along(self) -> bool:
+        """Whether the equations are those along surfaces."""
+        return bool(self.sliding or self.held)
+
+    @property
+    def has_slid(self) -> bool:
+        """Whether the run has been along a surface, where a variable may be nothing but round-off."""
+        return any(along for _, _, along in self.history)
+
+    @property
+    def first_slide(self) -> tuple[float, str] | None:
+        """When the run first slid along a surface, and along which."""
+        for t, modes, along in self.history:
+            if along:
+                j = int(np.flatnonzero((modes[: len(self.switches)] == 0.0) & np.array(self.switched.slides))[0])
+                return t, self.switches[j].name
+        return None
+
+    def finish(self):
+        """The run is over: its functions are as they were written."""
+        self.moded.modes[:] = np.nan
+
+    def _set(self, j: int, mode: float):
+        self.moded.modes[j] = np.nan if self._left[j] else mode
+        bounds = (-inf, inf) if self._left[j] or mode != mode else self.switches[j].bounds(mode)
+        self.moded.lower[j], self.moded.upper[j] = bounds
+
+    # --- switches that are not worth it -------------------------------------------------------------------------------
+
+    def judge(self, t: float, ended: list[int], steps: int, limits: tuple[int, float]):
+        """Leave switches alone that follow each other too fast: a stretch of so many steps has ended with them."""
+        window, fewest = limits
+        for j in ended:
+            if any(self._watch.is_shrinking(f"{j} {direction}") for direction in (1, -1)):
+                continue  # towards a point of accumulation
+            lengths = self._lengths[j]
+            lengths.append(steps)
+            if len(lengths) >= window and float(np.mean(lengths[-window:])) < fewest and not self._left[j]:
+                often = f"{window} times in succession it switched after fewer than {fewest:g} steps on average"
+                if j in self.sliding:
+                    self.sliding.remove(j)
+                self._leave_alone(j, t, often)
+
+    def _leave_alone(self, j: int, t: float, why: str):
+        """From now on the switch is left to the step size control."""
+        self._left[j] = True
+        self._set(j, np.nan)
+        note = f"From t = {t:.6g} on '{self.switches[j].name}' is left to the step size control: {why}."
+        self.notes.append(note)
+        warn(note, SwitchWarning)

@@ -1,0 +1,382 @@
+"""Structures of a pencil: staircase and Weierstrass form, projector chains, nilpotency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daedal.common.tabular import Tabular
+from daedal.errors import InvalidProblemError
+from daedal.index.linear.rank import (
+    RankDecision,
+    Shown,
+    check_matrix,
+    decision_table,
+    numbers,
+    rank_decision,
+    require_clear,
+)
+
+if TYPE_CHECKING:
+    from daedal.index.linear.pencil import Pencil
+
+# In each step the unknowns that A leaves out come first, then the equations in which B ties them: these rows and
+# columns are removed, and the rest is looked at again (P. Van Dooren, Linear Algebra and its Applications 27, 1979,
+# 103-140). With s the number of columns and r the number of rows removed in a step, s[1] >= r[1] >= s[2] >= r[2] >=
+# ..., and there are
+#
+#     s[i] - r[i]      blocks L of size i - 1 (right minimal indices: unknowns that nothing determines),
+#     r[i] - s[i+1]    infinite blocks of size i (nilpotent Jordan blocks, index i).
+
+_LEAST_SIZE = 1e-3  # of a column, as a part of the largest, below which it may consist of rounding errors
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the staircase, on the pencil that the steps before have left.
+
+    Attributes
+    ----------
+    columns, rows : int
+        How many are removed.
+    left, right : numpy.ndarray
+        The orthogonal transformations of this step: ``left.T @ (A, B) @ right`` has the rows and columns that are
+        removed first.
+    sizes : numpy.ndarray
+        For each column that is removed, how large it would be in B if nothing cancelled.
+    A, B : numpy.ndarray
+        The pencil after that transformation.
+    """
+
+    columns: int
+    rows: int
+    sizes: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """``left.T @ (A, B) @ right``, block upper triangular: rows and columns of the steps, then the rest.
+
+    In the rest A has full column rank.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    steps: tuple[Step, ...]
+    decisions: tuple[RankDecision, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows the steps have removed."""
+        return sum(step.rows for step in self.steps)
+
+    @property
+    def columns(self) -> int:
+        """How many columns the steps have removed."""
+        return sum(step.columns for step in self.steps)
+
+    @property
+    def rest(self) -> tuple[np.ndarray, np.ndarray]:
+        """What is left of A and B."""
+        return self.A[self.rows :, self.columns :], self.B[self.rows :, self.columns :]
+
+    @property
+    def minimal_indices(self) -> tuple[int, ...]:
+        """The sizes of the blocks L."""
+        return tuple(i for i, step in enumerate(self.steps) for _ in range(step.columns - step.rows))
+
+    @property
+    def infinite_blocks(self) -> tuple[int, ...]:
+        """The sizes of the nilpotent Jordan blocks, largest first."""
+        following = [step.columns for step in self.steps[1:]] + [0]
+        counts = [step.rows - after for step, after in zip(self.steps, following)]
+        return tuple(size for size in range(len(counts), 0, -1) for _ in range(counts[size - 1]))
+
+
+def staircase(A: np.ndarray, B: np.ndarray, tolerance: float, names: tuple[str, str] = ("A", "B")) -> Staircase:
+    """The staircase form of a pencil whose entries are near 1.
+
+    Parameters
+    ----------
+    A, B : numpy.ndarray, shape (m, n)
+    tolerance : float
+        Singular values below this part of the norm of A count as zero, and so do those of B after its columns have been
+        divided by the sizes that they would have if nothing cancelled.
+    names : pair of str
+        How A and B are called in the decisions.
+    """
+    m, n = A.shape
+    norm_A = float(np.linalg.norm(A, 2)) if A.size else 0.0
+    column_norms = np.linalg.norm(B, axis=0)
+    least = _LEAST_SIZE * float(np.max(column_norms, initial=0.0)) or 1.0
+    A, B = A.copy(), B.copy()
+    left, right = np.eye(m), np.eye(n)
+    steps: list[Step] = []
+    decisions: list[RankDecision] = []
+    i = j = 0
+    while j < n:
+        step_name = f", step {len(steps) + 1}" if steps else ""
+        _, s, Vt = np.linalg.svd(A[i:, j:])
+        decision = rank_decision(s, scale=norm_A, tolerance=tolerance, what=names[0] + step_name)
+        decisions.append(decision)
+        rank, null = decision.rank, n - j - decision.rank
+        if null == 0:
+            break
+        V = np.concatenate([Vt[rank:], Vt[:rank]]).T
+        A[:, j:], B[:, j:], right[:, j:] = A[:, j:] @ V, B[:, j:] @ V, right[:, j:] @ V
+        A[i:, j : j + null] = 0.0
+        sizes = np.maximum(column_norms @ np.abs(right[:, j : j + null]), least)
+        U, s, _ = np.linalg.svd(B[i:, j : j + null] / sizes)
+        decision = rank_decision(s, scale=1.0, tolerance=tolerance, what=f"{names[1]} on ker {names[0]}{step_name}")
+        decisions.append(decision)
+        rows = decision.rank
+        A[i:], B[i:], left[:, i:] = U.T @ A[i:], U.T @ B[i:], left[:, i:] @ U
+        B[i + rows :, j : j + null] = 0.0
+        A[i:, j : j + null] = 0.0
+        steps.append(Step(null, rows, sizes, U, V, A[i:, j:].copy(), B[i:, j:].copy()))
+        i, j = i + rows, j + null
+    return Staircase(A, B, left, right, tuple(steps), tuple(decisions))
+
+
+# --- the Weierstrass form of a regular pencil, and the shuffle that lowers its index ----------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class WeierstrassForm(Shown):
+    r"""``P A Q = diag(I, N)``, ``P B Q = diag(C, I)`` with nilpotent N (Brenan, Campbell and Petzold, theorem 2.3.2).
+
+    With :math:`x = Q y` the system :math:`A x' + B x = f` becomes :math:`y_1' + C y_1 = f_1`, :math:`N y_2' + y_2 =
+    f_2`.
+
+    Attributes
+    ----------
+    P, Q : numpy.ndarray, shape (n, n)
+        The transformations.
+    C : numpy.ndarray, shape (n_finite, n_finite)
+        Its eigenvalues are the finite eigenvalues of the pencil, with the other sign.
+    N : numpy.ndarray
+        Nilpotent and block upper triangular, with zero blocks on the diagonal.
+    blocks : tuple of int
+        The sizes of the Jordan blocks of N, largest first.
+    condition_P, condition_Q : float
+        Condition numbers of P and Q, for equations and unknowns in units in which the entries of A and B are near 1.
+    error : float
+        The largest error in the four blocks of ``P A Q`` and ``P B Q``, in these units.
+    """
+
+    P: np.ndarray
+    Q: np.ndarray
+    C: np.ndarray
+    N: np.ndarray
+    blocks: tuple[int, ...]
+    condition_P: float
+    condition_Q: float
+    error: float
+
+    @property
+    def n_finite(self) -> int:
+        """The size of the finite part, which is the number of initial values that can be chosen."""
+        return len(self.C)
+
+    @property
+    def index(self) -> int:
+        """The nilpotency of N."""
+        return max(self.blocks, default=0)
+
+    @property
+    def projector(self) -> np.ndarray:
+        """The projector onto the finite part along the infinite one."""
+        return self.Q[:, : self.n_finite] @ np.linalg.inv(self.Q)[: self.n_finite]
+
+    def title(self) -> str:
+        return f"Weierstrass form: P A Q = diag(I, N), P B Q = diag(C, I), index {self.index}"
+
+    def tables(self) -> list[Tabular]:
+        rows = [
+            ("finite part", f"{self.n_finite} of {len(self.P)}; eigenvalues of -C: {numbers(_eigenvalues(-self.C))}"),
+            ("nilpotent blocks", ", ".join(map(str, self.blocks)) or "none"),
+            ("condition", f"{self.condition_P:.2g} of P, {self.condition_Q:.2g} of Q"),
+            ("error", f"{self.error:.1e}"),
+        ]
+        return [Tabular("ll", rows)]
+
+    def __repr__(self) -> str:
+        return f"<{self.title()}>"
+
+
+def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
+    return np.linalg.eigvals(matrix) if matrix.size else np.zeros(0)
+
+
+def weierstrass_form(pencil: Pencil) -> WeierstrassForm:
+    """The form from the staircase, whose two parts are decoupled by a generalised Sylvester equation."""
+    stairs, scaled = pencil.stairs, pencil.scaled
+    k = stairs.rows  # the size of the infinite part, which comes first in the staircase
+    A, B = stairs.A, stairs.B
+    A_inf, A_12, A_fin = A[:k, :k], A[:k, k:], A[k:, k:]
+    B_inf, B_12, B_fin = B[:k, :k], B[:k, k:], B[k:, k:]
+    R, L = np.zeros(A_12.shape), np.zeros(A_12.shape)
+    inverse_B = np.linalg.inv(B_inf)
+    inverse_A = np.linalg.inv(A_fin)
+    # A_inf R + L A_fin = -A_12, B_inf R + L B_fin = -B_12: inverse_B A_inf is nilpotent, so that this comes to an end.
+    for _ in range(len(stairs.steps) + 2):
+        R = -inverse_B @ (B_12 + L @ B_fin)
+        L = -(A_12 + A_inf @ R) @ inverse_A
+    V, U = stairs.right, stairs.left
+    Q = np.hstack([V[:, k:] + V[:, :k] @ R, V[:, :k]])
+    P = np.vstack([inverse_A @ U[:, k:].T, inverse_B @ (U[:, :k].T + L @ U[:, k:].T)])
+    level = np.repeat(np.arange(len(stairs.steps)), [step.rows for step in stairs.steps])
+    N, C = np.where(level[:, None] < level, inverse_B @ A_inf, 0.0), inverse_A @ B_fin
+    finite = len(C)
+    at_A, at_B = P @ scaled.A @ Q, P @ scaled.B @ Q
+    at_A[:finite, :finite] -= np.eye(finite)
+    at_A[finite:, finite:] -= N
+    at_B[:finite, :finite] -= C
+    at_B[finite:, finite:] -= np.eye(k)
+    time = np.concatenate([np.full(finite, scaled.time), np.ones(k)])
+    return WeierstrassForm(
+        P=time[:, None] * P * scaled.rows,
+        Q=scaled.columns[:, None] * Q,
+        C=scaled.time * C,
+        N=N / scaled.time,
+        blocks=stairs.infinite_blocks,
+        condition_P=float(np.linalg.cond(P)),
+        condition_Q=float(np.linalg.cond(Q)),
+        error=float(max(np.abs(at_A).max(), np.abs(at_B).max())),
+    )
+
+
+def shuffle(A: np.ndarray, B: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One pass of the shuffle algorithm: the equations without derivatives are replaced by their derivatives.
+
+    Returns
+    -------
+    A, B : numpy.ndarray
+        The new matrices (Brenan, Campbell and Petzold, theorem 2.3.3).
+    combinations : numpy.ndarray
+        The equations without derivatives, as combinations of the given ones: one row each. They stand last.
+    """
+    U, s, _ = np.linalg.svd(A)
+    decision = rank_decision(s, tolerance=tolerance, what="A")
+    require_clear([decision], "the shuffle")
+    rank = decision.rank
+    kept, combinations = U[:, :rank].T, U[:, rank:].T
+    constraints = combinations @ B
+    return np.vstack([kept @ A, constraints]), np.vstack([kept @ B, np.zeros_like(constraints)]), combinations
+
+
+# --- projector chains: the tractability index of a pencil, and the canonical projector of index 1 ---------------------
+
+
+@dataclass(frozen=True, repr=False)
+class MatrixChain(Shown):
+    """A_0 = A, B_0 = B, A_{i+1} = A_i + B_i Q_i, B_{i+1} = B_i (I - Q_i), with projectors Q_i onto the kernel of A_i.
+
+    E. Griepentrog, R. März, Differential-Algebraic Equations and Their Numerical Treatment, Teubner 1986.
+
+    Attributes
+    ----------
+    index : int or None
+        The tractability index: the first i for which A_i is regular; None if there is none.
+    matrices : tuple of numpy.ndarray
+        A_0, A_1, ...
+    projectors : tuple of numpy.ndarray
+        Q_0, Q_1, ..., orthogonal ones.
+    decisions : tuple of RankDecision
+    """
+
+    index: int | None
+    matrices: tuple[np.ndarray, ...]
+    projectors: tuple[np.ndarray, ...]
+    decisions: tuple[RankDecision, ...]
+    B: np.ndarray
+
+    @property
+    def canonical_projector(self) -> np.ndarray:
+        """For index 1, the projector onto ker A along {x: B x in range A}: Q A_1^{-1} B (J. Wijckmans, section 4.1)."""
+        if self.index != 1:
+            raise InvalidProblemError(f"the canonical projector is that of index 1, and the index is {self.index}")
+        return self.projectors[0] @ np.linalg.solve(self.matrices[1], self.B)
+
+    def title(self) -> str:
+        return "No tractability index" if self.index is None else f"Tractability index {self.index}"
+
+    def tables(self) -> list[Tabular]:
+        return [decision_table(self.decisions)]
+
+    def __repr__(self) -> str:
+        return f"<{self.title()}>"
+
+
+def matrix_chain(pencil: Pencil) -> MatrixChain:
+    """Follow the chain until its matrix is regular, up to the number of unknowns."""
+    A, B = pencil.A, pencil.B
+    n = A.shape[1]
+    if A.shape[0] != n:
+        raise InvalidProblemError("the matrix chain needs as many equations as unknowns")
+    matrices: list[np.ndarray] = [A]
+    projectors: list[np.ndarray] = []
+    decisions: list[RankDecision] = []
+    for i in range(n + 1):
+        _, s, Vt = np.linalg.svd(matrices[-1])
+        decision = rank_decision(s, tolerance=pencil.tolerance, what=f"A_{i}")
+        decisions.append(decision)
+        if decision.rank == n:
+            return MatrixChain(i, tuple(matrices), tuple(projectors), tuple(decisions), pencil.B)
+        kernel = Vt[decision.rank :]
+        projectors.append(kernel.T @ kernel)
+        matrices.append(matrices[-1] + B @ projectors[-1])
+        B = B - B @ projectors[-1]
+    return MatrixChain(None, tuple(matrices), tuple(projectors), tuple(decisions), pencil.B)
+
+
+# --- nilpotency that follows from the places of the zeros alone -------------------------------------------------------
+
+
+def triangular_order(N: Any) -> np.ndarray | None:
+    """The order of rows and columns in which a structurally nilpotent matrix is strictly upper triangular.
+
+    A matrix is structurally nilpotent if it remains nilpotent whatever its nonzero entries are changed to; that is
+    the case exactly if a permutation makes it strictly triangular (Brenan, Campbell and Petzold, theorem 2.3.6),
+    which means that its graph has no cycle.
+
+    Parameters
+    ----------
+    N : array_like, shape (n, n)
+
+    Returns
+    -------
+    numpy.ndarray or None
+        ``N[np.ix_(order, order)]`` is strictly upper triangular; None if there is no such order.
+
+    Examples
+    --------
+    >>> from daedal.index import linear
+    >>> linear.triangular_order([[0, 0, 0], [2, 0, 0], [3, 4, 0]]).tolist()
+    [2, 1, 0]
+    >>> linear.triangular_order([[1, -1], [1, -1]]) is None  # nilpotent, but not by its structure
+    True
+    """
+    matrix = check_matrix(N, "N")
+    n = len(matrix)
+    if matrix.shape != (n, n):
+        raise InvalidProblemError(f"N must be square, but its shape is {matrix.shape}")
+    waiting = np.count_nonzero(matrix, axis=0)  # entries above a row that has not been placed yet
+    order: list[int] = []
+    ready = [int(j) for j in np.flatnonzero(waiting == 0)]
+    while ready:
+        i = ready.pop()
+        order.append(i)
+        for j in np.flatnonzero(matrix[i]):
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                ready.append(int(j))
+    return np.array(order) if len(order) == n else None  # a cycle is never ready

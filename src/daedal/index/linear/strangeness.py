@@ -1,0 +1,428 @@
+"""The strangeness index of A(t) x' + B(t) x = f(t) and its characteristic values.
+
+P. Kunkel, V. Mehrmann, Differential-Algebraic Equations, EMS 2006, section 3.1. Equations without derivatives whose own
+derivatives occur in others are strange: differentiating them and subtracting turns the others into equations without
+derivatives as well. The number of such passes until nothing strange is left is the strangeness index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from daedal.common.tabular import Tabular, plural
+from daedal.errors import DaedalError, InvalidProblemError
+from daedal.index.linear.coefficient_array import balanced_array
+from daedal.index.linear.rank import RankDecision, Shown, decision_table, rank_decision, require_clear
+
+if TYPE_CHECKING:
+    from daedal.index.linear.time_dependent import TimeVarying
+
+
+# Smooth transformations of time-varying systems exist near every point at which ranks are constant. As power series
+# they are computed from the coefficients at one point, and whether a rank is constant near it can be seen: the Schur
+# complement that vanishes at the point must vanish as a series.
+
+_NEAR = 0.25  # how far from the time a change of rank is looked for, in units of time of the system
+
+
+class RankChangeError(DaedalError, ValueError):
+    """The rank of a matrix is not constant near the given time, and the theory needs that it is."""
+
+
+def product(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """X Y; as many coefficients as both have."""
+    count = min(len(X), len(Y))
+    return np.stack([sum(X[i] @ Y[k - i] for i in range(k + 1)) for k in range(count)])
+
+
+def inverse(X: np.ndarray) -> np.ndarray:
+    """The inverse of a series whose first coefficient is regular."""
+    first = np.linalg.inv(X[0])
+    result = np.zeros_like(X)
+    result[0] = first
+    for k in range(1, len(X)):
+        result[k] = -first @ sum(X[i] @ result[k - i] for i in range(1, k + 1))
+    return result
+
+
+def rate(X: np.ndarray) -> np.ndarray:
+    """The derivative with respect to time; one coefficient less."""
+    factors = np.arange(1.0, len(X))
+    return X[1:] * factors.reshape(-1, *[1] * (X.ndim - 1))
+
+
+def constant(matrix: np.ndarray, count: int) -> np.ndarray:
+    """A constant matrix as a series."""
+    return np.concatenate([matrix[None], np.zeros((count - 1, *matrix.shape))])
+
+
+class Compression(NamedTuple):
+    """``left @ X = [R; 0]`` with R of full row rank, and ``R @ kernel = 0``, as series.
+
+    ``inverse`` has ``R @ inverse = I``.
+    """
+
+    rank: int
+    left: np.ndarray
+    rows: np.ndarray
+    kernel: np.ndarray
+    inverse: np.ndarray
+    decisions: tuple[RankDecision, ...]
+
+
+def compress(X: np.ndarray, tolerance: float, scale: float, what: str) -> Compression:
+    """Compress the rows of a series of constant rank.
+
+    Raises
+    ------
+    RankChangeError
+        If the rank is lower at the point than near it.
+    """
+    count, m, n = X.shape
+    U, s, Vt = np.linalg.svd(X[0])
+    decision = rank_decision(s, scale=scale, tolerance=tolerance, what=what)
+    r = decision.rank
+    W = U.T @ X @ Vt.T
+    first = inverse(W[:, :r, :r])
+    lower, upper = product(W[:, r:, :r], first), product(first, W[:, :r, r:])
+    rest = (W[:, r:, r:] - product(W[:, r:, :r], upper))[1:]
+    rest *= _NEAR ** np.arange(1.0, count)[:, None, None]
+    change = rank_decision(
+        np.concatenate([*rest, np.zeros((1, n - r))]), scale=scale, tolerance=tolerance, what=f"change of {what}"
+    )
+    if change.lowest:
+        raise RankChangeError(
+            f"the rank of {what} is {r} at this time and larger near it; canonical forms and the strangeness index "
+            "need ranks that are constant"
+        )
+    left = np.zeros((count, m, m))
+    left[0] = np.eye(m)
+    left[:, r:, :r] -= lower
+    left = left @ U.T
+    kernel = np.zeros((count, n, n - r))
+    kernel[:, :r], kernel[0, r:] = -upper, np.eye(n - r)
+    right = np.concatenate([first, np.zeros((count, n - r, r))], axis=1)
+    decisions = (decision, change) if count > 1 else (decision,)
+    return Compression(r, left, W[:, :r] @ Vt, Vt.T @ kernel, Vt.T @ right, decisions)
+
+
+# --- the strangeness index of A(t) x' + B(t) x = f(t) and its characteristic values -----------------------------------
+
+
+class CharacteristicValues(NamedTuple):
+    """The invariants of a pair of m x n matrix functions under local equivalence.
+
+    r: rank of A. a: algebraic equations. s: strange ones. d = r - s: differential ones. u = n - r - a: undetermined
+    unknowns. v = m - r - a - s: equations 0 = f.
+    """
+
+    r: int
+    a: int
+    s: int
+    d: int
+    u: int
+    v: int
+
+
+@dataclass(frozen=True, repr=False)
+class Strangeness(Shown):
+    """The strangeness index at a time, with the characteristic values of each pass.
+
+    Attributes
+    ----------
+    t : float
+    index : int
+        The strangeness index.
+    values : tuple of CharacteristicValues
+        Of the system as it is given and after each pass; in the last one nothing is strange.
+    decisions : tuple of RankDecision
+    """
+
+    t: float
+    index: int
+    values: tuple[CharacteristicValues, ...]
+    decisions: tuple[RankDecision, ...]
+
+    @property
+    def clear(self) -> bool:
+        """Whether the numbers decide all ranks."""
+        return all(decision.clear for decision in self.decisions)
+
+    @property
+    def differentiation_index(self) -> int | None:
+        """The differentiation index that follows for a system with one solution: 0 without algebraic equations."""
+        last = self.values[-1]
+        if last.u or last.v:
+            return None
+        return 0 if self.index == 0 and last.a == 0 else self.index + 1
+
+    def title(self) -> str:
+        last = self.values[-1]
+        parts = [plural(last.d, "differential equation"), plural(last.a, "algebraic equation")]
+        if last.u:
+            parts.append(plural(last.u, "undetermined unknown"))
+        if last.v:
+            parts.append(plural(last.v, "equation") + " 0 = f")
+        doubt = "" if self.clear else " (a rank is unclear)"
+        return f"Strangeness index {self.index} at t = {self.t:g}{doubt}: {', '.join(parts)}"
+
+    def tables(self) -> list[Tabular]:
+        rows = [(i, *values) for i, values in enumerate(self.values)]
+        header = ("pass", "rank r", "algebraic a", "strange s", "differential d", "undetermined u", "vanishing v")
+        return [Tabular("rrrrrrr", rows, header), decision_table(self.decisions)]
+
+    def __repr__(self) -> str:
+        return f"<{self.title()}>"
+
+
+def strangeness_passes(
+    A: np.ndarray, B: np.ndarray, tolerance: float
+) -> tuple[list[CharacteristicValues], list[RankDecision]] | None:
+    """The characteristic values of all passes, for coefficients that are power series; None if these are too short."""
+    m, n = A.shape[1:]
+    size_A, size_B = _size(A), _size(B)
+    values: list[CharacteristicValues] = []
+    decisions: list[RankDecision] = []
+    while len(A) > 1:
+        name = f", pass {len(values)}" if values else ""
+        top = compress(A, tolerance, size_A, f"A{name}")
+        r = top.rank
+        below = product(top.left, B)[:, r:]
+        algebraic = compress(product(below, top.kernel), tolerance, size_B, f"B on ker A{name}")
+        a = algebraic.rank
+        ordered = product(algebraic.left, below)
+        strange = compress(ordered[:, a:], tolerance, size_B, f"the rest of B{name}")
+        s = strange.rank
+        values.append(CharacteristicValues(r, a, s, r - s, n - r - a, m - r - a - s))
+        decisions += [*top.decisions, *algebraic.decisions, *strange.decisions]
+        if s == 0:
+            return values, decisions
+        # S x = f4 with S = L R, where R are the rows of A: S x' + S' x = f4' goes from L (R x' + B1 x) = L f1.
+        S, R, B1 = strange.rows, top.rows, product(top.left, B)[:, :r]
+        L = product(S, top.inverse)
+        N = np.linalg.svd(L[0])[2][s:]
+        count = len(S) - 1
+        hidden = product(L, B1)[:count] - rate(S)
+        A = np.concatenate([N @ R, np.zeros((len(R), m - r + s, n))], axis=1)[:count]
+        zero = np.zeros((count, m - r - a - s, n))
+        B = np.concatenate([(N @ B1)[:count], hidden, ordered[:count, :a], S[:count], zero], axis=1)
+    return None
+
+
+def _size(X: np.ndarray) -> float:
+    return float(np.linalg.norm(X[0], 2)) or float(np.max(np.abs(X))) or 1.0
+
+
+# --- the reduced system without strangeness, from the derivative array at one time ------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class StrangenessFree(Shown):
+    """``A1 x' + B1 x = f1``, ``B2 x = f2`` at one time, with [A1; B2] of full row rank.
+
+    P. Kunkel, V. Mehrmann, Differential-Algebraic Equations, theorem 3.32; GELDA solves such systems.
+
+    Attributes
+    ----------
+    t : float
+    index : int
+        The strangeness index of the given system.
+    A1, B1, f1 : numpy.ndarray
+        d differential equations, combinations of the given ones.
+    B2, f2 : numpy.ndarray
+        a algebraic equations: all constraints, also the hidden ones.
+    v : int
+        The number of equations without unknowns.
+    decisions : tuple of RankDecision
+    """
+
+    t: float
+    index: int
+    A1: np.ndarray
+    B1: np.ndarray
+    f1: np.ndarray
+    B2: np.ndarray
+    f2: np.ndarray
+    v: int
+    decisions: tuple[RankDecision, ...]
+
+    @property
+    def d(self) -> int:
+        """The number of differential equations."""
+        return len(self.A1)
+
+    @property
+    def a(self) -> int:
+        """The number of algebraic equations."""
+        return len(self.B2)
+
+    def title(self) -> str:
+        parts = f"{plural(self.d, 'differential equation')}, {plural(self.a, 'algebraic equation')}"
+        return f"Strangeness-free system at t = {self.t:g}, from strangeness index {self.index}: {parts}"
+
+    def tables(self) -> list[Tabular]:
+        return [decision_table(self.decisions)]
+
+    def __repr__(self) -> str:
+        return f"<{self.title()}>"
+
+
+def strangeness_free(system: TimeVarying, t: float) -> StrangenessFree:
+    """Z2 and T2 from the array of mu + 1, Z1 from A T2, for the least mu with which they suffice."""
+    m, n = system.shape
+    previous = 0  # equations without unknowns in the array before
+    for mu in range(min(m, n) + 1):
+        local = system.series(t, mu + 1, with_f=True)
+        A, B, f, _ = balanced_array(local.A, local.B, local.f, mu + 1)
+        tolerance, size = system.tolerance(t), float(np.linalg.norm(B, 2)) or 1.0
+        U, s, _ = np.linalg.svd(A)
+        first = rank_decision(s, tolerance=tolerance, what=f"the array of {mu + 1}")
+        Z = U[:, first.rank :].T
+        U, s, Vt = np.linalg.svd(Z @ B)
+        second = rank_decision(s, scale=size, tolerance=tolerance, what="constraints from it")
+        a = second.rank
+        vanishing = len(Z) - a
+        v, previous = vanishing - previous, vanishing
+        scale = float(np.linalg.norm(local.A[0], 2)) or 1.0
+        Z1, s, _ = np.linalg.svd(local.A[0] @ Vt[a:].T)
+        third = rank_decision(s, scale=scale, tolerance=tolerance, what="A on what they leave free")
+        d = third.rank
+        if d == m - a - v:
+            require_clear((first, second, third), "the strangeness-free system")
+            Z2, Z1 = (U.T @ Z)[:a], Z1[:, :d].T
+            return StrangenessFree(
+                t,
+                mu,
+                Z1 @ local.A[0] * local.unit / local.columns,
+                Z1 @ local.B[0] / local.columns,
+                Z1 @ local.f[0],
+                Z2 @ B / local.columns,
+                Z2 @ f,
+                v,
+                (first, second, third),
+            )
+    raise InvalidProblemError(f"no strangeness-free system was found at t = {t:g}: ranks are not constant near it")
+
+
+# --- the standard canonical form of a solvable time-varying system, near a time at which ranks are constant -----------
+
+
+@dataclass(frozen=True, repr=False)
+class StandardCanonicalForm(Shown):
+    """``diag(I, N(t)) y' + diag(C(t), I) y = P(t) f`` with x = Q(t) y and strictly upper triangular N.
+
+    Brenan, Campbell and Petzold, definition 2.4.5 and theorem 2.4.4. All functions are power series about `t`: arrays
+    of Taylor coefficients.
+
+    Attributes
+    ----------
+    t : float
+    P, Q, C, N : numpy.ndarray, shape (count, rows, columns)
+    index : int
+        The number of diagonal blocks of N, which is the index of the system.
+    decisions : tuple of RankDecision
+    """
+
+    t: float
+    P: np.ndarray
+    Q: np.ndarray
+    C: np.ndarray
+    N: np.ndarray
+    index: int
+    decisions: tuple[RankDecision, ...]
+
+    @property
+    def n_finite(self) -> int:
+        """The size of the differential part, which is the number of initial values that can be chosen."""
+        return self.C.shape[1]
+
+    def title(self) -> str:
+        return f"Standard canonical form near t = {self.t:g}: diag(I, N) y' + diag(C, I) y = P f, index {self.index}"
+
+    def tables(self) -> list[Tabular]:
+        rows = [
+            ("differential part", f"{self.n_finite} of {self.P.shape[1]}"),
+            ("Taylor coefficients", str(len(self.N))),
+        ]
+        return [Tabular("ll", rows), decision_table(self.decisions)]
+
+    def __repr__(self) -> str:
+        return f"<{self.title()}>"
+
+
+def standard_canonical_form(t: float, A: np.ndarray, B: np.ndarray, tolerance: float) -> StandardCanonicalForm:
+    """Remove constraints pass by pass, with smooth transformations of equations and unknowns.
+
+    The active part, first in A and B, loses in each pass its equations without derivatives B2 x = f2 and as many
+    unknowns; x = Q y changes B to B Q + A Q'.
+    """
+    n = A.shape[1]
+    sizes = [float(np.linalg.norm(X[0], 2)) or 1.0 for X in (A, B)]
+    P, Q = constant(np.eye(n), len(A)), constant(np.eye(n), len(A))
+    decisions: list[RankDecision] = []
+    levels: list[int] = []
+    active = n
+    while active:
+        name = f", pass {len(levels)}" if levels else ""
+        top = compress(A[:, :active, :active], tolerance, sizes[0], f"A{name}")
+        decisions += top.decisions
+        removed = active - top.rank
+        if removed == 0:
+            break
+        left = _embedded(top.left, n)
+        A, B, P = product(left, A), product(left, B), product(left, P)
+        A[:, top.rank : active, :active] = 0.0
+        constraints = compress(B[:, top.rank : active, :active], tolerance, sizes[1], f"the constraints{name}")
+        decisions += constraints.decisions
+        if constraints.rank < removed:
+            raise InvalidProblemError(
+                f"the system is not solvable near t = {t:g}: of {plural(removed, 'equation')} without derivatives only "
+                f"{constraints.rank} count as independent, so that a function in the solution is free and the "
+                "right-hand side has to satisfy a condition"
+            )
+        # [kernel, right inverse]: B2 Q = [0, I]
+        solved = product(constraints.inverse, constraints.left)
+        right = _embedded(np.concatenate([constraints.kernel, solved], axis=2), n)
+        A, B = _changed(A, B, right)
+        P, Q = P[: len(B)], product(Q, right)[: len(B)]
+        left = constant(np.eye(n), len(B))
+        left[:, : top.rank, top.rank : active] = -B[:, : top.rank, top.rank : active]
+        A, B, P = product(left, A), product(left, B), product(left, P)
+        levels.append(removed)
+        active = top.rank
+    return _decoupled(t, A, B, P, Q, active, len(levels), decisions)
+
+
+def _embedded(X: np.ndarray, n: int) -> np.ndarray:
+    """diag(X, I) of size n."""
+    result = constant(np.eye(n), len(X))
+    result[:, : X.shape[1], : X.shape[2]] = X
+    return result
+
+
+def _changed(A: np.ndarray, B: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The coefficients after x = Q y: A Q and B Q + A Q'; one Taylor coefficient less."""
+    count = len(A) - 1
+    return product(A, Q)[:count], product(B, Q)[:count] + product(A, rate(Q))
+
+
+def _decoupled(t, A, B, P, Q, k, index, decisions) -> StandardCanonicalForm:
+    """From [A11 G; 0 N], [B11 0; 0 I] to the form, with y1 + K y2 for y1 where K = G + (K' + C K) N."""
+    n = A.shape[1]
+    left = _embedded(inverse(A[:, :k, :k]), n)
+    A, B, P = product(left, A), product(left, B), product(left, P)
+    C, G, N = B[:, :k, :k], A[:, :k, k:], A[:, k:, k:]
+    K = L = np.zeros_like(G)
+    for _ in range(index + 1):  # N is nilpotent, also together with d/dt, so that this comes to an end
+        count = len(K) - 1
+        L = rate(K) + product(C, K)[:count]
+        K = G[:count] + product(L, N[:count])
+    count = len(K) - 1
+    L = rate(K) + product(C, K)[:count]
+    left, right = constant(np.eye(n), count), constant(np.eye(n), count)
+    left[:, :k, k:], right[:, :k, k:] = L, -K[:count]
+    P, Q = product(left, P), product(Q, right)
+    return StandardCanonicalForm(t, P, Q, C[:count], N[:count], index, tuple(decisions))

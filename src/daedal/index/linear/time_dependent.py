@@ -1,0 +1,333 @@
+"""Linear systems with coefficients that depend on time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daedal.common.tabular import plural
+from daedal.errors import InvalidProblemError
+from daedal.index.linear.coefficient_array import (
+    Completion,
+    DerivativeArray,
+    InitialValues,
+    Solvability,
+    array_consistency,
+    balanced_array,
+    completion,
+    determine_rates,
+    initial_values,
+    solvability,
+)
+from daedal.index.linear.exact_solution import Consistency
+from daedal.index.linear.functions_of_time import Coefficient, as_forcing
+from daedal.index.linear.pencil import Pencil
+from daedal.index.linear.rank import TOLERANCE, check_names, require_clear, scale_pencil
+from daedal.index.linear.strangeness import (
+    StandardCanonicalForm,
+    Strangeness,
+    StrangenessFree,
+    standard_canonical_form,
+    strangeness_free,
+    strangeness_passes,
+)
+
+_LARGEST_ARRAY = 800  # unknowns of a derivative array: beyond it ranks take long
+_FIRST_COUNT = 8  # Taylor coefficients with which the strangeness index is looked for at first
+_INEXACT = 1e-7  # tolerance for ranks where derivatives of coefficients come from interpolation
+
+
+class LocalSeries(NamedTuple):
+    """Taylor coefficients at one time, of a system with equations, unknowns and time in units of its own."""
+
+    A: np.ndarray
+    B: np.ndarray
+    f: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    unit: float  # of time
+
+
+class TimeVarying:
+    r"""The system :math:`A(t) x' + B(t) x = f(t)`.
+
+    Nothing is decided when it is made; each question is answered at a time, or at several. Derivatives of the
+    coefficients are found by calling the functions with Taylor series, which works for all that is written with
+    NumPy's functions and operators; if it does not, they are interpolated. They can be given as well.
+
+    Parameters
+    ----------
+    A, B : array_like or callable
+        Matrices, or functions of t.
+    f : QuasiPolynomial, array_like or callable, optional
+        The right-hand side; 0 by default.
+    n : int or (int, int), optional
+        The number of unknowns, or of equations and unknowns; needed if A and B are functions.
+    names : sequence of str, optional
+        Names of the unknowns.
+    A_derivatives, B_derivatives, f_derivatives : sequence of callables, or callable, optional
+        The derivatives: one function of t for each order, or one function of t and the order.
+    tolerance : float
+        See :func:`daedal.linear.rank_decision`.
+
+    Examples
+    --------
+    A system whose pencil is singular at all times, and which has exactly one solution all the same (Brenan, Campbell
+    and Petzold, example 2.4.1):
+
+    >>> import numpy as np
+    >>> from daedal.index import linear
+    >>> system = linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], n=2)
+    >>> system.pencil(0.5).regular, system.index(0.5)
+    (False, 2)
+    """
+
+    def __init__(
+        self,
+        A: Any,
+        B: Any,
+        f: Any = None,
+        *,
+        n: int | tuple[int, int] | None = None,
+        names: Sequence[str] | None = None,
+        A_derivatives: Any = None,
+        B_derivatives: Any = None,
+        f_derivatives: Any = None,
+        tolerance: float = TOLERANCE,
+    ):
+        self.shape = _shape(A, B, n)
+        self.A = Coefficient(A, self.shape, "A", derivatives=A_derivatives)
+        self.B = Coefficient(B, self.shape, "B", derivatives=B_derivatives)
+        self.f = as_forcing(f, self.shape[0], f_derivatives)
+        self.names = check_names(names, self.shape[1])
+        self.given_tolerance = tolerance
+
+    @property
+    def n(self) -> int:
+        """The number of unknowns."""
+        return self.shape[1]
+
+    def tolerance(self, t: float) -> float:
+        """The tolerance for ranks at t; larger if derivatives of coefficients have to be interpolated."""
+        exact = self.A.exact(t) and self.B.exact(t)
+        return self.given_tolerance if exact else max(self.given_tolerance, _INEXACT)
+
+    def pencil(self, t: float) -> Pencil:
+        """The pencil with the coefficients frozen at t; its index is the local index."""
+        return Pencil(self.A(t), self.B(t), names=self.names, tolerance=self.given_tolerance)
+
+    def series(self, t: float, count: int, *, with_f: bool = False) -> LocalSeries:
+        """Taylor coefficients in units in which they are near 1 or below."""
+        A, B = self.A.taylor(t, count), self.B.taylor(t, count)
+        scaled = scale_pencil(A[0], B[0])
+        unit = min(1.0 / scaled.time, _variation(A), _variation(B))
+        rows, columns = scaled.rows, scaled.columns
+        powers = unit ** np.arange(float(count))[:, None, None]
+        factors = rows[:, None] * columns
+        f = self.f.taylor(t, count) * rows * powers[:, :, 0] if with_f else np.zeros((count, self.shape[0]))
+        return LocalSeries(A * factors / unit * powers, B * factors * powers, f, rows, columns, unit)
+
+    def array(self, t: float, j: int) -> DerivativeArray:
+        """The equations and their first j - 1 derivatives at t, in units in which the numbers are near 1.
+
+        Examples
+        --------
+        >>> from daedal.index import linear
+        >>> system = linear.TimeVarying([[0, 0], [1, 0]], [[1, 0], [0, 1]])  # x = f1, x' + y = f2
+        >>> [system.array(0.0, j).one_full for j in (1, 2, 3)]
+        [False, False, True]
+        """
+        if j * max(self.shape) > _LARGEST_ARRAY:
+            raise InvalidProblemError(
+                f"the derivative array of {j} has {j * self.n} unknowns, more than {_LARGEST_ARRAY}, and smaller ones "
+                f"do not determine x' at t = {t:g}; `strangeness` does without it, and says whether there is a solution"
+            )
+        local = self.series(t, j, with_f=True)
+        return DerivativeArray(t, j, *balanced_array(local.A, local.B, local.f, j)[:3], self.tolerance(t))
+
+    def index(self, t: float | Sequence[float] | np.ndarray) -> int | None:
+        """The index: the smallest number such that the array of one more is 1-full with a constant rank.
+
+        Brenan, Campbell and Petzold, proposition 2.4.2. Whether the rank is constant is seen only if several times are
+        given. None if no array of up to n + 1 is, in which case the system is not solvable.
+
+        Parameters
+        ----------
+        t : float or sequence of floats
+
+        Raises
+        ------
+        UnclearRankError
+            If the numbers do not decide the rank of an array.
+        """
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+        for j in range(1, self.n + 2):
+            arrays = [self.array(time, j) for time in times]
+            require_clear([decision for array in arrays for decision in (array.rank, array.tail)], "the index")
+            if determine_rates(arrays):
+                return j - 1
+        return None
+
+    def solvability(self, times: Sequence[float] | np.ndarray) -> Solvability:
+        """Test at some times whether the system has exactly one solution for each right-hand side and consistent start.
+
+        The conditions of theorems 2.4.6 and 2.4.7 of Brenan, Campbell and Petzold, which are necessary and, for smooth
+        coefficients, sufficient. Local index and index are given beside each other.
+
+        Examples
+        --------
+        >>> from daedal.index import linear
+        >>> system = linear.TimeVarying(lambda t: [[-t, t**2], [-1, t]], [[1, 0], [0, 1]])
+        >>> report = system.solvability([0.0, 0.5, 1.0])
+        >>> report.solvable, report.regular
+        (False, True)
+        """
+        return solvability(self, np.atleast_1d(np.asarray(times, dtype=float)))
+
+    def full_array(self, t: float) -> DerivativeArray:
+        """The smallest array at t that determines x'."""
+        for j in range(1, self.n + 2):
+            array = self.array(t, j)
+            require_clear((array.rank, array.tail), "what the equations say of x and x'")
+            if array.one_full:
+                return array
+        raise InvalidProblemError(
+            f"no derivative array at t = {t:g} determines x': the system is not solvable there, see `solvability`"
+        )
+
+    def strangeness(self, t: float) -> Strangeness:
+        """The strangeness index and the characteristic values at t.
+
+        Raises
+        ------
+        RankChangeError
+            If a rank is not constant near t.
+
+        Examples
+        --------
+        >>> from daedal.index import linear
+        >>> system = linear.TimeVarying([[0, 0], [1, 0]], [[1, 0], [0, 1]])
+        >>> system.strangeness(0.0).values
+        (CharacteristicValues(r=1, a=0, s=1, d=0, u=1, v=0), CharacteristicValues(r=0, a=2, s=0, d=0, u=0, v=0))
+        """
+        count, found = _FIRST_COUNT, None
+        while found is None:
+            local = self.series(t, count)
+            found = strangeness_passes(local.A, local.B, self.tolerance(t))
+            count *= 2
+        values, decisions = found
+        return Strangeness(t, len(values) - 1, tuple(values), tuple(decisions))
+
+    def strangeness_free(self, t: float) -> StrangenessFree:
+        """The reduced system at t, with the same solutions and strangeness index 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from daedal.index import linear
+        >>> system = linear.TimeVarying([[0, 0], [1, 0]], [[1, 0], [0, 1]], lambda t: [np.sin(t), 0 * t])
+        >>> reduced = system.strangeness_free(0.0)  # x = sin t, y = -cos t
+        >>> x, y = np.linalg.solve(reduced.B2, reduced.f2)
+        >>> print(reduced.d, reduced.a, f"{abs(x):.3f} {y:.3f}")
+        0 2 0.000 -1.000
+        """
+        return strangeness_free(self, t)
+
+    def canonical_form(self, t: float) -> StandardCanonicalForm:
+        """The standard canonical form near t, as Taylor series.
+
+        Raises
+        ------
+        RankChangeError
+            If a rank is not constant near t.
+        InvalidProblemError
+            If the system is not solvable near t.
+        """
+        if self.shape[0] != self.n:
+            raise InvalidProblemError("the standard canonical form needs as many equations as unknowns")
+        index = self.index(t)
+        local = self.series(t, 2 * (self.n if index is None else index) + 6)
+        form = standard_canonical_form(t, local.A, local.B, self.tolerance(t))
+        require_clear(form.decisions, "the standard canonical form")
+        return _in_given_units(form, local)
+
+    def completion(self, t: float, *, stabilisation: float = 0.0) -> Completion:
+        """The ordinary differential equation x' = G x + g that follows from the derivative array at t.
+
+        All solutions of the system solve it; it has others. Off the solutions of the system it depends on how the array
+        is solved: here by least squares, with the operator d/dt + `stabilisation` for d/dt.
+        """
+        return completion(self, t, stabilisation)
+
+    def consistent(self, x0: Any, t: float, *, tolerance: float = 1e-8) -> Consistency:
+        """Test initial values at t, and project them on consistent ones (theorem 2.4.8).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from daedal.index import linear
+        >>> system = linear.TimeVarying([[0, 0], [1, 0]], [[1, 0], [0, 1]], lambda t: [np.sin(t), 0 * t])
+        >>> system.consistent([1.0, 1.0], 0.0).x
+        array([ 0., -1.])
+        """
+        return array_consistency(self, x0, t, tolerance)
+
+    def initial_values(
+        self, t: float, x: dict[int, float] | None = None, rates: dict[int, float] | None = None
+    ) -> InitialValues:
+        """x and x' at t from some of their entries.
+
+        The derivative array is solved together with them by least squares (B. Leimkuhler, L. R. Petzold, C. W. Gear,
+        SIAM J. Numer. Anal. 28, 1991).
+
+        Parameters
+        ----------
+        t : float
+        x, rates : dict, optional
+            Entries of x and of x' that are given: {number of the unknown: value}.
+        """
+        return initial_values(self, t, x or {}, rates or {})
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        return f"<A(t) x' + B(t) x = f(t): {plural(m, 'equation')}, {plural(n, 'unknown')}>"
+
+
+def _shape(A: Any, B: Any, n: Any) -> tuple[int, int]:
+    for value in (A, B):
+        if not callable(value):
+            shape = np.shape(value)
+            if len(shape) != 2:
+                raise InvalidProblemError(f"A and B must be matrices, but one has the shape {shape}")
+            return shape[0], shape[1]
+    if n is None:
+        raise InvalidProblemError("A and B are functions: give `n`, the number of unknowns")
+    m, k = (n, n) if isinstance(n, (int, np.integer)) else n
+    if m < 1 or k < 1:
+        raise InvalidProblemError(f"n must be positive, not {n}")
+    return int(m), int(k)
+
+
+def _variation(X: np.ndarray) -> float:
+    """A time in which a coefficient changes by its size, from its Taylor coefficients."""
+    sizes = [float(np.max(np.abs(x))) for x in X]
+    times = [(sizes[0] / size) ** (1.0 / k) for k, size in enumerate(sizes) if k and size > 0.0 and sizes[0] > 0.0]
+    return min(times, default=np.inf)
+
+
+def _in_given_units(form: StandardCanonicalForm, local: LocalSeries) -> StandardCanonicalForm:
+    """Undo the scaling: with s = (t - t0) / unit, d/ds = unit d/dt."""
+    k, unit = form.n_finite, local.unit
+    powers = unit ** -np.arange(float(len(form.P)))[:, None, None]
+    first = np.concatenate([np.full(k, 1.0 / unit), np.ones(form.P.shape[1] - k)])
+    return StandardCanonicalForm(
+        form.t,
+        form.P * powers * local.rows * first[:, None],
+        form.Q * powers * local.columns[:, None],
+        form.C * powers / unit,
+        form.N * powers * unit,
+        form.index,
+        form.decisions,
+    )

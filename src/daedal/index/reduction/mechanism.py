@@ -1,0 +1,290 @@
+r"""Mechanisms inside equations that were stated as F(t, x, x') = 0.
+
+What is looked for are Lagrange's equations of the first kind, in any order and with any multiples of their rows,
+
+.. math::
+
+    \dot q = v, \qquad M(t, q)\, \dot v = f(t, q, v, r) - B(t, q)\, \lambda, \qquad \dot r = f_d(t, q, v, r), \qquad
+    0 = g(t, q) \quad\text{or}\quad 0 = \hat G(t, q)\, v + \hat g(t, q),
+
+with B = K^T S, K the Jacobian of the constraints and S regular: the multipliers then are other ones than those of a
+:class:`MechanicalSystem`, but the motion is the same. Structure is decided on the graph of the equations, symmetry and
+B at points in general position; what switches could be something else elsewhere, and matrices with switches are left
+alone. Everything else is no mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from daedal.index.reduction.balance import Balance, find_balance
+from daedal.index.reduction.motion import Motion
+from daedal.index.reduction.roles import Roles, find_roles
+from daedal.index.reduction.stabilisers import without_stabilisers
+from daedal.index.structure.equations import Equations
+from daedal.problems import MechanicalSystem
+from daedal.symbolic import Untraceable
+from daedal.symbolic.functions import GraphFunction
+from daedal.symbolic.graph import Graph
+from daedal.symbolic.tracing.parameters import NAME
+
+_MOST_COORDINATES = 500  # of a mechanism whose functions become machine code
+
+
+def recognise_mechanism(equations: Equations) -> RecognisedMechanism | None:
+    """The mechanism that equations describe; None if they are not exactly those of one with constraints.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.index.reduction.mechanism import recognise_mechanism
+    >>> from daedal.index.structure.equations import Equations
+    >>> def pendulum(t, y, yp):
+    ...     x, z, u, w, force = y
+    ...     return [yp[0] - u, yp[1] - w, 2.0 * yp[2] + force * x, 2.0 * yp[3] + force * z + 19.62, x * x + z * z - 1.0]
+    >>> found = recognise_mechanism(Equations(daedal.ImplicitDAE(pendulum, 5, names=["x", "z", "u", "w", "F"])))
+    >>> print(found.words)
+    a mechanism with 2 coordinates (x, z) and 1 constraint
+    >>> found.system.mass
+    array([[2., 0.],
+           [0., 2.]])
+    """
+    roles = find_roles(equations)
+    if roles is None or len(roles.positions) > _MOST_COORDINATES or not is_silent(equations):
+        return None
+    try:
+        motion = without_stabilisers(Motion(equations, roles))
+        if motion is None or not motion.is_mechanical():
+            return None
+        matrices = motion.matrices()
+        balance = None if matrices is None else find_balance(*matrices)
+        return None if balance is None else _recognised(motion, balance)
+    except Untraceable:  # too large
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class RecognisedMechanism:
+    """A mechanism and where its variables stand among the unknowns of the problem that it was found in.
+
+    Attributes
+    ----------
+    system : MechanicalSystem
+        With functions on the graph.
+    roles : Roles
+        Which unknown is what.
+    constraint_rows : tuple of int
+        The equations of the problem that are the constraints.
+    balance : Balance
+        The multiples of the rows, and the matrix by which the multipliers of `system` give those of the problem.
+    accelerations, rates : GraphFunction
+        Linear systems for (a, lam) and for (a', lam'): matrix, row by row, and right side.
+    is_plain : bool
+        Whether it holds for all parameters; not if rows are multiplied by numbers that depend on them, say.
+    """
+
+    system: MechanicalSystem
+    roles: Roles
+    names: tuple[str, ...]
+    constraint_rows: tuple[int, ...]
+    balance: Balance = field(repr=False)
+    accelerations: GraphFunction = field(repr=False)
+    rates: GraphFunction = field(repr=False)
+    is_plain: bool = True
+
+    @property
+    def shares(self) -> np.ndarray | None:
+        """The matrix by which the multipliers of `system` give those of the problem; None if it varies."""
+        return self.balance.shares
+
+    @property
+    def words(self) -> str:
+        """What was found."""
+        system = self.system
+        shown = ", ".join(system.label(i) for i in range(min(system.n_q, 8))) + ", ..." * (system.n_q > 8)
+        found = [f"{system.n_q} coordinate{'s' * (system.n_q != 1)} ({shown})"]
+        found += [_counted(system.n_constraints, "constraint")] if system.n_constraints else []
+        found += [_counted(system.n_velocity_constraints, "velocity constraint")] * bool(system.n_velocity_constraints)
+        found += [_counted(system.n_r, "first-order state")] if system.n_r else []
+        return f"a mechanism with {', '.join(found[:-1])} and {found[-1]}"
+
+    def with_params(self, numbers: np.ndarray | None) -> RecognisedMechanism:
+        """The same with other numbers for the parameters, if it is plain."""
+        return replace(self, system=self.system.with_params(numbers))
+
+    def initial(self, values: Any) -> tuple[np.ndarray, ...]:
+        """(q, v) or (q, v, r) from the unknowns."""
+        x, roles = np.asarray(values, dtype=float), self.roles
+        q, v = x[list(roles.positions)], x[list(roles.velocities)] * np.array(roles.factors)
+        return (q, v, x[list(roles.states)]) if roles.states else (q, v)
+
+    def unknowns(self, q: np.ndarray, v: np.ndarray, r: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+        """The unknowns of the problem, (n,) or (n, nt); from (v, a, r', lam') their derivatives."""
+        roles = self.roles
+        x = np.zeros((len(self.names), *q.shape[1:]))
+        x[list(roles.positions)], x[list(roles.states)], x[list(roles.multipliers)] = q, r, multipliers
+        x[list(roles.velocities)] = (v.T / np.array(roles.factors)).T
+        return x
+
+    def at(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The unknowns of the problem and their derivatives in one state of the mechanism."""
+        matrix, right = self._system(t, q, v, r)
+        try:
+            solution = np.linalg.solve(matrix, right)
+        except np.linalg.LinAlgError:  # a singular position: the run says so
+            solution = np.full(right.size, np.nan)
+        a, lam = np.split(solution, [q.size])
+        last = () if self.system.params is None else (self.system.params,)
+        rate = np.empty(0) if self.system.state_rate is None else self.system.state_rate(t, q, v, r, *last)
+        slope = self.multiplier_rates(t, q, v, r, a, rate, lam)
+        return self.unknowns(q, v, r, lam), self.unknowns(v, a, rate, slope)
+
+    def multipliers(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """The multipliers of the problem at a point with accelerations a: B lam = f - A a."""
+        n = q.size
+        matrix, right = self._system(t, q, v, r)
+        return np.linalg.lstsq(matrix[:n, n:], right[:n] - matrix[:n, :n] @ a, rcond=None)[0]
+
+    def is_balanced(self, times: np.ndarray, y: np.ndarray) -> bool:
+        """Whether A and B have the form of mechanics, with the same multiples of rows, at points of the problem too."""
+        n = self.system.n_q
+        matrices = np.array([self._matrix_at(t, y[:, k]) for k, t in enumerate(times.tolist())])
+        found = find_balance(matrices[:, :n, :n], matrices[:, :n, n:], matrices[:, n:, :n])
+        return found is not None and found.agrees_with(self.balance)
+
+    def orientation(self, t: float, values: np.ndarray) -> float:
+        """The sign of det S at a point of the problem, that of det(K d B) = det(K K^T) det S."""
+        n, matrix = self.system.n_q, self._matrix_at(t, values)
+        forces = self.balance.factors[:, None] * matrix[self.balance.order, n:]
+        return float(np.linalg.slogdet(matrix[n:, :n] @ forces)[0])
+
+    def _matrix_at(self, t: float, values: np.ndarray) -> np.ndarray:
+        """[A, B; K, 0] at a point of the problem."""
+        q, v, *r = self.initial(values)
+        return self._system(t, q, v, r[0] if r else np.empty(0))[0]
+
+    def multiplier_rates(self, t, q, v, r, a, rate, lam) -> np.ndarray:
+        """The derivatives of the problem's multipliers: dynamics and hidden constraints, differentiated once more."""
+        states = (r, rate) if self.system.n_r else ()
+        last = () if self.system.params is None else (self.system.params,)
+        matrix, right = _split(self.rates(t, q, v, a, lam, *states, *last), q.size + lam.size)
+        try:
+            return np.linalg.solve(matrix, right)[q.size :]
+        except np.linalg.LinAlgError:
+            return np.full(lam.size, np.nan)
+
+    def _system(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        states = (r,) if self.system.n_r else ()
+        last = () if self.system.params is None else (self.system.params,)
+        return _split(self.accelerations(t, q, v, *states, *last), q.size + self.system.n_lambda)
+
+
+def _split(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Matrix and right side."""
+    return values[:-size].reshape(size, size), values[-size:]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def is_silent(equations: Equations) -> bool:
+    """Whether the functions raise no exceptions of their own: machine code of their parts would not.
+
+    What Python's floats and its math raise does not count where NumPy's infinity or NaN would make the result infinite
+    or NaN too, since steps end there anyway: 1 / x does not, exp(-1 / x) does.
+    """
+    return all(_is_seen(equations.graph, trace.nodes, trace.raises) for trace in equations.traces)
+
+
+def _is_seen(graph: Graph, nodes: Sequence[int], condition: int) -> bool:
+    """Whether results are infinite or NaN wherever a condition holds under which Python raises."""
+    values = _hazards(graph, condition)
+    if not values:
+        return values is not None
+    waiting, spread = list(nodes), set(nodes)
+    while waiting:
+        i = waiting.pop()
+        operands = graph.operands[i]
+        count = len(operands) if graph.operations[i] != "divide" else 1
+        if graph.operations[i] in _SPREADS:
+            found = set(operands[:count]) - spread
+            spread |= found
+            waiting += found
+    return values <= spread
+
+
+_SPREADS = {"add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "cbrt", "sin", "cos", "tan"}
+"""Operations without a finite result where an operand, the numerator of a quotient, is infinite or NaN."""
+
+
+def _hazards(graph: Graph, condition: int) -> set[int] | None:
+    """The values of which one is infinite or NaN where the condition holds; None if it is of another kind."""
+    if condition == graph.false:
+        return set()
+    operation, operands = graph.operations[condition], graph.operands[condition]
+    if operation == "logical_or":
+        first, second = (_hazards(graph, i) for i in operands)
+        return None if first is None or second is None else first | second
+    if operation == "logical_not" and graph.operations[operands[0]] == "less_equal":
+        size = graph.operands[operands[0]][0]
+        if graph.operations[size] == "absolute" and graph.is_finite(graph.operands[size][0]) == operands[0]:
+            return set(graph.operands[size])
+    return None
+
+
+def _recognised(motion: Motion, balance: Balance) -> RecognisedMechanism:
+    """The mechanism with the balanced rows."""
+    equations, roles, graph = motion.equations, motion.roles, motion.graph
+    numbers = equations.params
+    params = None if numbers is None else (NAME, numbers.size)
+    n, n_r = len(roles.positions), len(roles.states)
+
+    def function(name: str, nodes: Any, arguments: Sequence[str]) -> GraphFunction:
+        return GraphFunction(name, graph, np.asarray(nodes), {a: motion.sizes[a] for a in arguments}, params)
+
+    state = ("q", "v", "r") if n_r else ("q", "v")
+    mass, constraints = motion.mass(balance), tuple(k for _, k in (*motion.position, *motion.velocity))
+    system = MechanicalSystem(
+        _numbers(graph, mass) if all(graph.is_constant(i) for i in mass.flat) else function("mass", mass, ("q",)),
+        function("force", motion.force(balance), state),
+        function("constraint", [i for i, _ in motion.position], ("q",)) if motion.position else None,
+        n_q=n,
+        n_constraints=len(motion.position),
+        velocity_constraint=function("velocity_constraint", [i for i, _ in motion.velocity], ("q", "v"))
+        if motion.velocity
+        else None,
+        n_velocity_constraints=len(motion.velocity),
+        state_rate=function("state_rate", motion.state_rate(), state) if n_r else None,
+        n_r=n_r,
+        params=numbers,
+        names=[equations.names[j] for j in roles.positions],
+        constraint_names=[f"equation {k}" for k in constraints],
+    )
+    return RecognisedMechanism(
+        system=system,
+        roles=roles,
+        names=tuple(equations.names),
+        constraint_rows=constraints,
+        balance=balance,
+        accelerations=function("accelerations", motion.accelerations(), state),
+        rates=function("rates", motion.rates(), ("q", "v", "a", "lam", *(("r", "s") if n_r else ()))),
+        is_plain=_holds_for_all_parameters(motion, balance),
+    )
+
+
+def _holds_for_all_parameters(motion: Motion, balance: Balance) -> bool:
+    """Whether the rows are balanced in the same way with other parameters."""
+    if motion.equations.params is None:
+        return True
+    matrices = motion.matrices(vary=True)
+    other = None if matrices is None else find_balance(*matrices)
+    return other is not None and other.agrees_with(balance)
+
+
+def _numbers(graph: Graph, nodes: np.ndarray) -> np.ndarray:
+    return np.array([graph.data[i] for i in nodes.flat], dtype=float).reshape(nodes.shape)

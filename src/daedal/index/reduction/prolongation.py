@@ -1,0 +1,230 @@
+"""Equations together with as many of their derivatives as the structure asks for, in unknowns of their own.
+
+Pryce's offsets c, d say that equation f_i is differentiated c_i times, and that this determines x_j^(d_j). All these
+equations f_i^(r), r <= c_i, are relations between the unknowns u = (x_j^(k), k <= d_j), taken as independent of each
+other. Distance s below the highest level the linearised equations are those of the system Jacobian J again,
+
+    d f_i^(c_i - s) / d x_j^(d_j - s) = J_ij    for c_i >= s, d_j >= s
+
+(A. Griewank's lemma; Mattsson and Soederlind, SIAM J. Sci. Comput. 14, 1993, section 3), so that mu_s equations with
+full row rank leave nu_s - mu_s of the nu_s derivatives there to choose from. Derivatives that the equations call by
+another name, as in x' = v, are one unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from daedal.common.tabular import derivative_name
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.signature import Signature
+
+Derivative = tuple[int, int]
+"""(j, k): the derivative of order k of unknown j."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Derivatives on one level that equations tie together, and which of these equations.
+
+    Attributes
+    ----------
+    columns : list of int
+        The unknowns u that they are.
+    targets : list of int
+        The unknowns u that are their derivatives with respect to time.
+    rows : list of dict
+        What the equations say of their changes: {column: node of the partial derivative}, not more than columns.
+    equations : list of (i, r)
+        Which equations these are: equation i, differentiated r times.
+    """
+
+    columns: list[int]
+    targets: list[int]
+    rows: list[dict[int, int]]
+    equations: list[tuple[int, int]]
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """The columns as an array."""
+        return np.array(self.columns, dtype=np.int64)
+
+    @cached_property
+    def next_places(self) -> np.ndarray:
+        """The targets as an array."""
+        return np.array(self.targets, dtype=np.int64)
+
+    @cached_property
+    def entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns, within the block, of the entries of `rows`."""
+        at = {column: k for k, column in enumerate(self.columns)}
+        i = np.repeat(np.arange(len(self.rows)), [len(row) for row in self.rows])
+        return i, np.array([at[column] for row in self.rows for column in row], dtype=np.int64)
+
+    @property
+    def free(self) -> int:
+        """How many of the derivatives are left to choose."""
+        return len(self.columns) - len(self.rows)
+
+
+class Prolongation:
+    """The equations f_i^(r), r <= c_i, in the unknowns u = (x_j^(k), k <= d_j).
+
+    Attributes
+    ----------
+    leading : list of (j, k)
+        What stands first in u: the unknowns of the problem, or of its form of first order.
+    column : dict
+        Where x_j^(k) stands in u: {(j, k): column}.
+    names : list of str
+        Names of u.
+    kept : list of (i, r)
+        The equations that are left: equation i, differentiated r times.
+    blocks : list of Block
+        What is to be chosen, level by level.
+    differentiated : list of (int, int)
+        (i, c_i) of the equations that were differentiated.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.index.reduction.prolongation import Prolongation
+    >>> from daedal.index.structure.equations import Equations
+    >>> from daedal.index.structure.signature import Signature
+    >>> def pendulum(t, y, yp):
+    ...     x, z, u, w, lam = y
+    ...     return [yp[0] - u, yp[1] - w, yp[2] + x * lam, yp[3] + z * lam + 1, x**2 + z**2 - 1]
+    >>> equations = Equations(daedal.ImplicitDAE(pendulum, 5, names=["x", "z", "u", "w", "lam"]))
+    >>> prolongation = Prolongation(equations, Signature.of(equations))
+    >>> prolongation.names
+    ['x', 'z', 'u', 'w', 'lam', "u'", "w'"]
+    >>> [(block.columns, block.targets) for block in prolongation.blocks]
+    [([2, 3], [5, 6]), ([0, 1], [2, 3])]
+    """
+
+    def __init__(self, equations: Equations, signature: Signature, leading: list[Derivative] | None = None):
+        self.equations, self.c, self.d = equations, signature.c.tolist(), signature.d.tolist()
+        self.leading = [(j, 0) for j in range(equations.n)] if leading is None else leading
+        self._leading = signature.leading()
+        self.same, aliases = self._aliases()
+        self.column = self._columns()
+        self.n = 1 + max(self.column.values())
+        self.kept = [(i, r) for i, c in enumerate(self.c) if i not in aliases for r in range(c + 1)]
+        self.differentiated = [(i, c) for i, c in enumerate(self.c) if c]
+        self.blocks = [block for s in range(1, max(self.d) + 1) for block in self._blocks(s, aliases)]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of u."""
+        found = [""] * self.n
+        for (j, k), column in sorted(self.column.items(), key=lambda item: -item[0][1]):  # the lowest derivative last
+            found[column] = derivative_name(self.equations.names[j], k)
+        seen: set[str] = set()
+        for column in range(self.n):
+            while found[column] in seen:  # a velocity may bear the name x' of a derivative
+                found[column] = f"({found[column]})"
+            seen.add(found[column])
+        return found
+
+    def is_highest(self) -> np.ndarray:
+        """Which of u are derivatives x_j^(d_j), of which the equations know no derivative."""
+        highest = np.ones(self.n, dtype=bool)
+        for (j, k), column in self.column.items():
+            highest[column] &= k == self.d[j]
+        return highest
+
+    # --- one unknown by two names -------------------------------------------------------------------------------------
+
+    def _aliases(self) -> tuple[dict[Derivative, Derivative], set[int]]:
+        """Derivatives that are others, {(j, k): (l, m)}, and the equations that say nothing else, such as x' = v."""
+        same: dict[Derivative, Derivative] = {}
+
+        def root(place: Derivative) -> Derivative:
+            while place in same:
+                place = same[place]
+            return place
+
+        found, first = set[int](), set(self.leading)
+        for i, c in enumerate(self.c):
+            pair = self._alias(i)
+            if pair is None:
+                continue
+            (j, k), (l, m) = pair
+            pairs = [(root((j, k + r)), root((l, m + r))) for r in range(c + 1)]
+            if any(a == b or (a in first and b in first) for a, b in pairs):
+                continue  # two unknowns of the problem stay two
+            for a, b in pairs:
+                low = min(a, b, key=lambda place: (place not in first, place[1]))
+                same[a if low == b else b] = low
+            found.add(i)
+        return {place: root(place) for place in same}, found
+
+    def _alias(self, i: int) -> tuple[Derivative, Derivative] | None:
+        """The two derivatives of different unknowns whose difference is equation i, the higher first; else None."""
+        graph, node = self.equations.graph, self.equations.nodes[i]
+        if graph.operations[node] != "subtract":
+            return None
+        places = []
+        for operand in graph.operands[node]:
+            if graph.operations[operand] != "argument" or not graph.data[operand][0].startswith("x"):
+                return None
+            name, j = graph.data[operand]
+            places.append((j, int(name[1:])))
+        places.sort(key=lambda place: -place[1])
+        return (places[0], places[1]) if places[0][1] > places[1][1] and places[0][0] != places[1][0] else None
+
+    def _columns(self) -> dict[Derivative, int]:
+        column = {place: k for k, place in enumerate(self.leading)}
+        for k in range(max(self.d) + 1):
+            for j, d in enumerate(self.d):
+                if k <= d and (j, k) not in self.same:
+                    column.setdefault((j, k), len(column))
+        for place, other in self.same.items():
+            if place[1] <= self.d[place[0]]:
+                column[place] = column[other]
+        return column
+
+    # --- what is to be chosen -----------------------------------------------------------------------------------------
+
+    def _blocks(self, s: int, aliases: set[int]) -> list[Block]:
+        """The derivatives at distance s below the highest, in parts that the equations there tie together."""
+        targets = {
+            self.column[j, d - s]: self.column[j, d - s + 1]
+            for j, d in enumerate(self.d)
+            if d >= s  # of two names for one unknown either will do
+        }
+        rows: list[dict[int, int]] = []
+        which = [(i, c - s) for i, c in enumerate(self.c) if c >= s and i not in aliases]
+        for i, _ in which:
+            row: dict[int, int] = {}
+            for j, k in self._leading[i].items():
+                at, node = self.column[j, self.d[j] - s], self.equations.partials[i][j, k]
+                with self.equations.lock:
+                    row[at] = self.equations.graph.add(row[at], node) if at in row else node
+            rows.append(row)
+        return [
+            Block(columns, [targets[column] for column in columns], [rows[k] for k in own], [which[k] for k in own])
+            for columns, own in _connected(list(targets), rows)
+        ]
+
+
+def _connected(columns: list[int], rows: list[dict[int, int]]) -> list[tuple[list[int], list[int]]]:
+    """Columns and rows that have nothing to do with each other, as parts."""
+    place = {column: k for k, column in enumerate(columns)}
+    i = [k for k, row in enumerate(rows) for _ in row]
+    j = [len(rows) + place[column] for row in rows for column in row]
+    size = len(rows) + len(columns)
+    count, label = connected_components(sp.coo_array((np.ones(len(i)), (i, j)), shape=(size, size)), directed=False)
+    parts: list[tuple[list[int], list[int]]] = [([], []) for _ in range(count)]
+    for k in range(size):
+        part = parts[label[k]]
+        if k < len(rows):
+            part[1].append(k)
+        else:
+            part[0].append(columns[k - len(rows)])
+    return parts

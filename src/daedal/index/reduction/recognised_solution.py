@@ -1,0 +1,190 @@
+"""The solution of a mechanism in the unknowns of the problem that it was found in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.common.tabular import FunctionTable
+from daedal.events.table import EventTable
+from daedal.index.reduction.mechanism import RecognisedMechanism
+from daedal.mechanics.pool import Lender
+from daedal.problems.checks import check_real
+from daedal.solution.mechanical_solution import MechanicalSolution, augmented
+from daedal.solution.pieces import Pieces
+from daedal.solution.quantities import Quantity
+from daedal.solution.solution import Solution
+
+_LAZY = ("y", "yp", "message", "events", "drift")
+
+
+class RecognisedSolution(Solution):
+    """The solution of a problem that was solved as a mechanism.
+
+    Positions, velocities and states are those of the mechanism, on the constraints; multipliers and all derivatives
+    are those of the equations there. They are computed when they are asked for.
+
+    Attributes
+    ----------
+    mechanical : MechanicalSolution
+        The solution as that of a mechanism, with constraint forces and the drift before projection.
+    """
+
+    formulation: str
+    _stored: Pieces | None = None  # the unknowns and their derivatives, where the mechanism was left behind
+
+    def __init__(self, found: RecognisedMechanism, mechanical: MechanicalSolution, n_differential: int | None = None):
+        self._found, self.mechanical = found, mechanical
+        self.n_differential, self.names, self.functions = n_differential, found.names, FunctionTable()
+        for name in ("t", "success", "status", "stats", "method", "history", "dense", "formulation"):
+            setattr(self, name, getattr(mechanical, name))
+
+    @cached_property
+    def _motion(self) -> tuple[np.ndarray, ...]:
+        """q, v, r, a, r' and the multipliers of the problem at the output points."""
+        return self._moving(self.t, self.mechanical.y)
+
+    def _moving(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The same in given states of the mechanism, (n, nt)."""
+        n = self._found.system.n_q
+        with self.mechanical.assembled() as assembly:
+            a, lam, rate, _, _ = assembly.accelerate(t, np.ascontiguousarray(state.T))
+            if lam.shape[1] < self._found.system.n_lambda:  # where constraints depend on each other
+                lam = augmented(assembly, t, state)[1].T
+        q, v, r = state[:n], state[n : 2 * n], state[2 * n :]
+        return q, v, r, a.T, rate.T, self._multipliers(t, q, v, r, a.T, lam.T)
+
+    def _multipliers(self, t: np.ndarray, q, v, r, a, lam) -> np.ndarray:
+        """Those of the problem, from those of the mechanism."""
+        found = self._found
+        if found.shares is not None:
+            return found.shares @ lam
+        return np.array([found.multipliers(t[i], *_column(i, q, v, r, a)) for i in range(t.size)]).T.reshape(lam.shape)
+
+    def _slopes(self, t: np.ndarray, motion: tuple[np.ndarray, ...]) -> np.ndarray:
+        _, v, _, a, rate, lam = motion
+        rates = [self._found.multiplier_rates(t[i], *_column(i, *motion)) for i in range(t.size)]
+        return self._found.unknowns(v, a, rate, np.array(rates).reshape(t.size, lam.shape[0]).T)
+
+    @cached_property
+    def y(self) -> np.ndarray:  # type: ignore[override]
+        """The unknowns at the output points."""
+        q, v, r, _, _, lam = self._motion
+        return self._found.unknowns(q, v, r, lam)
+
+    @cached_property
+    def yp(self) -> np.ndarray:  # type: ignore[override]
+        """Their derivatives."""
+        return self._slopes(self.t, self._motion)
+
+    def slope(self, i: int) -> np.ndarray:
+        """The derivatives at output point i that the equations contain; zero for multipliers."""
+        _, v, _, a, rate, lam = (part[:, i] for part in self._motion)
+        return self._found.unknowns(v, a, rate, np.zeros_like(lam))
+
+    def sampled(self, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Times spread over the run, at most so many, with the unknowns and the derivatives that the equations contain.
+
+        From dense output half of them are evenly spaced, the others are as close as the steps.
+        """
+        if self.dense is None:
+            places = np.unique(np.linspace(0, self.t.size - 1, min(count, self.t.size)).astype(int))
+            times, state = self.t[places], self.mechanical.y[:, places]
+        else:
+            shares = (np.arange(count // 2) + 0.5) / (count // 2)
+            steps = np.clip([self.dense.t0, *self.dense.ends], *self.dense.interval)
+            close = np.interp(shares * (steps.size - 1), np.arange(steps.size), steps)
+            times = np.sort(np.concatenate([steps[0] + shares * (steps[-1] - steps[0]), close]))
+            state = self.mechanical.states(times)
+        q, v, r, a, rate, lam = self._moving(times, state)
+        return times, self._found.unknowns(q, v, r, lam), self._found.unknowns(v, a, rate, np.zeros_like(lam))
+
+    def is_balanced(self, times: np.ndarray, y: np.ndarray) -> bool:
+        """Whether the matrices of the mechanism have the form of mechanics at these points too."""
+        return self._found.is_balanced(times, y)
+
+    def passes_a_pole(self, times: np.ndarray, y: np.ndarray) -> bool:
+        """Whether multipliers go through infinity between two of these points, since the forces they belong to vanish.
+
+        Forces are K^T S lam, and det S then changes its sign.
+        """
+        if self._found.shares is not None:
+            return False
+        signs = [self._found.orientation(t, y[:, k]) for k, t in enumerate(times.tolist())]
+        return min(signs) < 0.0 < max(signs)
+
+    @cached_property
+    def message(self) -> str:  # type: ignore[override]
+        """How it ended, in words, and what was found in the equations."""
+        return f"{self.mechanical.message} The equations are those of {self._found.words}, and were solved as such."
+
+    @cached_property
+    def drift(self) -> dict[str, float]:  # type: ignore[override]
+        """Largest residuals of the constraints as a mechanism has them; ``"constraint"``, the largest of all."""
+        drift = self.mechanical.drift
+        largest = max((value for level, value in drift.items() if level in ("position", "velocity")), default=0.0)
+        return {"constraint": largest, **drift}
+
+    @cached_property
+    def events(self) -> EventTable:
+        """What fired, when, with the unknowns there."""
+        n = self._found.system.n_q
+        told = []
+        for event in self.mechanical.events:
+            y, yp = self._found.at(event.t, event.y[:n], event.y[n : 2 * n], event.y[2 * n :])
+            told.append(replace(event, y=y, yp=yp))
+        return EventTable(told, {None: self.names})
+
+    def values(self, t, derivative: bool = False) -> np.ndarray:
+        """Dense output: unknowns (or their derivatives) at `t`, shape (n,) for a number, (n, len(t)) for an array."""
+        times = check_real(t, "t", "be a number or a vector")
+        if self._stored is not None:
+            flat = np.atleast_1d(times).astype(float)
+            self.check_times(flat)
+            found = self._stored.evaluate(flat)[int(derivative)]
+            return found[:, 0].copy() if times.ndim == 0 else found
+        state, n = self.mechanical(np.atleast_1d(times)), self._found.system.n_q
+        lam = self._multipliers(state.t, state.q, state.v, state.r, state.a, state.lam)
+        if derivative:
+            rate = self.mechanical(state.t, derivative=True)[2 * n :]
+            result = self._slopes(state.t, (state.q, state.v, state.r, state.a, rate, lam))
+        else:
+            result = self._found.unknowns(state.q, state.v, state.r, lam)
+        return result[:, 0].copy() if times.ndim == 0 else result
+
+    def quantities(self, t: Any = None) -> list[Quantity]:
+        """Variables, derivatives, and what the mechanism has beside them: drift."""
+        found = super().quantities(t)
+        return found if t is not None else [*found, *self.mechanical.drift_quantities()]
+
+    def pieces(self) -> Pieces:
+        """The unknowns and their derivatives as polynomials, for files."""
+        if self._stored is not None:
+            return self._stored
+        return self.mechanical.pieces(lambda t: [self.values(t), self.values(t, derivative=True)])
+
+    def summary(self) -> list[tuple[str, str]]:
+        """The rows of the small table shown for a solution."""
+        rows, drift = super().summary(), self.drift or {}
+        shown = ", ".join(f"{name} {drift[name]:.1e}" for name in ("position", "velocity") if name in drift)
+        return [*rows[:2], ("formulation", self.formulation), *rows[2:5], ("drift", shown), *rows[5:]]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything computed, and what evaluates the mechanism: unlike the user's functions it can be stored."""
+        for name in _LAZY:
+            getattr(self, name)
+        evaluator = self.mechanical.evaluator
+        return self.__dict__ | {"_evaluator": evaluator if isinstance(evaluator, Lender) else None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        evaluator = self.__dict__.pop("_evaluator")
+        if evaluator is not None:
+            self.mechanical.evaluate_with(evaluator)
+
+
+def _column(i: int, *arrays: np.ndarray) -> list[np.ndarray]:
+    return [np.ascontiguousarray(array[:, i]) for array in arrays]

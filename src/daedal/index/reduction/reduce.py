@@ -1,0 +1,83 @@
+"""Index reduction by name."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from daedal.errors import InvalidProblemError
+from daedal.index.reduction import WAYS
+from daedal.index.reduction.coordinate_partitioning import CoordinatePartitioning
+from daedal.index.reduction.minimal_extension import MinimalExtension
+from daedal.index.reduction.projection import Projection
+from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.stabilised import Stabilised
+from daedal.index.reduction.strangeness_free import StrangenessFree
+from daedal.index.structure.equations import Equations, required_equations
+from daedal.index.structure.signature import Signature
+
+_KINDS = (ReducedProblem, CoordinatePartitioning, MinimalExtension, Stabilised, Projection, StrangenessFree)
+REDUCTIONS: dict[str, type[ReducedProblem]] = dict(zip(WAYS, _KINDS, strict=True))
+"""What each way makes of a problem."""
+
+
+def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
+    """A problem of any index as one of index 1 or 2 with the same solutions.
+
+    :func:`daedal.solve` does it by itself where it is needed, and takes the names of the ways as `formulation`; this is
+    for looking at what it does. The guide on index reduction compares the ways.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE, SemiExplicitDAE, LinearDAE or SecondOrderDAE
+        Its functions must be such that Daedal can trace them.
+    by : str
+        The way:
+
+        * "dummy_derivatives", also "auto": all equations and their derivatives, some unknowns integrated, the others
+          determined by the equations.
+        * "coordinate_partitioning": the same with combinations of the unknowns integrated, coordinates in the tangent
+          space of the constraints.
+        * "minimal_extension": the same in fewer unknowns; methods begin anew where the selection is exchanged.
+        * "stabilised": constraints kept by further multipliers as by Gear, Gupta and Leimkuhler; index 2.
+        * "projection": the highest derivatives of the equations integrated, every step projected onto all constraints.
+        * "strangeness_free": differential equations and constraints from the derivative array, for first-order problems
+          whose structure misleads; it needs the most unknowns.
+
+    Returns
+    -------
+    ReducedProblem
+        With ``problem``, the reduced problem, and ``words``, what was done.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> def pendulum(t, s, sp):
+    ...     x, y, u, v, lam = s
+    ...     return [sp[0] - u, sp[1] - v, sp[2] + lam * x, sp[3] + lam * y + 1, x**2 + y**2 - 1]
+    >>> problem = daedal.ImplicitDAE(pendulum, 5, names=["x", "y", "u", "v", "lam"])
+    >>> reduced = daedal.reduce_index(problem)
+    >>> print(reduced)
+    The problem has index 3 (structural). Differentiated: equations 0 and 1 once; equation 4 twice (counted from 0).
+    Solved by dummy derivatives in 7 unknowns with 2 degrees of freedom: x, y, u, v, lam, u' and v'.
+    """
+    kind = named_reduction(by)
+    return kind.checked(problem, *analysed(problem))
+
+
+def analysed(problem: Any) -> tuple[Equations, Signature]:
+    """The equations of a problem on a graph and their signature; refused where they cannot be traced."""
+    refusal = "the index is found and reduced by differentiating the equations, and a function"
+    equations = required_equations(problem, refusal)
+    return equations, Signature.of(equations)
+
+
+def named_reduction(by: Any) -> type[ReducedProblem]:
+    """The way with this name."""
+    if by == "auto":
+        return ReducedProblem
+    if not isinstance(by, str) or by not in REDUCTIONS:
+        close = difflib.get_close_matches(str(by), REDUCTIONS, n=1, cutoff=0.6)
+        hint = f"did you mean '{close[0]}'? " if close else ""
+        raise InvalidProblemError(f"unknown index reduction {by!r}; {hint}known: auto, {', '.join(REDUCTIONS)}")
+    return REDUCTIONS[by]

@@ -1,0 +1,378 @@
+"""A problem of any index as one of index 1 in more unknowns, with the way there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from copy import copy
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.common.tabular import listing, plural, times
+from daedal.errors import InvalidProblemError
+from daedal.index.reduction.block_matrices import BlockMatrices
+from daedal.index.reduction.constraints import LARGEST_DENSE, Constraints, Projector
+from daedal.index.reduction.prolongation import Block, Derivative, Prolongation
+from daedal.index.reduction.selection import amplification, choose, stacked, unit_vectors
+from daedal.index.reduction.sheet import Sheet
+from daedal.index.structure.derivative_array import equation_in_words
+from daedal.index.structure.dulmage_mendelsohn import equations_named, unknowns_named
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.signature import Signature
+from daedal.index.structure.system_jacobian import Regularity, SystemJacobian
+from daedal.problems import ImplicitDAE
+from daedal.problems.compile import with_numbers
+from daedal.symbolic.machine import MachineFunction
+
+_MOST_NAMED = 12
+
+
+class ReducedProblem:
+    r"""All equations of a problem and as many of their derivatives as its structure asks for, in index 1.
+
+    The unknowns :math:`u` are those of the problem and derivatives of them, taken as independent. Beside the equations
+    :math:`f_i^{(r)} = 0`, hidden ones included, stand
+
+    .. math::
+
+        S\,(u' - \dot u) = 0,
+
+    where :math:`\dot u` are the unknowns that are the derivatives of others, and the rows of S select as many of them
+    as there are degrees of freedom. For unit vectors these are dummy derivatives (S. E. Mattsson and G. Soederlind,
+    Index reduction in differential-algebraic equations using dummy derivatives, SIAM J. Sci. Comput. 14, 1993,
+    677-692): all others are not integrated, but follow from the equations. S is data: another selection is the
+    same problem with other parameters.
+
+    It is made by :func:`daedal.reduce_index`.
+
+    Attributes
+    ----------
+    original : ImplicitDAE, SemiExplicitDAE or SecondOrderDAE
+        What was reduced.
+    problem : ImplicitDAE
+        The problem of index 1. Its first unknowns are those of `original`; its functions are graphs, of which tracing
+        makes machine code with exact derivatives.
+    constraints : Constraints
+        All equations f(t, u) = 0 with their Jacobian, for bringing points back to them.
+    signature : Signature
+        Pryce's offsets, the structural index and the number of degrees of freedom.
+    words : list of str
+        What was done, in words.
+
+    Examples
+    --------
+    >>> import daedal, numpy as np
+    >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2, names=["x", "v"])
+    >>> reduced = daedal.reduce_index(problem)
+    >>> isinstance(reduced, daedal.ReducedProblem), reduced.index, reduced.problem.n
+    (True, 2, 2)
+    """
+
+    by = "dummy derivatives"
+    unknowns_stay = True  # where another selection is taken
+    result_index = 1  # of `problem`
+    choice = staticmethod(unit_vectors)  # of the rows S of a block
+
+    def __init__(
+        self, original: Any, equations: Equations, signature: Signature, leading: list[Derivative] | None = None
+    ):
+        self.original, self.signature = original, signature
+        self.prolongation = prolongation = Prolongation(equations, signature, leading)
+        self.n = len(prolongation.leading)
+        self.blocks = prolongation.blocks
+        numbers = np.empty(0) if equations.params is None else np.asarray(equations.params, dtype=float)
+        self.constraints = Constraints(prolongation, numbers)
+        self.is_highest = prolongation.is_highest()
+        self._slope_of = self._slopes_taken()
+        further = self._further_unknowns()
+        inside = [column for column in range(prolongation.n) if column not in self._without()]
+        self._place = place = {column: k for k, column in enumerate(inside)}
+        self._inside, self._like = np.array(inside), np.array([*inside, *(column for _, column in further)])
+        self._slopes = np.array(list(self._slope_of), dtype=np.int64)
+        self._of_slopes = np.array([place[low] for low in self._slope_of.values()], dtype=np.int64)
+        self.excluded = self._untested()
+        self._chosen: list[np.ndarray] | None = None
+        self.problem = self._made([prolongation.names[column] for column in inside] + [name for name, _ in further])
+
+    # --- what a way is made of ----------------------------------------------------------------------------------------
+
+    def _slopes_taken(self) -> dict[int, int]:
+        """Unknowns u that are y' of another one, {high: low}: the highest derivatives of what nothing ties down."""
+        return {
+            block.targets[0]: block.columns[0]
+            for block in self.blocks
+            if not block.rows and self._is_new(block.targets[0])
+        }
+
+    def _is_new(self, column: int) -> bool:
+        """Whether it is a highest derivative that the original problem has no unknown for."""
+        return column >= self.n and bool(self.is_highest[column])
+
+    def _without(self) -> Collection[int]:
+        """Unknowns u that are none of `problem`."""
+        return self._slope_of
+
+    def _further_unknowns(self) -> list[tuple[str, int]]:
+        """Names of the unknowns of `problem` that are none of u, with those of u that are as large as they are."""
+        return []
+
+    def _untested(self) -> np.ndarray:
+        """Which unknowns of `problem` the error test leaves out: new ones whose derivative does not occur."""
+        return self.is_highest[self._like] & (np.arange(self._like.size) >= self.n)
+
+    @cached_property
+    def kept(self) -> list[tuple[int, int]]:
+        """The equations of `problem` among those given and their derivatives: equation i, differentiated r times."""
+        return self.prolongation.kept
+
+    def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
+        """The equations between derivatives of a block, as nodes and in words."""
+        differences = [(sheet.difference(low, high), low, high) for low, high in zip(block.columns, block.targets)]
+        if not block.rows:
+            return [(node, self._told(low, high)) for node, low, high in differences if high not in self._slope_of]
+        told = " or ".join(self._told(low, high) for _, low, high in differences[:3])
+        nodes = [node for node, _, _ in differences]
+        return [(sheet.combination(nodes), told) for _ in range(block.free)]
+
+    def _told(self, low: int, high: int) -> str:
+        return f"({self.prolongation.names[low]})' = {self.prolongation.names[high]}"
+
+    def _made(self, names: list[str]) -> ImplicitDAE:
+        """The problem, and which equation is which in `equation_words`."""
+        sheet = Sheet(self.prolongation, self._place, self._slope_of, self.constraints.numbers.size)
+        self._write_unknowns(sheet)
+        residual = sheet.written([self.prolongation.equations.equation(i, r) for i, r in self.kept])
+        relations = [relation for block in self.blocks for relation in self._relations(block, sheet)]
+        self.equation_words = [equation_in_words(i, r) for i, r in self.kept]
+        self.equation_words += [f"the relation {told}" for _, told in relations]
+        return sheet.problem([*residual, *(node for node, _ in relations)], names, self.constraints.numbers)
+
+    def _write_unknowns(self, sheet: Sheet) -> None:
+        """Write what stands for unknowns u that are neither unknowns of `problem` nor their derivatives."""
+
+    @classmethod
+    def checked(
+        cls, original: Any, equations: Equations, signature: Signature, leading: list[Derivative] | None = None
+    ) -> ReducedProblem:
+        """The problem reduced; refused where the signature method fails, its Jacobian singular everywhere."""
+        generic = SystemJacobian(equations, signature).generic
+        if generic.verdict == "singular":
+            raise InvalidProblemError(
+                f"the index cannot be found from the structure of the equations: {equations_named(generic.equations)} "
+                "(counted from 0), differentiated as often as the orders of their derivatives suggest, do not "
+                f"determine {unknowns_named(generic.unknowns, equations.names)}. Remedy: take the way "
+                "'strangeness_free', or replace one of these equations by a combination of them from which the "
+                "highest derivatives drop out."
+            )
+        return cls(original, equations, signature, leading)
+
+    @property
+    def index(self) -> int:
+        """The structural index of the original problem."""
+        return self.signature.index
+
+    @cached_property
+    def words(self) -> list[str]:
+        """What was found and done, in sentences."""
+        groups: dict[int, list[int]] = {}
+        for i, c in self.prolongation.differentiated:
+            groups.setdefault(c, []).append(i)
+        done = [
+            f"{equations_named(own)} {times(c) if c <= 2 else f'({times(c)})'}" for c, own in sorted(groups.items())
+        ]
+        told = [f"The problem has index {self.signature.index} (structural)."]
+        if done:
+            told.append(f"Differentiated: {'; '.join(done)} (counted from 0).")
+        free = self.signature.degrees_of_freedom
+        freedom = f"{free} degree{'s' * (free != 1)} of freedom"
+        return [*told, f"Solved by {self.by} in {plural(self.problem.n, 'unknown')} with {freedom}."]
+
+    def __repr__(self) -> str:
+        names = listing((self.problem.label(i) for i in range(min(self.problem.n, _MOST_NAMED))), self.problem.n)
+        return "\n".join([" ".join(self.words[:-1]), f"{self.words[-1].rstrip('.')}: {names}."])
+
+    # --- selection ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tied(self) -> list[Block]:
+        """The blocks in which there is something to select."""
+        return [block for block in self.blocks if block.rows and block.free]
+
+    @cached_property
+    def block_code(self) -> MachineFunction:
+        """Machine code for the matrices of these blocks, row by row, of t and the unknowns of `problem`."""
+        return self._block_matrices.of_unknowns(self.tied, self._place, self.problem.n)
+
+    def block_values(self, number: int) -> slice:
+        """Where the matrix of one of these blocks stands in the memory of the code."""
+        return self.block_code.slices[str(number)]
+
+    def places(self, columns: Sequence[int]) -> np.ndarray:
+        """Where columns of u stand among the unknowns of `problem`."""
+        return np.array([self._place[column] for column in columns], dtype=np.int64)
+
+    @cached_property
+    def _block_matrices(self) -> BlockMatrices:
+        return BlockMatrices(self.prolongation, self.constraints.numbers.size)
+
+    def matrices(self, t: float, u: np.ndarray) -> list[np.ndarray]:
+        """For each block what its equations say of the changes of its derivatives, row by row."""
+        return self._block_matrices.values(t, u, self.constraints.numbers)
+
+    def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> ReducedProblem:
+        """The same problem with the selection that suits a point best; `scale` are the sizes of u.
+
+        Raises :class:`daedal.index.reduction.selection.SingularBlock` where there is none.
+        """
+        return self._with(choose(self.blocks, self.matrices(t, u), scale, self.choice))
+
+    def inside(self, values: np.ndarray) -> np.ndarray:
+        """Sizes, tolerances or the like of the unknowns of `problem`, from those of u."""
+        return values[..., self._like]
+
+    def enlarged(self, sizes: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """Sizes of u, not smaller than those that were found for the unknowns of `problem`."""
+        result = sizes.copy()
+        result[self._inside] = np.maximum(sizes[self._inside], found[: self._inside.size])
+        return result
+
+    def with_numbers(self, original: Any, numbers: np.ndarray) -> ReducedProblem:
+        """The same for the original problem with other parameters, whose numbers these are."""
+        other = copy(self)
+        other.original, other.constraints = original, self.constraints.with_numbers(numbers)
+        return other
+
+    def _with(self, chosen: list[np.ndarray]) -> ReducedProblem:
+        other = copy(self)
+        other.__dict__.pop("_fixed", None)
+        other._chosen = chosen
+        numbers = np.concatenate([self.constraints.numbers, *other._data()])
+        if numbers.size:
+            other.problem = with_numbers(self.problem, numbers)
+        return other
+
+    def _data(self) -> list[np.ndarray]:
+        """The numbers in `problem` that say what is selected, in the order of `_made`."""
+        return [rows.ravel() for block, rows in zip(self.blocks, self.chosen, strict=True) if block.rows]
+
+    def selects_like(self, other: ReducedProblem) -> bool:
+        """Whether the selection is the same as that of another one."""
+        if self._chosen is None or other._chosen is None:
+            return False
+        return all(np.array_equal(a, b) for a, b in zip(self._chosen, other._chosen, strict=True))
+
+    @property
+    def chosen(self) -> list[np.ndarray]:
+        """For each block the rows S of the selection."""
+        assert self._chosen is not None, "nothing is selected yet"
+        return self._chosen
+
+    def amplification(self, t: float, u: np.ndarray, scale: np.ndarray) -> float:
+        """How much dependent derivatives change with those that are integrated, in units of `scale`."""
+        return amplification(self.blocks, self.matrices(t, u), self.chosen, scale)
+
+    @cached_property
+    def _fixed(self) -> tuple[Any, Any]:
+        n = self.prolongation.n
+        return stacked(self.blocks, self.chosen, n, n <= LARGEST_DENSE)
+
+    def watch(self) -> Any:
+        """What is called after every accepted step of a run, with memory of its own; None if nothing is."""
+        from daedal.index.reduction.watch import PivotWatch
+
+        return PivotWatch(self) if self.tied else None
+
+    # --- there and back -----------------------------------------------------------------------------------------------
+
+    def all_unknowns(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+        """u at points given by the unknowns of `problem` and their derivatives, one in each row."""
+        u = np.empty((y.shape[0], self.prolongation.n))
+        u[:, self._inside] = y[:, : self._inside.size]
+        u[:, self._slopes] = yp[:, self._of_slopes]
+        return u
+
+    @cached_property
+    def slope_columns(self) -> np.ndarray:
+        """Which of u are y' of the original problem; -1 for those that do not occur."""
+        column = self.prolongation.column
+        return np.array([column.get((j, k + 1), -1) for j, k in self.prolongation.leading], dtype=np.int64)
+
+    def around(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+        """u as far as y and y' of the original problem tell it, 0 beyond."""
+        u, occurs = np.zeros(self.prolongation.n), self.slope_columns >= 0
+        u[self.slope_columns[occurs]] = yp[occurs]
+        u[: self.n] = y
+        return u
+
+    def exact(self, t: np.ndarray, u: np.ndarray, scale: np.ndarray, projector: Projector | None = None):
+        """Points on all equations with what is integrated as it is, their slopes u', and which were found.
+
+        `scale` are the sizes of u, by which round-off is judged.
+        """
+        return (projector or self.constraints.projector()).project(t, u, *self._fixed, scale)
+
+    @property
+    def equations(self) -> Equations:
+        """The equations of the original problem, with its parameters."""
+        equations = copy(self.prolongation.equations)
+        if equations.params is not None:
+            equations.params = self.constraints.numbers
+        return equations
+
+    def regularity(self, t: float, u: np.ndarray) -> Regularity | None:
+        """Whether the system Jacobian is nonsingular at a point, and the equations and unknowns that make it so.
+
+        None where that says nothing about the run.
+        """
+        return SystemJacobian(self.equations, self.signature).regularity(t, self.jet(u))
+
+    def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
+        """The largest residual of the equations that were differentiated, and of their derivatives below the highest.
+
+        Of the latter those count that contain no derivative beyond the first, as :meth:`around` leaves them.
+        """
+        f, c = np.abs(self.constraints.values(t, u)[0]), self.prolongation.c
+        beyond = self.constraints.containing(self._beyond_first)
+        given = [k for k, (i, r) in enumerate(self.prolongation.kept) if r == 0 < c[i]]
+        hidden = [k for k, (i, r) in enumerate(self.prolongation.kept) if 0 < r < c[i] and not beyond[k]]
+        return float(f[given].max(initial=0.0)), float(f[hidden].max(initial=0.0))
+
+    @cached_property
+    def _beyond_first(self) -> np.ndarray:
+        """Which of u are neither unknowns of the original problem nor their first derivatives."""
+        beyond = np.ones(self.prolongation.n, dtype=bool)
+        known = {(j, k + r) for j, k in self.prolongation.leading for r in (0, 1)}
+        beyond[[column for place, column in self.prolongation.column.items() if place in known]] = False
+        return beyond
+
+    def start(self, t: float, u: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """y and y' of `problem` at a point u on all equations."""
+        point, slope, _ = self.exact(np.array([t]), u[None, :], scale)
+        return self._own(point[0]), self._own(slope[0])
+
+    def _own(self, u: np.ndarray) -> np.ndarray:
+        """The values of the unknowns of `problem` where u has these values."""
+        return u[self._like]
+
+    def jet(self, u: np.ndarray) -> np.ndarray:
+        """x, x', ... in rows, as far as u has them; NaN where it does not."""
+        found = np.full((max(self.prolongation.d) + 1, self.equations.n), np.nan)
+        for (j, k), column in self.prolongation.column.items():
+            found[k, j] = u[column]
+        return found
+
+    def from_jet(self, jet: np.ndarray) -> np.ndarray:
+        """u from x, x', ... in rows."""
+        u = np.empty(self.prolongation.n)
+        for (j, k), column in self.prolongation.column.items():
+            u[column] = jet[k, j]
+        return u
+
+    def tolerance(self, given: np.ndarray) -> np.ndarray:
+        """rtol or atol of u: derivatives have that of the unknown that they belong to."""
+        values, of = np.empty(self.prolongation.n), dict(zip(self.prolongation.leading, given, strict=True))
+        for (j, k), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
+            values[column] = of[max(place for place in of if place[0] == j and place[1] <= k)]
+        values[: self.n] = given
+        return values

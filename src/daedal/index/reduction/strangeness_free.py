@@ -1,0 +1,277 @@
+"""The strangeness-free form: selected differential equations, and all constraints from the derivative array."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.common.tabular import times
+from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.index.reduction.constraints import Constraints, Projector
+from daedal.index.reduction.prolongation import Block, Prolongation
+from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.selection import SingularBlock, kernel, row_space
+from daedal.index.reduction.sheet import Sheet
+from daedal.index.structure.characteristics import ArrayRanks, array_ranks
+from daedal.index.structure.derivative_array import DerivativeArray
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.signature import Signature
+from daedal.index.structure.system_jacobian import SystemJacobian
+from daedal.initial.jet import checked_values, resolved_array
+from daedal.problems.compile import with_numbers
+from daedal.symbolic.machine import MachineFunction
+
+_POINTS = 3  # random ones from which a consistent one is looked for, where the structure does not tell the index
+_CORRECTIONS = 2  # of x' by Newton's method, from what a method has computed
+
+
+class Inflation(Prolongation):
+    """The derivative array F, dF/dt, ..., d^mu F/dt^mu in x and as many derivatives of it as occur.
+
+    Parameters
+    ----------
+    equations : Equations
+    mu : int
+        How often all equations are differentiated.
+    """
+
+    def __init__(self, equations: Equations, mu: int):
+        n = equations.n
+        self.equations, self.c, self.d = equations, [mu] * n, (equations.orders + mu).tolist()
+        self.same, self.leading = {}, [(j, 0) for j in range(n)]
+        self.column = self._columns()
+        self.n = len(self.column)
+        self.kept = [(i, r) for r in range(mu + 1) for i in range(n)]
+        self.differentiated = [(i, mu) for i in range(n) if mu]
+        self.blocks = [Block(list(range(self.n)), [], [{} for _ in self.kept], self.kept)]
+
+
+class Undetermined(InvalidProblemError):
+    """Equations that do not determine the solution, however often they are differentiated."""
+
+
+class StrangenessFree(ReducedProblem):
+    r"""A problem of any index in strangeness-free form, with the derivatives in it as further unknowns.
+
+    With the derivative array :math:`F_\mu(t, x, w) = 0` of the strangeness index :math:`\mu`, in which
+    :math:`w = (x', \ldots, x^{(\mu + 1)})` are unknowns of their own, it is
+
+    .. math::
+
+        F_\mu(t, x, w) = 0,   \qquad   Z_1^T F(t, x, x') = 0,   \qquad   N\,(w - w_0) = 0:
+
+    the array contains the a constraints between t and x, hidden ones included; :math:`Z_1` selects d = n - a
+    differential equations from those given, such that they determine how x moves along the constraints; derivatives
+    that the array leaves open, the directions N, stay as they are. :math:`Z_1, N, w_0` are data, computed by singular
+    value decompositions at a point and exchanged along the run (P. Kunkel and V. Mehrmann, Differential-Algebraic
+    Equations, EMS 2006, hypothesis 4.2 and section 6.2; P. Kunkel, V. Mehrmann, W. Rath and J. Weickert, GELDA, SIAM J.
+    Sci. Comput. 18, 1997). It asks nothing of the structure of the equations.
+    """
+
+    by = "the strangeness-free form"
+
+    def __init__(
+        self, original: Any, equations: Equations, signature: Signature, values: tuple[int, int] | None = None
+    ):
+        self.original, self.signature, self.n = original, signature, original.n
+        self.mu, self.a = values or characteristic_values(equations, signature)
+        self.d = self.n - self.a
+        self.prolongation = inflation = Inflation(equations, self.mu)
+        self.blocks = inflation.blocks
+        numbers = np.empty(0) if equations.params is None else np.asarray(equations.params, dtype=float)
+        self.constraints = Constraints(inflation, numbers, full=True)
+        self._inside = np.arange(inflation.n)
+        self._place = {column: column for column in range(inflation.n)}
+        self._like, self._slope_of = self._inside, {}
+        self._slopes = self._of_slopes = np.empty(0, dtype=np.int64)
+        self.excluded = self._inside >= self.n
+        self.is_highest = self.excluded | np.append(equations.orders == 0, np.zeros(inflation.n - self.n, dtype=bool))
+        self._rates = [(j, inflation.column[j, 1]) for j in range(self.n) if (j, 1) in inflation.column]
+        self._open = inflation.n - len(inflation.kept) - self.d
+        self._chosen = None
+        self._selecting, self._held = np.zeros((self.d, self.n)), np.zeros((self._open, inflation.n - self.n))
+        self.problem = self._made(inflation.names)
+
+    @classmethod
+    def checked(cls, original: Any, equations: Equations, signature: Signature, *leading: Any) -> StrangenessFree:
+        """The problem reduced; of second order it is refused."""
+        if equations.order != 1:
+            raise InvalidProblemError(
+                "the strangeness-free form is made of problems of first order. Remedy: state the velocities as "
+                "unknowns of an ImplicitDAE, or take by='dummy_derivatives'."
+            )
+        return cls(original, equations, signature)
+
+    @property
+    def index(self) -> int:
+        """The differentiation index, from the strangeness index."""
+        return index_of(self.mu, self.a)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """What was found and done, in sentences."""
+        often = times(self.mu) if self.mu else "not"
+        return [
+            f"The problem has strangeness index {self.mu}: all equations are differentiated {often}.",
+            f"Solved by {self.by}, {self.d} differential equations and {self.a} constraints, "
+            f"in {self.problem.n} unknowns.",
+        ]
+
+    def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
+        """The selected differential equations, and what holds the derivatives that are open."""
+        n, equations = self.n, self.prolongation.equations
+        rates = {column: sheet.rate(j) for j, column in self._rates}
+        given = sheet.written(equations.nodes, rates)
+        found = [(sheet.combination(given), "of differential equations") for _ in range(self.d)]
+        held = [*(sheet.y(k) for k in range(n, self.prolongation.n)), sheet.graph.constant(-1.0)]
+        return found + [(sheet.combination(held), "of derivatives that are held") for _ in range(self._open)]
+
+    # --- selection ----------------------------------------------------------------------------------------------------
+
+    def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> StrangenessFree:
+        """The same problem with Z1 and N of a point; `scale` are the sizes of u."""
+        n, (matrix,) = self.n, self.matrices(t, u)
+        scaled, block = matrix * scale, self.blocks[0]
+        if not np.isfinite(scaled).all():
+            raise SingularBlock(block)
+        sizes = np.abs(scaled).max(axis=1, initial=0.0)
+        sizes[sizes == 0.0] = 1.0
+        scaled = scaled / sizes[:, None]
+        constraints = kernel(scaled[:, n:].T, len(scaled) - self.a)
+        tangents = None if constraints is None else kernel(constraints @ scaled[:, :n], self.a)
+        leading = self._leading(matrix) * scale[:n] / sizes[:n, None]
+        moving = None if tangents is None else row_space((leading @ tangents.T).T, self.d)
+        free = kernel(scaled[:, n:], len(scaled) - self.a)
+        if moving is None or free is None:
+            raise SingularBlock(block)
+        selecting, other = moving / sizes[:n], copy(self)
+        other._selecting, other._held = selecting, free / scale[n:]
+        other._chosen = [other._rows(matrix)]
+        rows = np.column_stack([other._held, other._held @ u[n:]])
+        numbers = np.concatenate([self.constraints.numbers, selecting.ravel(), rows.ravel()])
+        if numbers.size:
+            other.problem = with_numbers(self.problem, numbers)
+        return other
+
+    def matrices(self, t: float, u: np.ndarray) -> list[np.ndarray]:
+        """The Jacobian of the array."""
+        return [self.constraints.dense_values(t, u)[1]]
+
+    @cached_property
+    def block_code(self) -> MachineFunction:
+        """Machine code with the Jacobian of the array."""
+        return self.constraints.code
+
+    def block_values(self, number: int) -> slice:
+        """Where the Jacobian stands in the memory of the code."""
+        return self.constraints.code.slices["entries"]
+
+    def _leading(self, matrix: np.ndarray) -> np.ndarray:
+        """F_x' from the Jacobian of the array."""
+        found = np.zeros((self.n, self.n))
+        for j, column in self._rates:
+            found[:, j] = matrix[: self.n, column]
+        return found
+
+    def _rows(self, matrix: np.ndarray) -> np.ndarray:
+        """What moves by itself: Z1^T F_x' on x, N on w."""
+        rows = np.zeros((self.d + self._open, self.prolongation.n))
+        rows[: self.d, : self.n] = self._selecting @ self._leading(matrix)
+        rows[self.d :, self.n :] = self._held
+        return rows
+
+    def regularity(self, t: float, u: np.ndarray) -> None:
+        """The system Jacobian decides nothing here."""
+
+    # --- there and back -----------------------------------------------------------------------------------------------
+
+    def exact(self, t: np.ndarray, u: np.ndarray, scale: np.ndarray, projector: Projector | None = None):
+        """Points on the array with what is integrated as it is, their slopes u', and which were found.
+
+        x' solves the selected differential equations and the constraints differentiated once.
+        """
+        projector = projector or self.constraints.projector()
+        points, slopes, found = u.copy(), np.full(u.shape, np.nan), np.zeros(t.size, dtype=bool)
+        for k in range(t.size):
+            fixed = self._rows(self.constraints.dense_values(t[k], u[k])[1])
+            at = slice(k, k + 1)
+            points[at], _, found[at] = projector.project(t[at], u[at], fixed, np.zeros_like(fixed), scale)
+            if found[k]:
+                slopes[k] = self._slope(t[k], points[k])
+        return points, slopes, found
+
+    def _slope(self, t: float, u: np.ndarray) -> np.ndarray:
+        there, (_, matrix, rate) = u.copy(), self.constraints.dense_values(t, u)
+        slope = np.zeros(u.size)
+        for j, column in self._rates:
+            slope[j] = u[column]
+        for _ in range(_CORRECTIONS):
+            for j, column in self._rates:
+                there[column] = slope[j]
+            f, jacobian, _ = self.constraints.dense_values(t, there)
+            rows = self._rows(jacobian)
+            moving = rows[: self.d, : self.n] @ slope[: self.n] - self._selecting @ f[: self.n]
+            right = np.concatenate([-rate, moving, np.zeros(self._open)])
+            try:
+                slope = np.linalg.solve(np.concatenate([matrix, rows]), right)
+            except np.linalg.LinAlgError:
+                return np.full(u.size, np.nan)
+        return slope
+
+    def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
+        """The largest residual of the equations without derivatives, and how far the array is from being satisfied."""
+        u = u.copy()
+        f, matrix, _ = self.constraints.dense_values(t, u)
+        given = np.flatnonzero(~np.any(self._leading(matrix) != 0.0, axis=1))
+        own = float(np.abs(f[given]).max(initial=0.0))
+        for _ in range(self.mu + _CORRECTIONS):  # derivatives follow from lower ones, level by level
+            u[self.n :] -= np.linalg.lstsq(matrix[:, self.n :], f, rcond=None)[0]
+            f, matrix, _ = self.constraints.dense_values(t, u)
+        return own, float(np.abs(f).max(initial=0.0))
+
+
+def index_of(mu: int, a: int) -> int:
+    """The differentiation index, from the strangeness index and the number of constraints."""
+    return mu + 1 if a else 0
+
+
+def characteristic_values(equations: Equations, signature: Signature) -> tuple[int, int]:
+    """The number of differentiations that show all constraints, and the number of constraints.
+
+    From the structure where it tells them, else from ranks at a consistent point somewhere.
+    """
+    if SystemJacobian(equations, signature).generic.verdict != "singular":
+        return max(signature.index - 1, 0), equations.n - signature.degrees_of_freedom
+    random, reason = np.random.default_rng(0), None
+    for _ in range(_POINTS):
+        t, guess = float(random.random()), random.standard_normal(equations.n)
+        try:
+            return characteristic_values_near(equations, t, guess)
+        except Undetermined:
+            raise
+        except (InconsistentInitialError, InvalidProblemError) as error:
+            reason = error
+    raise InvalidProblemError(f"no consistent point was found at which to compute the index: {reason}")
+
+
+def characteristic_values_near(equations: Equations, t: float, x0: Any) -> tuple[int, int]:
+    """The same from ranks at the consistent point nearest to `x0`, values of x or of x, x', ... row by row."""
+    found: list[ArrayRanks] = []
+
+    def enough(array: DerivativeArray, jet: np.ndarray) -> bool:
+        found[:] = array_ranks(array, t, jet)[-1:]
+        return found[0].missing == 0
+
+    resolved_array(equations, t, *checked_values(equations, x0, None), None, enough=enough)
+    settled = found[0] if found[0].missing == 0 else None
+    if settled is None or settled.v or settled.degrees_of_freedom != settled.d:
+        raise Undetermined(
+            "the equations do not determine the solution, however often they are differentiated. Remedy: "
+            "daedal.analyse(problem) names those that follow from others, and what they leave open."
+        )
+    if not all(decision.clear for decision in settled.decisions):
+        raise InvalidProblemError("the ranks of the derivative array are not clear")
+    return settled.times, settled.a

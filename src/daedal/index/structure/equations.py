@@ -1,0 +1,375 @@
+"""The equations of a problem and their total derivatives on one graph: the derivative array, row by row.
+
+A problem F(t, x, x', ..., x^(m)) = 0 determines its solution together with its derivatives
+
+    F = 0,   dF/dt = F_t + F_x x' + ... + F_{x^(m)} x^(m+1) = 0,   d^2F/dt^2 = 0, ...
+
+in which x', x'', ... are unknowns of their own (Brenan, Campbell and Petzold, section 2.4.2; S. L. Campbell, SIAM J.
+Sci. Stat. Comput. 6, 1985). Each equation is differentiated for itself and only as often as somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from daedal.common.tabular import listing
+from daedal.errors import InvalidProblemError
+from daedal.index.linear.time_dependent import TimeVarying
+from daedal.index.structure.statement import statement
+from daedal.problems import LinearDAE
+from daedal.symbolic import Untraceable
+from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
+from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.functions import GraphFunction
+from daedal.symbolic.machine import compile_function
+from daedal.symbolic.modes import Followed, Modes
+from daedal.symbolic.tracing.parameters import NAME
+from daedal.symbolic.tracing.tracer import Tracer
+
+
+def argument_name(order: int) -> str:
+    """The name by which the derivatives of this order stand in the graph: x0 for x itself, x1 for x', ..."""
+    return f"x{order}"
+
+
+class Equations:
+    """n equations in n unknowns on a graph, differentiated on demand.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, or anything with ``implicit()``
+        A mechanical system is taken as M q'' = f - G^T lam, 0 = g in (q, lam), with r and w between them. Functions
+        that cannot be traced are refused by :class:`daedal.symbolic.Untraceable`.
+
+    Attributes
+    ----------
+    n : int
+        Number of equations and of unknowns.
+    order : int
+        The highest derivative that the class of the problem provides for: 1, or 2 for a second-order DAE.
+    parts : list of tuple
+        What the equations are, one group after the other: (number, in words).
+    names : list of str
+        Names of the unknowns.
+    graph : Graph
+        Where all nodes live.
+    traces : list of Traced
+        The functions of the problem on it.
+    params : numpy.ndarray or None
+        The numbers of the parameters, in the order of the graph's argument ``p``.
+    levels : dict
+        Machine code of derivative arrays that was made already, see
+        :class:`~daedal.index.structure.derivative_array.DerivativeArray`. Copies with other parameters share it.
+    lock : threading.RLock
+        Held by whoever makes nodes or levels: a graph is for one thread at a time.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.index.structure.equations import Equations
+    >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2)
+    >>> equations = Equations(problem)
+    >>> equations.signature()
+    [{0: 1, 1: 0}, {0: 0}]
+    >>> equations.values([equations.equation(1, 1)], 0.0, [[3.0, 0.0], [0.5, 0.0]])  # 2 x x' - 1
+    array([2.])
+    """
+
+    def __init__(self, problem: Any):
+        form = statement(problem)
+        self.problem, self.names, self.order, self.parts = form.problem, form.names, form.order, form.parts
+        self.n = len(self.names)
+        arguments = dict.fromkeys(map(argument_name, range(self.order + 1)), self.n)
+        tracer = Tracer(self.problem, arguments, always=True)
+        self.graph = tracer.graph
+        self.traces, nodes = form.write(tracer, [tracer.symbols(x) for x in arguments])
+        self.t = self.graph.argument("t", 0)
+        self.params = None if tracer.layout is None else tracer.layout.numbers(self.problem.params)
+        self._parameter_names = [] if tracer.layout is None else tracer.layout.labels(self.problem.params)
+        self._derivatives: list[list[int]] = [[node] for node in nodes]
+        self._rates: dict[int, int] = {}
+        self.levels: dict[Any, Any] = {}
+        self.lock = RLock()
+
+    @property
+    def nodes(self) -> list[int]:
+        """The equations as they are given."""
+        return [levels[0] for levels in self._derivatives]
+
+    def unknown(self, j: int, order: int = 0) -> int:
+        """The node of the derivative of this order of unknown j."""
+        with self.lock:
+            return self.graph.argument(argument_name(order), j)
+
+    def parameter_name(self, k: int) -> str:
+        """What the k-th number of the parameters is called: ``mass``, ``p[2]``."""
+        return self._parameter_names[k]
+
+    def unknowns(self, orders: Iterable[int]) -> list[int]:
+        """The nodes of all unknowns, derivatives of these orders one after the other."""
+        return [self.unknown(j, k) for k in orders for j in range(self.n)]
+
+    def equation(self, i: int, times: int = 0) -> int:
+        """The node of equation i, differentiated so often with respect to time."""
+        levels = self._derivatives[i]
+        with self.lock:
+            while len(levels) <= times:
+                levels += self.rates([levels[-1]])
+        return levels[times]
+
+    def replaced(self, changes: Mapping[int, int]) -> Equations:
+        """The same equations on the same graph, but for some: {i: node} makes equation i node = 0."""
+        other = copy(self)
+        for name in ("partials", "orders"):
+            other.__dict__.pop(name, None)
+        other._derivatives = [[changes[i]] if i in changes else levels for i, levels in enumerate(self._derivatives)]
+        other.order, other.levels = other.highest(other.nodes), {}
+        return other
+
+    def rates(self, nodes: Sequence[int]) -> list[int]:
+        """The total derivatives of nodes with respect to time, in which every derivative is followed by the next."""
+        with self.lock:
+            missing = [node for node in dict.fromkeys(nodes) if node not in self._rates]
+            direction = {self.t: self.graph.one}
+            for i in self.graph.needed(missing):
+                name, j = self.graph.data[i] if self.graph.operations[i] == "argument" else ("", 0)
+                if name.startswith("x"):
+                    direction[i] = self.unknown(j, int(name[1:]) + 1)
+            self._rates.update(zip(missing, directional(self.graph, missing, direction), strict=True))
+            return [self._rates[node] for node in nodes]
+
+    def signature(self) -> list[dict[int, int]]:
+        """For each equation the unknowns in it, each with its highest derivative: {j: order}, Pryce's sigma."""
+        orders = range(self.order + 1)
+        found: list[dict[int, int]] = []
+        with self.lock:
+            rows = sparsity(self.graph, self.nodes, self.unknowns(orders))
+        for places in rows:
+            row: dict[int, int] = {}
+            for place in places:  # in the order of the derivatives
+                row[place % self.n] = place // self.n
+            found.append(dict(sorted(row.items())))
+        return found
+
+    @cached_property
+    def orders(self) -> np.ndarray:
+        """The highest derivative of each unknown that occurs in the equations as they are given."""
+        found = np.zeros(self.n, dtype=np.int64)
+        for row in self.signature():
+            for j, order in row.items():
+                found[j] = max(found[j], order)
+        return found
+
+    @cached_property
+    def partials(self) -> list[dict[tuple[int, int], int]]:
+        """For each equation the nodes of its derivatives with respect to x_j^(k) that are not zero: {(j, k): node}."""
+        rows = self.jacobian(self.nodes, self.unknowns(range(self.order + 1)))
+        return [{(place % self.n, place // self.n): node for place, node in row.items()} for row in rows]
+
+    def jacobian(self, nodes: Sequence[int], variables: Sequence[int]) -> list[Row]:
+        """The derivatives of nodes with respect to unknowns: rows {position of the variable: node}."""
+        with self.lock:
+            return jacobian(self.graph, nodes, variables)
+
+    def arguments(self, nodes: Iterable[int]) -> dict[str, int]:
+        """Names and lengths of the vectors on which nodes depend, up to the highest derivative among them."""
+        return {argument_name(k): self.n for k in range(self.highest(nodes) + 1)}
+
+    def highest(self, nodes: Iterable[int]) -> int:
+        """The highest derivative that occurs in nodes; 0 if there is none."""
+        found = (self.graph.data[i] for i in self.graph.needed(list(nodes)) if self.graph.operations[i] == "argument")
+        return max((int(name[1:]) for name, _ in found if name.startswith("x")), default=0)
+
+    def function(self, name: str, nodes: Any) -> GraphFunction:
+        """Nodes as a function of (t, x, x', ..., p), up to the highest derivative that occurs in them."""
+        array = np.asarray(nodes, dtype=np.int64)
+        params = None if self.params is None else (NAME, self.params.size)
+        return GraphFunction(name, self.graph, array, self.arguments(array.ravel().tolist()), params)
+
+    def evaluator(self, nodes: Any) -> Callable[..., np.ndarray]:
+        """Machine code for nodes: a function of t and the array of x, x', ... (one row for each derivative).
+
+        A third argument stands for other numbers of the parameters than those of these equations.
+        """
+        array = np.asarray(nodes, dtype=np.int64)
+        sizes = self.arguments(array.ravel().tolist())
+        own = {} if self.params is None else {NAME: self.params.size}
+        with self.lock:
+            code = compile_function(self.graph, sizes, {"result": array}, own)
+        params = self.params
+
+        def value(t: float, derivatives: Any, others: np.ndarray | None = None) -> np.ndarray:
+            rows = np.asarray(derivatives, dtype=float)
+            vectors = {name: np.ascontiguousarray(row) for name, row in zip(sizes, rows, strict=False)}
+            given = {} if params is None else {NAME: params if others is None else others}
+            return code(float(t), **vectors, **given)[1]["result"]
+
+        return value
+
+    def values(self, nodes: Any, t: float, derivatives: Any) -> np.ndarray:
+        """The values of nodes at one point, without machine code; see :meth:`evaluator` for many points."""
+        array = np.asarray(nodes, dtype=np.int64)
+        rows = np.asarray(derivatives, dtype=float)
+        given = {argument_name(k): row for k, row in enumerate(rows)} | {"t": float(t), NAME: self.params}
+        return np.array(evaluate(self.graph, array.ravel().tolist(), given), dtype=float).reshape(array.shape)
+
+
+def equations_of(problem: Any) -> Equations | None:
+    """The equations of a problem, or None where its functions cannot be traced."""
+    try:
+        return Equations(problem)
+    except Untraceable:
+        return None
+
+
+def required_equations(problem: Any, refusal: str) -> Equations:
+    """The equations of a problem; where a function cannot be traced, an error with the words of `refusal` and why."""
+    try:
+        return Equations(problem)
+    except Untraceable as reason:
+        raise InvalidProblemError(f"{refusal} {reason}") from reason
+
+
+def orders_of(problem: Any) -> list[dict[int, int]] | None:
+    """For each equation the unknowns in it with their highest derivative; None if functions cannot be traced."""
+    equations = equations_of(problem)
+    return None if equations is None else equations.signature()
+
+
+# --- switches in problems that are reduced: they are not followed, and the user is told of those that may be met ------
+
+_MOST_NAMED = 3
+_ROUND_OFF = 1e-12  # part of the change of a switching function within an interval
+
+
+class UnfollowedSwitches:
+    """The switches in the equations of a problem that is reduced.
+
+    Parameters
+    ----------
+    equations : Equations
+    """
+
+    def __init__(self, equations: Equations):
+        graph = equations.graph
+        with equations.lock:
+            modes = Modes(graph, ("t", *map(argument_name, range(equations.order + 1))), (NAME,))
+            modes.nodes(equations.nodes)
+            self._switches = modes.switches
+            self._in_time = []
+            for switch in self._switches:
+                [rate] = directional(graph, [switch.function], {equations.t: graph.one})
+                linear = modes.depends_on(rate) <= {NAME}
+                self._in_time.append(linear and modes.depends_on(switch.function) <= {"t", NAME})
+
+    def warning(self, equations: Equations, span: tuple[float, float]) -> str | None:
+        """What to tell about switches that a run may meet, with the parameters of `equations`; None if it meets none.
+
+        Conditions linear in time alone are not met where their times lie outside the interval, or at its ends, as
+        between break points.
+        """
+        met = [
+            switch.name
+            for switch, in_time in zip(self._switches, self._in_time)
+            if not in_time or _switches_within(switch, equations, span)
+        ]
+        if not met:
+            return None
+        named = listing(met[:_MOST_NAMED], len(met))
+        return (
+            f"switches are not followed, since the index of the problem is reduced: {named}. A run may step over them, "
+            "and kinks or jumps of what is differentiated are lost. Remedy: give their times as breakpoints, or take "
+            "formulation='none'; switches='never' says that they may be left to the step size control"
+        )
+
+
+def _switches_within(switch: Followed, equations: Equations, span: tuple[float, float]) -> bool:
+    """Whether a function that is linear in time leaves the bounds of its mode within the interval."""
+    begin, middle, end = (
+        float(equations.values([switch.function], t, np.zeros((0, equations.n)))[0])
+        for t in (span[0], 0.5 * (span[0] + span[1]), span[1])
+    )
+    lower, upper = switch.bounds(switch.mode_at(middle))
+    slack = _ROUND_OFF * max(abs(begin), abs(end))
+    return not lower - slack <= min(begin, end) <= max(begin, end) <= upper + slack
+
+
+# --- a linear problem, in whatever form it was stated, as A(t) x' + B(t) x = f(t) with exact derivatives --------------
+
+
+def linear_system(problem: Any) -> TimeVarying:
+    """The system A(t) x' + B(t) x = f(t) of a problem whose equations are linear.
+
+    Coefficients and right-hand side are taken from the traced equations, with exact derivatives with respect to time.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE, SemiExplicitDAE or LinearDAE
+
+    Returns
+    -------
+    daedal.linear.TimeVarying
+
+    Raises
+    ------
+    InvalidProblemError
+        If an equation is not linear in the unknowns and their derivatives; it is named.
+
+    Examples
+    --------
+    >>> import daedal, numpy as np
+    >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2, names=["x", "v"])
+    >>> system = daedal.linear_system(problem)
+    >>> system.index(0.0), system.consistent([1.0, 0.0], 0.0).x
+    (2, array([0., 1.]))
+    """
+    equations = Equations(problem.semi_explicit() if isinstance(problem, LinearDAE) else problem)
+    if equations.order != 1:
+        raise InvalidProblemError("a SecondOrderDAE has no system of first order; give an ImplicitDAE")
+    n = equations.n
+    rows = equations.jacobian(equations.nodes, equations.unknowns([0, 1]))
+    graph = equations.graph
+    for i, row in enumerate(rows):
+        if any(
+            graph.operations[k] == "argument" and graph.data[k][0].startswith("x") for k in graph.needed(row.values())
+        ):
+            raise InvalidProblemError(f"equation {i} is not linear in the unknowns and their derivatives")
+    zero = graph.constant(0.0)
+    table = [[row.get(j, zero) for j in range(2 * n)] for row in rows]
+    B = _levels(equations, [node for row in table for node in row[:n]])
+    A = _levels(equations, [node for row in table for node in row[n:]])
+
+    def matrix(level: Callable[[float, int], np.ndarray]) -> Callable[[float, int], np.ndarray]:
+        return lambda t, order: level(t, order).reshape(n, n)
+
+    f = _levels(equations, equations.nodes)
+    at_A, at_B = matrix(A), matrix(B)
+    return TimeVarying(
+        lambda t: at_A(t, 0),
+        lambda t: at_B(t, 0),
+        lambda t: -f(t, 0),
+        n=n,
+        names=equations.names,
+        A_derivatives=at_A,
+        B_derivatives=at_B,
+        f_derivatives=lambda t, order: -f(t, order),
+    )
+
+
+def _levels(equations: Equations, nodes: list[int]) -> Callable[[float, int], np.ndarray]:
+    """Nodes and their total derivatives, with all unknowns and their derivatives set to zero."""
+    derivatives, codes = [nodes], [equations.evaluator(nodes)]
+
+    def value(t: float, order: int) -> np.ndarray:
+        while len(codes) <= order:
+            derivatives.append(equations.rates(derivatives[-1]))
+            codes.append(equations.evaluator(derivatives[-1]))
+        return codes[order](t, np.zeros((order + 2, equations.n)))
+
+    return value

@@ -1,0 +1,364 @@
+"""Constraints of a problem, those that it hides included, in the user's names.
+
+Which there are is decided by ranks of the derivative array (:mod:`daedal.index.structure.characteristics`). What they
+say is found on the graph as far as it goes: constraints are differentiated, and derivatives for which the equations can
+be solved are replaced. Where combinations are needed whose coefficients depend on the solution, they are given as
+numbers at the point, with the equations that take part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from daedal.common.tabular import derivative_name, listing
+from daedal.index.structure.characteristics import ArrayRanks
+from daedal.index.structure.derivative_array import DerivativeArray, equation_in_words
+from daedal.index.structure.equations import Equations
+from daedal.symbolic.formula import Formulas
+from daedal.symbolic.modes import replaced
+
+# An equation that is linear in the highest derivatives of the unknowns, with constant coefficients, can be combined
+# with others of its kind until each has a derivative of its own, x' = ..., or none, and then is a constraint. An
+# equation with one derivative left whose coefficient depends on x is divided by it.
+
+_NO_RATE = 1e-12  # what is left of coefficients that cancel
+_ROUNDS = 8  # of substitution, for derivatives that are given by others
+
+
+@dataclass
+class Combined:
+    """A combination of equations: its node, and {equation: factor}."""
+
+    node: int
+    members: dict[int, float]
+
+
+@dataclass
+class ExplicitRates:
+    """What the equations say of derivatives without being differentiated."""
+
+    equations: Equations
+    # From the node of a derivative to that of the expression for it
+    solved: dict[int, int] = field(default_factory=dict)
+    # Equations, or combinations of them, without the highest derivatives
+    constraints: list[Combined] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, equations: Equations, t: float, jet: np.ndarray) -> ExplicitRates:
+        """For the equations of a problem; coefficients that depend on x are judged at the point t, `jet`."""
+        found = cls(equations)
+        graph, orders = equations.graph, np.maximum(equations.orders, 1)
+        tops = [equations.unknown(j, int(orders[j])) for j in range(equations.n)]
+        rows = [{j: node for (j, k), node in row.items() if k == orders[j]} for row in equations.partials]
+        constant = [i for i, row in enumerate(rows) if all(graph.is_constant(node) for node in row.values())]
+        found._reduce(constant, [{j: graph.data[node] for j, node in rows[i].items()} for i in constant], tops)
+        found._divide({i: row for i, row in enumerate(rows) if i not in set(constant)}, tops, t, jet)
+        return found
+
+    def substituted(self, node: int) -> int:
+        """A node in which all derivatives that are known stand as what they are."""
+        for _ in range(_ROUNDS):
+            (made,) = replaced(self.equations.graph, [node], self.solved)
+            if made == node:
+                break
+            node = made
+        return node
+
+    def _reduce(self, numbers: list[int], rows: list[dict[int, float]], tops: list[int]):
+        """Gauss-Jordan elimination of equations whose coefficients are numbers; shortest rows first."""
+        graph = self.equations.graph
+        waiting = [(row, {i: 1.0}) for i, row in zip(numbers, rows, strict=True)]
+        done: list[tuple[int, dict[int, float], dict[int, float]]] = []
+        while waiting:
+            waiting.sort(key=lambda entry: len(entry[0]))
+            row, members = waiting.pop(0)
+            if not row:
+                (node,) = replaced(graph, [self._combination(members)], dict.fromkeys(tops, graph.zero))
+                self.constraints.append(Combined(node, members))
+                continue
+            pivot = max(row, key=lambda j: (abs(row[j]), -j))
+            done = [_eliminated(pivot, row, members, entry) for entry in done]
+            waiting = [_eliminated(pivot, row, members, (-1, *entry))[1:] for entry in waiting]
+            done.append((pivot, row, members))
+        for pivot, row, members in done:  # row[pivot] x' + the rest = 0
+            (rest,) = replaced(graph, [self._combination(members)], {tops[pivot]: graph.zero})
+            self.solved[tops[pivot]] = graph.divide(rest, graph.constant(-row[pivot]))
+
+    def _divide(self, rows: dict[int, dict[int, int]], tops: list[int], t: float, jet: np.ndarray):
+        """Equations with one derivative that is not known yet, one after the other."""
+        progress = True
+        while progress and rows:
+            progress = False
+            for i, row in list(rows.items()):
+                left = [tops[j] for j in row if tops[j] not in self.solved]
+                if len(left) == 1 and self.solve_for(left[0], self.equations.equation(i), t, jet):
+                    del rows[i]
+                    progress = True
+
+    def solve_for(self, derivative: int, node: int, t: float, jet: np.ndarray) -> bool:
+        """Solve an equation, given as a node, for a derivative; False where it is not linear in it, or singular."""
+        graph, equations = self.equations.graph, self.equations
+        (row,) = equations.jacobian([node], [derivative])
+        coefficient = row.get(0, graph.zero)
+        if derivative in graph.needed([coefficient]):
+            return False
+        size = equations.values([coefficient], t, jet)[0]
+        if not np.isfinite(size) or size == 0.0:
+            return False
+        (rest,) = replaced(graph, [node], {derivative: graph.zero})
+        self.solved[derivative] = graph.negative(graph.divide(rest, coefficient))
+        return True
+
+    def _combination(self, members: dict[int, float]) -> int:
+        graph, total = self.equations.graph, self.equations.graph.zero
+        for i, factor in members.items():
+            total = graph.add(total, graph.multiply(graph.constant(factor), self.equations.equation(i)))
+        return total
+
+
+def _eliminated(pivot: int, row: dict[int, float], members: dict[int, float], entry):
+    """An equation from which the derivative `pivot` is removed by means of another."""
+    own, target, combined = entry
+    if pivot not in target:
+        return entry
+    factor = target[pivot] / row[pivot]
+    return own, _less(target, row, factor), _less(combined, members, factor)
+
+
+def _less(target: dict[int, float], row: dict[int, float], factor: float) -> dict[int, float]:
+    found = dict(target)
+    for j, value in row.items():
+        total = found.get(j, 0.0) - factor * value
+        if abs(total) <= _NO_RATE * max(abs(found.get(j, 0.0)), abs(factor * value)):
+            found.pop(j, None)
+        else:
+            found[j] = total
+    return found
+
+
+# --- constraints of a problem, those that it hides included, in the user's names --------------------------------------
+
+LONGEST = 240
+"""Letters of a formula, beyond which it is named by what occurs in it."""
+_TAKES_PART = 1e-6  # part of the largest coefficient of a combination
+_INDEPENDENT = 1e-7  # part of a gradient that is not a combination of others
+_MOST_NAMED = 8
+_SIMPLE = 12  # largest denominator of a factor that is taken for exact
+_ZERO = 1e-9
+
+_Rows = tuple[tuple[int, int, float], ...]
+_Waiting = tuple[int, _Rows]
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """An equation between t and the unknowns of a problem (for one of second order x' as well).
+
+    Attributes
+    ----------
+    text : str
+        The formula, ``2*x*u + 2*y*v = 0``, or the combination of equations that it is.
+    rows : tuple of (i, r, factor)
+        The equations it comes from: equation i, differentiated r times.
+    node : int or None
+        Its node on the graph; None where coefficients are numbers at a point.
+    """
+
+    text: str
+    rows: tuple[tuple[int, int, float], ...]
+    node: int | None = field(repr=False, default=None)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it is none of the equations as they are given."""
+        return len(self.rows) > 1 or any(r for _, r, _ in self.rows)
+
+    @property
+    def differentiations(self) -> int:
+        """How often equations must be differentiated to see it."""
+        return max(r for _, r, _ in self.rows)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def find_constraints(array: DerivativeArray, t: float, jet: np.ndarray, ranks: ArrayRanks) -> list[Constraint]:
+    """All constraints of a problem at a point that satisfies the array.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.index.structure.characteristics import array_ranks
+    >>> from daedal.index.structure.derivative_array import DerivativeArray
+    >>> from daedal.index.structure.equations import Equations
+    >>> from daedal.index.structure.hidden_constraints import find_constraints
+    >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - t**2], 2, names=["x", "v"])
+    >>> array = DerivativeArray(Equations(problem), 2)
+    >>> jet = [[0, 0], [0, 2], [2, 0], [0, 0]]
+    >>> for constraint in find_constraints(array, 0.0, jet, array_ranks(array, 0.0, jet)[-1]):
+    ...     print(constraint, constraint.hidden)
+    x - t**2 = 0 False
+    v - 2*t = 0 True
+    """
+    return _Search(array, t, np.asarray(jet, dtype=float), ranks).run()
+
+
+class _Search:
+    def __init__(self, array: DerivativeArray, t: float, jet: np.ndarray, ranks: ArrayRanks):
+        self.array, self.t, self.jet, self.ranks = array, t, jet, ranks
+        self.equations = array.equations
+        self.found: list[Constraint] = []
+        self.gradients = np.zeros((0, ranks.columns.size))
+        self.formulas = Formulas(self.equations.graph, self._name)
+        self.explicit = ExplicitRates.of(self.equations, t, jet)
+        self.base = [array.node(int(column)) for column in ranks.columns]
+        self.sources: dict[int, _Rows] = {}
+
+    def run(self) -> list[Constraint]:
+        """Differentiate constraints until there are as many as the ranks say, or the graph does not help any more."""
+        waiting: list[_Waiting] = []
+        for entry in self.explicit.constraints:
+            rows = tuple((i, 0, factor) for i, factor in sorted(entry.members.items()))
+            if self._take(entry.node, rows):
+                waiting.append((entry.node, rows))
+        progress = True
+        while progress and len(self.found) < self.ranks.a:
+            progress = False
+            for node, rows in list(waiting):
+                rate = self.explicit.substituted(self.equations.rates([node])[0])
+                left = [i for i in self._arguments([rate]) if i not in self.base]
+                further = self._differentiated(rows, node)
+                if len(left) > 1 or max(r for _, r, _ in further) > self.ranks.times:
+                    continue
+                if not left:
+                    waiting.remove((node, rows))
+                    if self._take(rate, further):
+                        waiting.append((rate, further))
+                        progress = True
+                elif self.explicit.solve_for(left[0], rate, self.t, self.jet):  # the rate of an algebraic variable
+                    waiting.remove((node, rows))
+                    self.sources[left[0]] = further
+                    progress = True
+        if len(self.found) < self.ranks.a:
+            self._take_numbers()
+        return self.found
+
+    def _differentiated(self, rows: _Rows, node: int) -> _Rows:
+        """The rows of a constraint that is differentiated, and of those that say what derivatives in it are."""
+        rate = self.equations.rates([node])[0]
+        used = [i for i in self._arguments([rate]) if i in self.sources]
+        own = {(i, r + 1): factor for i, r, factor in rows}
+        for i, r, factor in (row for derivative in used for row in self.sources[derivative]):
+            own.setdefault((i, r), factor)
+        return tuple((i, r, factor) for (i, r), factor in own.items())
+
+    def _take(self, node: int, rows: _Rows) -> bool:
+        """Keep a constraint if it contains no derivatives and says something new."""
+        if not set(self._arguments([node])) <= set(self.base):
+            return False
+        (row,) = self.equations.jacobian([node], self.base)
+        gradient = np.zeros(len(self.base))
+        if row:
+            gradient[list(row)] = self.equations.values(list(row.values()), self.t, self.jet)
+        if not self._is_new(gradient):
+            return False
+        self.found.append(Constraint(self._text(node), rows, node))
+        return True
+
+    def _is_new(self, gradient: np.ndarray) -> bool:
+        scaled = gradient * self.ranks.sizes
+        size = np.linalg.norm(scaled)
+        if not np.isfinite(size) or size == 0.0:
+            return False
+        scaled = scaled / size
+        for _ in range(2):
+            scaled = scaled - self.gradients.T @ (self.gradients @ scaled)
+        rest = np.linalg.norm(scaled)
+        if rest <= _INDEPENDENT:
+            return False
+        self.gradients = np.vstack([self.gradients, scaled / rest])
+        return True
+
+    def _take_numbers(self):
+        """Combinations with coefficients at the point, each with as few equations as elimination leaves."""
+        rows = self.ranks.constraints.shape[1]
+        matrix = self.array.jacobian(self.t, self.jet).toarray()[:rows]
+        scales = np.abs(matrix).max(axis=1)
+        for combination in _echelon(self.ranks.constraints * scales):
+            combination = combination / np.where(scales > 0.0, scales, 1.0)  # rows of zeros take no part
+            if len(self.found) == self.ranks.a:
+                break
+            if not self._is_new(combination @ matrix[:, self.ranks.columns]):
+                continue
+            parts = np.abs(combination * scales)
+            members = np.flatnonzero(parts > _TAKES_PART * parts.max())
+            size = np.abs(combination[members]).max()
+            self.found.append(self._numeric([(*self.array.rows[k], float(combination[k] / size)) for k in members]))
+
+    def _numeric(self, rows: list[tuple[int, int, float]]) -> Constraint:
+        node = self._exact(rows)
+        if node is not None:
+            return Constraint(self._text(node), tuple(rows), node)
+        text = ""
+        for i, r, factor in rows[:_MOST_NAMED]:
+            sign = "-" if factor < 0.0 else "+"
+            part = f"{abs(factor):.4g}*({equation_in_words(i, r)})"
+            text += f" {sign} {part}" if text else ("-" if factor < 0.0 else "") + part
+        more = f" + {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
+        return Constraint(f"{text}{more}, with factors at t = {self.t:g}", tuple(rows))
+
+    def _exact(self, rows: list[tuple[int, int, float]]) -> int | None:
+        """The node of a combination with simple factors, if the derivatives in it cancel for all x."""
+        graph, total = self.equations.graph, self.equations.graph.zero
+        for i, r, factor in rows:
+            simple = Fraction(factor).limit_denominator(_SIMPLE)
+            if abs(float(simple) - factor) > _ZERO * abs(factor):
+                return None
+            part = graph.multiply(graph.constant(float(simple)), self.equations.equation(i, r))
+            total = graph.add(total, part)
+        terms = self.formulas.terms(self.explicit.substituted(total))
+        if not set(self._arguments([node for term in terms for node, _ in term])) <= set(self.base):
+            return None
+        node = self.explicit.substituted(total)
+        drop = {i: graph.zero for i in self._arguments([node]) if i not in self.base}
+        return replaced(graph, [node], drop)[0]
+
+    def _arguments(self, nodes: list[int]) -> list[int]:
+        """The unknowns and their derivatives that occur in nodes."""
+        graph = self.equations.graph
+        used = (i for i in graph.needed(nodes) if graph.operations[i] == "argument")
+        return [i for i in used if graph.data[i][0].startswith("x")]
+
+    def _text(self, node: int) -> str:
+        text = f"{self.formulas.text(node)} = 0"
+        if len(text) <= LONGEST:
+            return text
+        names = [self._name(*self.equations.graph.data[i]) for i in self._arguments([node])]
+        return f"an expression in {listing(names[:_MOST_NAMED], len(names))} = 0"
+
+    def _name(self, argument: str, index: int) -> str:
+        if argument.startswith("x"):
+            return derivative_name(self.equations.names[index], int(argument[1:]))
+        return self.equations.parameter_name(index) if argument == "p" else argument
+
+
+def _echelon(matrix: np.ndarray) -> np.ndarray:
+    """Combinations of rows with unit entries at pivots, chosen from the right: few equations, those differentiated."""
+    matrix = matrix.copy()
+    done: list[int] = []
+    for column in range(matrix.shape[1] - 1, -1, -1):
+        waiting = [i for i in range(len(matrix)) if i not in done]
+        if not waiting:
+            break
+        i = max(waiting, key=lambda i: abs(matrix[i, column]))
+        if abs(matrix[i, column]) <= 1e-9 * np.abs(matrix[waiting]).max():
+            continue
+        matrix[i] /= matrix[i, column]
+        for k in range(len(matrix)):
+            if k != i:
+                matrix[k] -= matrix[k, column] * matrix[i]
+        done.append(i)
+    return matrix[done[::-1]]

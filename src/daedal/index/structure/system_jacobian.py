@@ -1,0 +1,209 @@
+"""Pryce's system Jacobian, on which it depends whether the signature method is right: its values, its singular values.
+
+J_ij = d f_i / d x_j^(sigma_ij) where d_j - c_i = sigma_ij, otherwise 0: the derivative of f_i^(c_i) with respect to
+x_j^(d_j) (J. D. Pryce, BIT 41, 2001, equation (9) and lemma 3.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sparse
+from scipy.sparse.linalg import LinearOperator, norm, onenormest, splu
+
+from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, Part
+from daedal.index.structure.equations import Equations
+from daedal.index.structure.signature import Signature, best_transversal, smallest_duals
+from daedal.index.structure.vanishing import random_points
+from daedal.symbolic.evaluate import evaluate
+
+SINGULAR, REGULAR = 1e-12, 1e-8
+"""A block whose smallest singular value, relative to the largest, is below the first is singular; above the second it
+is not; between them round-off and a true small number cannot be told apart with certainty."""
+_DENSE, _LARGEST_DENSE = 200, 1200  # unknowns of a block: up to which all singular values are computed, may be
+_DOUBTFUL = 1e-4  # an estimate, which is low by a factor of the size, that asks for them
+
+
+@dataclass(frozen=True)
+class Regularity:
+    """Whether the system Jacobian is nonsingular, and the numbers that say so."""
+
+    # The smallest singular value of its worst diagonal block, in relation to the largest, after scaling
+    smallest: float
+    verdict: str  # "nonsingular", "singular" or "unclear"
+    deficiency: int  # how many singular values are as good as zero
+    # Those that take part in the worst block's singular vectors of the smallest singular value
+    equations: list[int]
+    unknowns: list[int]
+    # The smallest relative singular value taken for nonzero and the largest taken for zero (0 if there is none)
+    gap: tuple[float, float]
+    singular_blocks: list[Part]  # equations and unknowns of the diagonal blocks that are singular
+
+    def __bool__(self) -> bool:
+        return self.verdict == "nonsingular"
+
+
+class SystemJacobian:
+    """The system Jacobian of a signature.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.index.structure.equations import Equations
+    >>> from daedal.index.structure.signature import Signature, best_transversal, smallest_duals
+    >>> from daedal.index.structure.system_jacobian import SystemJacobian
+    >>> equations = Equations(daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2))
+    >>> jacobian = SystemJacobian(equations, Signature.of(equations))
+    >>> jacobian.matrix(1.0, [[1.0, 0.5], [0.5, 0.0]]).toarray()
+    array([[ 1., -1.],
+           [ 2.,  0.]])
+    >>> jacobian.regularity(1.0, [[1.0, 0.5], [0.5, 0.0]]).verdict
+    'nonsingular'
+    >>> jacobian.regularity(0.0, [[0.0, 0.5], [0.5, 0.0]]).verdict
+    'singular'
+    """
+
+    def __init__(self, equations: Equations, signature: Signature):
+        self.equations, self.signature = equations, signature
+        partials = equations.partials
+        leading = signature.leading()
+        self.rows = [{j: partials[i][j, k] for j, k in row.items()} for i, row in enumerate(leading)]
+        self.nodes = [node for row in self.rows for node in row.values()]
+
+    @cached_property
+    def decomposition(self) -> DulmageMendelsohn:
+        """The fine block-triangular form: that of the pattern of this matrix."""
+        return DulmageMendelsohn.of(self.rows, self.equations.n)
+
+    @cached_property
+    def _machine_code(self):
+        return self.equations.evaluator(self.nodes)
+
+    def matrix(self, t: float, derivatives: Any) -> sparse.csr_array:
+        """Its value at x, x', ... (one row for each derivative)."""
+        return self._with_values(self._machine_code(t, derivatives))
+
+    def regularity(self, t: float, derivatives: Any) -> Regularity:
+        """Whether it is nonsingular at this point."""
+        return regularity(self.matrix(t, derivatives), self.decomposition)
+
+    @cached_property
+    def _samples(self) -> list[tuple[dict[str, np.ndarray], sparse.csr_array]]:
+        found = []
+        points = random_points(self.equations, self.equations.order)
+        for k in range(points["t"].shape[1]):
+            here = {name: vector[:, k] for name, vector in points.items()}
+            values = np.array(evaluate(self.equations.graph, self.nodes, here), dtype=float)
+            if np.all(np.isfinite(values)):
+                found.append((here, self._with_values(values)))
+        return found
+
+    @property
+    def points(self) -> list[dict[str, np.ndarray]]:
+        """Random points at which it is defined, which need not be consistent: arguments of the graph."""
+        return [point for point, _ in self._samples]
+
+    @property
+    def samples(self) -> list[sparse.csr_array]:
+        """Its values there."""
+        return [matrix for _, matrix in self._samples]
+
+    @cached_property
+    def generic(self) -> Regularity:
+        """Whether it is nonsingular at some random points: the best of them.
+
+        Where it is singular at all of them it is so identically, and the signature method fails.
+        """
+        best = Regularity(0.0, "unclear", 0, [], [], (np.nan, np.nan), [])
+        for matrix in self.samples:
+            found = regularity(matrix, self.decomposition)
+            if found.smallest >= best.smallest:
+                best = found
+            if best:
+                break
+        return best
+
+    def _with_values(self, values: np.ndarray) -> sparse.csr_array:
+        n = self.equations.n
+        indptr = np.cumsum([0, *map(len, self.rows)])
+        columns = np.fromiter((j for row in self.rows for j in row), np.int64, len(self.nodes))
+        return sparse.csr_array((values, columns, indptr), shape=(n, n))
+
+
+def regularity(matrix: sparse.csr_array, decomposition: DulmageMendelsohn) -> Regularity:
+    """Whether a matrix is nonsingular, diagonal block by diagonal block, after scaling of its rows and columns."""
+    scaled = _balanced(matrix)
+    smallest, equations, unknowns = np.inf, list[int](), list[int]()
+    deficiency, kept, dropped, singular = 0, np.inf, 0.0, list[Part]()
+    for block in decomposition.blocks:
+        values, left, right = _singular_values(scaled, block)
+        deficiency += int(np.sum(values < SINGULAR))
+        kept = min([kept, *values[values >= SINGULAR]])
+        dropped = max([dropped, *values[values < SINGULAR]])
+        if values[-1] < SINGULAR:
+            singular.append(block)
+        if values[-1] < smallest:
+            smallest, equations, unknowns = values[-1], _large(left, block.rows), _large(right, block.columns)
+    verdict = "singular" if smallest < SINGULAR else "nonsingular" if smallest > REGULAR else "unclear"
+    gap = float(kept), float(dropped)
+    return Regularity(float(smallest), verdict, deficiency, equations, unknowns, gap, singular)
+
+
+def _balanced(matrix: sparse.csr_array) -> sparse.csr_array:
+    """Rows and columns scaled by powers of 2 so that no entry is much above 1 and those on a transversal are about 1.
+
+    The transversal is that of the largest product (I. S. Duff and J. Koster, SIAM J. Matrix Anal. Appl. 22, 2001,
+    973-996); a matrix without one is singular, and is left as it is.
+    """
+    entries = matrix.tocoo()
+    used = entries.data != 0.0
+    rows, columns, data = entries.row[used], entries.col[used], entries.data[used]
+    exponents = np.rint(np.log2(np.abs(data))).astype(np.int64)
+    try:
+        transversal = best_transversal(rows, columns, exponents, matrix.shape[0])
+    except ValueError:
+        return matrix
+    by_row, by_column = smallest_duals(rows, columns, exponents, transversal)
+    scaled = np.ldexp(data, by_row[rows] - by_column[columns])
+    return sparse.csr_array((scaled, (rows, columns)), shape=matrix.shape)
+
+
+def _singular_values(matrix: sparse.csr_array, block: Part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The singular values of a block relative to the largest, and the vectors of the smallest.
+
+    Of a block that is too large for a singular value decomposition only the smallest, estimated by its inverse.
+    """
+    size = len(block.rows)
+    if size == 1:
+        start, end = matrix.indptr[block.rows[0]], matrix.indptr[block.rows[0] + 1]
+        here = matrix.indices[start:end] == block.columns[0]
+        return np.minimum(np.abs(matrix.data[start:end][here]).sum(keepdims=True), 1.0), np.ones(1), np.ones(1)
+    part = matrix[block.rows][:, block.columns]
+    if size <= _DENSE:
+        return _decomposed(part)
+    try:
+        factors = splu(part.tocsc())
+    except RuntimeError:  # exactly singular
+        return np.zeros(1), np.zeros(size), np.zeros(size)
+    inverse = LinearOperator(part.shape, factors.solve, rmatvec=lambda x: factors.solve(x, trans="T"), dtype=float)
+    size_of_inverse, vector = onenormest(inverse, compute_w=True)
+    other = factors.solve(vector, trans="T")
+    estimate = 1.0 / (size_of_inverse * norm(part, 1))
+    if estimate < _DOUBTFUL and size <= _LARGEST_DENSE:
+        return _decomposed(part)
+    return np.array([estimate]), other / np.abs(other).max(), vector / np.abs(vector).max()
+
+
+def _decomposed(part: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    left, values, right = np.linalg.svd(part.toarray())
+    return values / (values[0] or 1.0), left[:, -1], right[-1]
+
+
+def _large(vector: np.ndarray, members: Sequence[int]) -> list[int]:
+    """Those members whose entries are not much smaller than the largest."""
+    sizes = np.abs(vector)
+    return [member for member, size in zip(members, sizes, strict=True) if size > 1e-3 * sizes.max()]

@@ -1,0 +1,190 @@
+"""What all formulations have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from daedal.errors import InvalidProblemError
+
+if TYPE_CHECKING:
+    from daedal.mechanics.formulations.reduction import Reduction
+    from daedal.mechanics.start import Start
+
+
+# Level l of a constraint is its l-th derivative :math:`g^{(l)}`, l = 0 .. m; a mechanism has m = 2. A formulation
+# imposes one combination :math:`\sum_l \alpha_l\, g^{(l)} = 0`, and lower levels too, with multipliers of their own.
+# Dense, sparse and second-order builders all read this declaration, and refuse what they cannot build of it.
+
+# The equation for z_m': M z_m' = f - B lam with lam as unknowns, or z_m' = a with a and lam from the augmented system.
+DYNAMICS, ACCELERATION = 0, 1
+
+# What single formulations do beyond the common shape.
+PLAIN, MINIMAL_EXTENSION, FUEHRER_LEIMKUHLER, KNORRENSCHILD, HANKE, PENALTY = 0, 1, 2, 3, 4, 5
+
+# D, along which lower multipliers move the solution: K^T, M^{-1} B, or a given matrix.
+TRANSPOSE, THROUGH_MASS, GIVEN = 0, 1, 2
+PROJECTIONS = {"GT": TRANSPOSE, "CT": TRANSPOSE, "B": THROUGH_MASS, "unit": GIVEN}
+
+_MULTIPLIERS = ("value", "derivative")
+
+
+class Sizes(NamedTuple):
+    """What a declaration may depend on; an assembled system has the same attributes."""
+
+    m: int
+    n_c: int
+    n_g: int
+    linear: bool = False
+
+
+@dataclass(frozen=True)
+class ProjectedSteps:
+    """A projection onto the constraints after every step: W, the levels, and the drift that is left alone."""
+
+    weight: Any = "M"
+    levels: int | None = None
+    rtol: float = 0.0
+    atol: float = 0.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    r"""The declaration of a formulation for a system.
+
+    Attributes
+    ----------
+    levels : tuple of float
+        :math:`\alpha_0, \dots, \alpha_m`, the combination of levels that the top multipliers impose. With
+        :math:`\alpha_m \ne 0` the augmented system determines them, and they need not be unknowns.
+    top : DYNAMICS or ACCELERATION
+        The equation for :math:`z_m'`.
+    n_top : int
+        How many top multipliers there are among the unknowns; they belong to the last rows of K.
+    low : int
+        The levels 0 .. low - 1 have multipliers of their own.
+    lowered : bool
+        Multipliers are derivatives of unknowns, lam = psi'.
+    projection : str, matrix or function
+        D.
+    variant : int
+        PLAIN, or what only one formulation does.
+    classes : tuple of int, optional
+        Index classes of :math:`z_1, \dots, z_m` and of the multipliers, where they exceed 2.
+    small_times : (float, float)
+        epsilon and mu of the regularisations, which change their sign with the direction of time.
+    compliance : float
+        epsilon of the penalty.
+    steps : ProjectedSteps, optional
+        The projection after every step.
+    restart : float
+        When charts or dependent coordinates are chosen anew.
+    charts : bool
+        The unknowns are local coordinates on the constraints.
+    """
+
+    levels: tuple[float, ...]
+    top: int = DYNAMICS
+    n_top: int = 0
+    low: int = 0
+    lowered: bool = False
+    projection: Any = "CT"
+    variant: int = PLAIN
+    classes: tuple[int, ...] | None = None
+    small_times: tuple[float, float] = (0.0, 0.0)
+    compliance: float = 0.0
+    steps: ProjectedSteps | None = None
+    restart: float = 0.0
+    charts: bool = False
+
+    def __post_init__(self):
+        if self.determined and self.top == DYNAMICS:
+            raise ValueError("levels that contain the accelerations go with top=ACCELERATION")
+
+    @property
+    def determined(self) -> bool:
+        """Whether the combination contains the accelerations, so that it determines the multipliers."""
+        return self.levels[-1] != 0.0
+
+    @property
+    def by_levels(self) -> bool:
+        """Whether one combination of levels, with g = 0 beside it or not, is all there is to the formulation."""
+        lone = self.variant == PLAIN and self.steps is None and not self.charts
+        return lone and (self.top == DYNAMICS or self.determined)
+
+    @property
+    def along_gradients(self) -> bool:
+        """Whether D is the transpose of K."""
+        return isinstance(self.projection, str) and PROJECTIONS.get(self.projection) == TRANSPOSE
+
+    def directed(self, direction: int) -> tuple[float, ...]:
+        """The combination for a run in the `direction` of time, 1 or -1: backward, damping has to change its sign."""
+        highest = max(j for j, alpha in enumerate(self.levels) if alpha != 0.0)
+        return tuple(alpha * direction ** (highest - j) for j, alpha in enumerate(self.levels))
+
+
+def level(order: int, m: int) -> tuple[float, ...]:
+    """The combination that is one level alone."""
+    return tuple(1.0 if j == order else 0.0 for j in range(m + 1))
+
+
+def lowered(multipliers: str) -> bool:
+    """Whether multipliers are unknowns themselves or derivatives of unknowns, lam = psi' (which lowers the index)."""
+    if multipliers not in _MULTIPLIERS:
+        raise InvalidProblemError(f"multipliers must be 'value' or 'derivative', got {multipliers!r}")
+    return multipliers == "derivative"
+
+
+def index_options(shape: Shape, assembly, n: int) -> dict[str, Any]:
+    """DASSL's options for the index of the unknowns.
+
+    The error estimate of class i is multiplied by h^(i-1) (Wijckmans section 6.3). Multipliers of index 2 need be no
+    more accurate than h times their error (BCP section 5.4), and carry the round-off of the constraints divided by h.
+    """
+    m, nx, n_state = assembly.m, assembly.nx, assembly.n_state
+    if shape.classes is not None:
+        index = [c for j in range(m) for c in [shape.classes[j]] * nx] + [1] * assembly.n_r
+        index += [shape.classes[-1]] * (n - len(index))
+        return {"variable_index": index, "newton_weights": [c - 1.0 for c in index]}
+    if n == n_state or shape.lowered or shape.determined:
+        return {}
+    return {"newton_weights": [0.0] * n_state + [1.0] * (n - n_state)}
+
+
+# --- what all formulations have in common -----------------------------------------------------------------------------
+
+
+class Formulation:
+    """A way to rewrite a constrained system before time is discretised: a frozen dataclass that declares its levels.
+
+    A new one needs a `name` and :meth:`shape`; dense, sparse and second-order builders read the shape.
+    """
+
+    name: ClassVar[str]
+    ordinary: ClassVar[bool] = False
+    """Whether it is an ordinary differential equation, which explicit methods can solve."""
+    half_explicit: bool = False
+    """Whether it leaves the constraints to the stages of half-explicit methods."""
+    stiff: ClassVar[bool] = False
+    """Whether it is stiff by construction, so that an explicit method is not chosen for it."""
+
+    def shape(self, system) -> Shape:
+        """The declaration for a system: `Sizes`, or an assembled one."""
+        raise NotImplementedError
+
+    def reduce(self, assembly, start: Start) -> Reduction:
+        """The form for an assembled system, ready for a run from `start`."""
+        from daedal.mechanics.sparse.assembly import SparseAssembly
+
+        shape = self.shape(assembly)
+        if isinstance(assembly, SparseAssembly):
+            from daedal.mechanics.formulations.reduction import SparseReduction
+
+            return SparseReduction(self, shape, assembly, start)
+        return self.dense(shape, assembly, start)
+
+    def dense(self, shape: Shape, assembly, start: Start) -> Reduction:
+        """The form with dense matrices."""
+        from daedal.mechanics.formulations.dense_forms import DenseReduction
+
+        return DenseReduction(self, shape, assembly, start)

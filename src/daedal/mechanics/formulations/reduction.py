@@ -1,0 +1,354 @@
+"""A constrained system rewritten by a formulation, ready for a method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.kernels.functions import NativeFunction
+from daedal.mechanics.formulations.formulation import MINIMAL_EXTENSION, ProjectedSteps, Shape, Sizes, index_options
+from daedal.mechanics.sparse.equations import SparseEquations
+from daedal.mechanics.start import Start
+from daedal.problems import ImplicitDAE, MechanicalSystem
+
+if TYPE_CHECKING:
+    from daedal.mechanics.formulations.formulation import Formulation
+    from daedal.mechanics.sparse.assembly import SparseAssembly
+
+_NEARLY_DEPENDENT = 1e-10  # the part of a unit row that the others do not explain
+
+
+class Reduction:
+    """What a method integrates, and the way back to the variables of the system.
+
+    It is made once for a formulation and an assembled system, and may :meth:`begin` from any number of starts, one
+    after the other; what comes out is the same as from a fresh one.
+
+    Attributes
+    ----------
+    n, n_state : int
+        Number of unknowns, and of the leading ones (z, r) which the error test judges; the others are multipliers.
+    y0, yp0 : numpy.ndarray
+        Where the run begins.
+    problem : ImplicitDAE or SecondOrderForm
+        F = 0 for implicit methods; made when it is first asked for.
+    rate : NativeFunction or None
+        y' as a function of (t, y) where the formulation is an ordinary differential equation.
+    names : tuple of str or None
+        Names of the unknowns.
+    options : dict
+        Options of DASSL that suit the index of the formulation.
+    hook : (Pointer, Record) or None
+        What is called after every accepted step.
+    monitor : Record or None
+        The watch over the constraints, after :func:`attach_monitor`.
+    inspection : Record or None
+        The comparison of constraints with their derivatives, which comes with the monitor.
+    pack : callable or None
+        ``pack(start) -> (y, y')``: the unknowns that belong to consistent values.
+    recover : callable or None
+        ``recover(times, y)``: (z, r) from unknowns that are not (z, r) themselves.
+    multiplier_sizes : callable or None
+        ``multiplier_sizes(start)``: of the leading multipliers, sizes and units.
+    tolerances : callable or None
+        ``tolerances(rtol, atol)``: of all unknowns, from those of (z, r), where the others are no multipliers.
+    """
+
+    recover: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    multiplier_sizes: Callable[[Start], tuple[np.ndarray, np.ndarray]] | None = None
+    tolerances: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+    y0: np.ndarray
+    yp0: np.ndarray
+    start: Start
+
+    def __init__(self, formulation: Formulation, shape: Shape, assembly, n: int, n_state: int, hook=None):
+        self.formulation, self.shape, self.assembly = formulation, shape, assembly
+        self.n, self.n_state = n, n_state
+        self.monitor: Any = None
+        self.inspection: Any = None
+        self._own_hook = hook
+        self._pivot: np.ndarray | None = None
+        self._functions: list[NativeFunction] = []
+
+    @cached_property
+    def problem(self) -> Any:
+        """F = 0 for implicit methods."""
+        raise NotImplementedError
+
+    @cached_property
+    def rate(self) -> NativeFunction | None:
+        """y' of an ordinary differential equation."""
+        return None
+
+    @cached_property
+    def semi_explicit(self) -> Any:
+        """y' = f(t, y, z), 0 = g(t, y, z), for half-explicit methods."""
+        return None
+
+    @cached_property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the unknowns."""
+        return None
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """Options of DASSL that suit the index."""
+        return index_options(self.shape, self.assembly, self.n)
+
+    @property
+    def pack(self) -> Callable[[Start], tuple[np.ndarray, np.ndarray]] | None:
+        """The unknowns that belong to consistent values."""
+        return self.unknowns
+
+    @property
+    def row_labels(self) -> list[str]:
+        """The constraints in use, as they stand in names of multipliers."""
+        return [str(label).strip("'") for label in self.assembly.row_names()]
+
+    # --- what a builder supplies -------------------------------------------------------------------------------------
+
+    def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
+        """Unknowns and derivatives at a start."""
+        raise NotImplementedError
+
+    def make_record(self) -> Any:
+        """The record that the kernels of the form work on."""
+        raise NotImplementedError
+
+    def write(self, record) -> None:
+        """Write what depends on the start to the record."""
+        raise NotImplementedError
+
+    def choose(self, start: Start) -> None:
+        """Choose what depends on the start: dependent coordinates, charts, directions."""
+        if self.shape.variant == MINIMAL_EXTENSION:
+            self._pivot = dependent_coordinates(self.assembly, start)
+            if self._own_hook is not None:
+                self._own_hook[1].array("pivot")[:] = self._pivot
+
+    # --- a run -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def record(self) -> Any:
+        """The record of the form, made when a kernel first needs it."""
+        record = self.make_record()
+        self.write(record)
+        return record
+
+    def begin(self, start: Start, usual_norms: Any = 0.0) -> None:
+        """Start anew, in the records at hand; `usual_norms` of the rows of K are those that the monitor has seen."""
+        self.start = start
+        self.choose(start)
+        if "record" in self.__dict__:
+            self.write(self.record)
+        self.y0, self.yp0 = self.unknowns(start)
+        self._hand_over(usual_norms)
+
+    def _hand_over(self, usual_norms: Any) -> None:
+        """Leave the variables of the start in the record of the system, where guesses are taken from."""
+        start, system = self.start, self.assembly.record.address
+        if self.monitor is None:
+            from daedal.mechanics.manifold import load_point
+
+            load_point(system, start.z, start.r, start.w, start.lam)
+            return
+        from daedal.mechanics.formulations.monitor import begin_watch
+
+        self.monitor.array("norms")[:] = usual_norms
+        begin_watch(self.monitor.address, system, start.t, start.z, start.r, start.w, start.lam)
+        self.assembly.bridge.raise_pending()
+
+    def restart(self, start: Start) -> Reduction:
+        """The same formulation anew, beside this one, whose charts are needed to recover what it has integrated."""
+        return self.formulation.reduce(self.assembly, start)
+
+    def native(self, kernel, linear=None) -> NativeFunction:
+        """A native function of the form, which calls its hook."""
+        return self.hooked(NativeFunction(kernel, self.record, self.assembly.bridge, self.n, linear))
+
+    def hooked(self, function):
+        """Let a native function call the hook of the form, whichever that will be."""
+        function.hook, function.keep = self.hook, self.assembly
+        self._functions.append(function)
+        return function
+
+    @property
+    def hook(self):
+        """What is called after every accepted step."""
+        if self.monitor is None:
+            return self._own_hook
+        from daedal.mechanics.formulations.monitor import monitor_hook
+
+        return monitor_hook, self.monitor
+
+    def states(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """(z, r) at the output points, one row each, from unknowns of shape (n, nt)."""
+        if self.recover is not None:
+            return self.recover(times, y)
+        return np.ascontiguousarray(y[: self.n_state].T)
+
+    def last_state(self, outcome) -> tuple[float, np.ndarray]:
+        """The time at which a run has stopped, and (z, r) there, in one row."""
+        t = outcome.t_reached
+        return t, self.states(np.array([t]), outcome.y_reached[:, None].copy())
+
+    @property
+    def excluded(self) -> np.ndarray | None:
+        """The unknowns that the error test leaves out."""
+        return np.arange(self.n) >= self.n_state if self.n > self.n_state else None
+
+
+def attach_monitor(
+    reduction: Reduction, *, amplification: bool = False, usual_norms: Any = 0.0, changes: bool = True
+) -> None:
+    """Watch rank, singular configurations and, on demand, the amplification through B after every step.
+
+    Changes of the constraints are compared with derivatives by differences, on demand.
+
+    The watch begins where the reduction does; a second call changes what is watched.
+    """
+    if reduction.monitor is None:
+        reduction.monitor = _monitor(reduction, changes)
+        for function in reduction._functions:
+            function.hook = reduction.hook
+    reduction.monitor["amplification"] = amplification
+    reduction._hand_over(usual_norms)
+
+
+def _monitor(reduction: Reduction, changes: bool):
+    from daedal.kernels.dense import dense_lu
+    from daedal.kernels.records import Record
+    from daedal.mechanics.formulations.monitor import MONITOR
+
+    assembly, inner = reduction.assembly, reduction.hook
+    inspector = 0
+    if not assembly.linear:
+        from daedal.mechanics.inspection import inspect, make_inspection
+
+        reduction.inspection = make_inspection(assembly, changes=changes)
+        inspector = 0 if reduction.inspection is None else inspect.address
+    return Record.allocated(
+        MONITOR,
+        system=assembly.record,
+        inner=0 if inner is None else inner[0].address,
+        inner_record=0 if inner is None else inner[1].data.ctypes.data,
+        inspector=inspector,
+        inspection=reduction.inspection.data.ctypes.data if inspector else 0,
+        smallest=_NEARLY_DEPENDENT,
+        gram=dense_lu(assembly.n_c),
+    )
+
+
+# --- the builder of formulations with sparse matrices: what of a declaration has a sparse form, and its reduction -----
+
+_KNOWN = "ggl (projection='GT'), index3, index2, index1, baumgarte"
+
+
+def check_sparse(formulation: Formulation, system: MechanicalSystem):
+    """Refuse a formulation that has no sparse form, before anything is computed."""
+    n_c = system.n_constraints
+    _check(type(formulation).__name__, formulation.shape(Sizes(2, n_c, n_c)))
+
+
+def _check(title: str, shape: Shape):
+    if shape.lowered:
+        raise InvalidProblemError(f"multipliers='derivative' of {title} has no sparse form; leave it out")
+    if not shape.by_levels:
+        raise InvalidProblemError(f"{title} has no sparse form; formulations for sparse matrices: {_KNOWN}")
+    if shape.low and not shape.along_gradients:
+        raise InvalidProblemError("GGL has a sparse form with projection='GT' only: others would fill G")
+
+
+class SparseReduction(Reduction):
+    """A formulation in the unknowns of :mod:`daedal.mechanics.sparse.equations`."""
+
+    def __init__(self, formulation: Formulation, shape: Shape, assembly: SparseAssembly, start: Start):
+        _check(type(formulation).__name__, shape)
+        self._stabilised = shape.low > 0 and assembly.n_c > 0
+        self._equations = SparseEquations(assembly, shape.directed(start.direction), self._stabilised)
+        super().__init__(formulation, shape, assembly, self._equations.n, assembly.n_state)
+        self.begin(start)
+
+    @cached_property
+    def problem(self) -> ImplicitDAE:
+        """F(t, y, y') = 0 with its sparse iteration matrix."""
+        return ImplicitDAE(
+            self._equations.residual,
+            self.n,
+            jacobian=self._equations.jacobian,
+            sparsity=self._equations.blocks.pattern,
+            algebraic=np.arange(self.n) >= self.n_state,
+            names=self.names,
+        )
+
+    def choose(self, start: Start) -> None:
+        """The sign of damping."""
+        self._equations.levels = self.shape.directed(start.direction)
+
+    def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
+        """(q, v, lam, mu) and derivatives at a start."""
+        y, yp = np.zeros(self.n), np.zeros(self.n)
+        y[: self.n_state], yp[: self.n_state] = start.z, start.slope
+        y[self.n_state : self.n_state + self.assembly.n_c] = start.lam
+        return y, yp
+
+    pack = None
+
+    def _hand_over(self, usual_norms: Any) -> None:
+        """Nothing is kept of a start."""
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the unknowns."""
+        rows = self.row_labels
+        names = [*self.assembly.state_names(), *[f"lam[{row}]" for row in rows]]
+        return (*names, *[f"mu[{row}]" for row in rows if self._stabilised])
+
+
+# --- dependent coordinates of the minimal extension; what is done after every step ------------------------------------
+
+
+def dependent_coordinates(assembly, start: Start) -> np.ndarray:
+    """For every position and velocity 1 + the number of the dependent coordinate that it is, or 0."""
+    from scipy.linalg import qr
+
+    nx, n_g, n_c = assembly.nx, assembly.n_g, assembly.n_c
+    pivot = np.zeros((2, nx), dtype=np.int64)
+    values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
+    if values is None:
+        raise InvalidProblemError(f"the system cannot be evaluated at t = {start.t:g}")
+    for rows, places in zip((n_g, n_c), pivot, strict=True):
+        if rows:
+            columns = np.sort(qr(values["jacobian"][:rows], mode="r", pivoting=True)[1][:rows])
+            places[columns] = 1 + np.arange(rows)
+    return pivot
+
+
+def step_hook(shape: Shape, assembly, steps: ProjectedSteps | None):
+    """The watch over the dependent coordinates, or the projection after every step."""
+    if assembly.n_c == 0:
+        return None
+    if shape.variant == MINIMAL_EXTENSION:
+        return _pivot_watch(shape, assembly)
+    if steps is None:
+        return None
+    from daedal.mechanics.manifold import projection_hook
+
+    projector = assembly.projector(steps.weight, steps.levels)
+    projector["rtol"], projector["atol"] = steps.rtol, steps.atol
+    return projection_hook, projector
+
+
+def _pivot_watch(shape: Shape, assembly):
+    """The hook that stops a run when other dependent coordinates have to be chosen."""
+    from daedal.kernels.dense import dense_lu
+    from daedal.kernels.records import Record
+    from daedal.mechanics.formulations.charts import CHART, pivot_hook
+
+    matrix = dense_lu(max(assembly.n_c, 1))
+    record = Record.allocated(CHART, system=assembly.record, matrix=matrix, limit=shape.restart)
+    return pivot_hook, record

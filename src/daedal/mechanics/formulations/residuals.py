@@ -1,0 +1,311 @@
+r"""The formulations as residuals F(t, y, y') = 0, in one kernel.
+
+All of them share the unknowns and the shape
+
+    y = ( z_1 .. z_m | r | top multipliers | lower multipliers mu_1 .. mu_low | w | extra )
+
+    z_j' - z_{j+1} - D mu_j           = 0      j < m                      (mu_j = 0 for the exact solution)
+    M z_m' - f + B lam                = 0      top = DYNAMICS, lam the top multipliers, or
+    z_m' - a(t, z) - D mu_m           = 0      top = ACCELERATION, a from the augmented system
+    r' - f_d                          = 0
+    sum_l alpha_l g^(l)               = 0      for the rows of the top multipliers, l < m
+    g^(j-1)                           = 0      j = 1 .. low
+    d                                 = 0
+
+and differ in the choices of ``formulation.py``. With alpha_m = 1 the combination of levels, Baumgarte's, enters the
+augmented system, and there are no top multipliers. Equations of Ascher and Petzold: index reduction (3.3) and (3.11)
+by the alpha_l, stabilised index 2 (2.18), (4.15), projected invariants (3.25), (3.27).
+"""
+
+from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, is_given, owner
+from daedal.kernels.compilation import entry, inlined, part
+from daedal.kernels.dense import LU, factor_lu, solve_lu
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, data_of, float_rows, floats, record_at
+from daedal.kernels.signatures import f64, i64
+from daedal.kernels.vectors import add_product, copy, transpose
+from daedal.mechanics.constrained import CONSTRAINED, LEVELS, RATE, accelerate, evaluate, fetch, load, load_state
+from daedal.mechanics.formulations.formulation import (
+    ACCELERATION,
+    DYNAMICS,
+    FUEHRER_LEIMKUHLER,
+    HANKE,
+    KNORRENSCHILD,
+    MINIMAL_EXTENSION,
+    PENALTY,
+    THROUGH_MASS,
+    TRANSPOSE,
+)
+from daedal.mechanics.formulations.variants import (
+    add_penalty_forces,
+    fuehrer_leimkuhler_rows,
+    minimal_extension_rows,
+    regularised_rows,
+    slope_of_velocity,
+)
+from daedal.mechanics.linearisation import LINEARISATION
+from daedal.mechanics.straight_line import accelerate_only, straight_slope
+
+FORM = Struct(
+    "FORM",
+    [
+        ("system", at(CONSTRAINED)),
+        ("n", INTEGER),
+        ("top", INTEGER),
+        ("variant", INTEGER),
+        ("n_top", INTEGER),  # top multipliers, those of the last rows of K
+        ("low", INTEGER),  # levels with a multiplier of their own
+        ("lowered", INTEGER),  # multipliers are derivatives of unknowns
+        ("projection", INTEGER),
+        ("needed", INTEGER),  # what has to be evaluated
+        ("epsilon", FLOAT),
+        ("mu", FLOAT),
+        ("alpha", f64["system.m"]),  # alpha_0 .. alpha_{m-1} of the top rows
+        ("damping", f64["system.m + 1"]),  # those that enter the augmented system, then that of velocity constraints
+        ("damped", INTEGER),
+        ("direction", f64["system.nx", "system.n_c"]),  # D
+        ("direction_function", CALLBACK),
+        ("pivot", i64[2, "system.nx"]),  # minimal extension: 1 + number of the dependent position, velocity, or 0
+        ("scratch", f64[3, "system.nx + system.n_c"]),
+        ("mass_lu", LU),
+        # the Newton matrix: exact derivatives if there are some, and the structured one
+        ("linearisation", at(LINEARISATION)),
+        ("force_q", f64["system.nx", "system.nx"]),
+        ("force_v", f64["system.nx", "system.nx"]),
+        ("rows_q", f64["system.n_c", "system.nx"]),
+        ("rows_v", f64["system.n_c", "system.nx"]),
+        ("map", f64["system.nx", "system.nx"]),
+        ("kept_jacobian", f64["system.n_c", "system.nx"]),
+        ("kept_direction", f64["system.nx", "system.n_c"]),
+        ("low_rows", LU),
+        ("condensed", LU),
+        ("cj", FLOAT),
+    ],
+)
+
+
+@entry(NATIVE)
+def form_residual(t, block):
+    """The residual of a formulation; the block is [y | y' | F]."""
+    form = record_at(owner(block), FORM)
+    system = form.system
+    n = form.n
+    y, yp, residual = floats(block, n), floats(block + 8 * n, n), floats(block + 16 * n, n)
+    load_unknowns(form, system, y, yp)
+    status = evaluate_needed(form, system, t)
+    if status != 0:
+        return UNEVALUABLE if status > 0 else status
+    if form.low > 0 or form.top == ACCELERATION:
+        status = set_direction(form, system, t)
+        if status != 0:
+            return status
+    _kinematics(form, system, y, yp, residual)
+    dynamic_rows(form, system, y, yp, residual[(system.m - 1) * system.nx :])
+    _constraint_rows(form, system, residual)
+    return _variant_rows(form, system, t, y, yp, residual)
+
+
+@entry(NATIVE)
+def form_rate(t, block):
+    """y' of a formulation that is an ordinary differential equation in (z, r); the block is [y | y']."""
+    form = record_at(owner(block), FORM)
+    system = form.system
+    n, nx, m = form.n, system.nx, system.m
+    y, rate = floats(block, n), floats(block + 8 * n, n)
+    if form.top == ACCELERATION and not form.damped and system.n_arguments == n and n == 2 * nx:
+        if straight_slope(system, t, y, rate) == 0:
+            return 0
+    load_unknowns(form, system, y, y)
+    if form.top == ACCELERATION and not form.damped:
+        status = accelerate_only(system, t)
+        if status == 0 and system.n_r > 0:
+            status = evaluate(system, t, RATE)
+    else:
+        status = evaluate_needed(form, system, t)
+    if status == 0 and form.variant == PENALTY:
+        status = _accelerate_penalty(form, system)
+    if status != 0:
+        return UNEVALUABLE if status > 0 else status
+    copy(rate, y[nx : m * nx])
+    copy(rate[(m - 1) * nx :], system.acceleration)
+    copy(rate[m * nx :], system.rate)
+    return 0
+
+
+@inlined
+def multipliers_at(system):
+    """Where the top multipliers begin."""
+    return system.m * system.nx + system.n_r
+
+
+@inlined
+def damping_of(form):
+    """Where Baumgarte's coefficients stand, 0 if there are none."""
+    return data_of(form.damping) if form.damped else 0
+
+
+@part
+def load_unknowns(form, system, y, yp):
+    """Hand z, r, w and lam over to the system; where the system computes w and lam, its last ones are the guess."""
+    n, at = system.m * system.nx, multipliers_at(system)
+    if form.top == ACCELERATION:
+        load_state(system, y, y[n:])
+    else:
+        w = at + form.n_top + form.low * system.n_g
+        load(system, y, y[n:], y[w:], yp[at:] if form.lowered else y[at:])
+
+
+@part
+def evaluate_needed(form, system, t):
+    """Everything the residual takes from the system."""
+    if form.top == ACCELERATION:
+        status = accelerate_with_levels(form, system, t)
+        if status == 0 and system.n_r > 0:
+            status = evaluate(system, t, RATE)
+        return status
+    return evaluate(system, t, form.needed)
+
+
+@part
+def accelerate_with_levels(form, system, t):
+    """The accelerations, and the levels of the constraints where they are imposed."""
+    status = accelerate(system, t, damping_of(form))
+    if status == 0 and (form.n_top > 0 or form.low > 0):
+        status = evaluate(system, t, LEVELS)
+    return status
+
+
+@part
+def set_direction(form, system, t):
+    """D of the projection: K^T, M^{-1} B, a given matrix, or a function of (t, q)."""
+    nx, n_c = system.nx, system.n_c
+    direction = form.direction
+    if form.variant == FUEHRER_LEIMKUHLER:
+        status = _inverse_mass_times_columns(form, system, form.kept_direction)
+        if status != 0:
+            return status
+    if form.projection == TRANSPOSE:
+        transpose(direction, system.jacobian)
+    elif form.projection == THROUGH_MASS:
+        return _inverse_mass_times_columns(form, system, direction)
+    elif is_given(form.direction_function):
+        status = fetch(form.direction_function, t, system.state, nx, nx * n_c)
+        transpose(direction, float_rows(form.direction_function.block + 8 * nx, n_c, nx))
+        return status
+    return 0
+
+
+@part
+def _inverse_mass_times_columns(form, system, target):
+    """target := M^{-1} B."""
+    columns, solution = system.columns, form.scratch[0, : system.nx]
+    if _factor_mass(form, system) != 0:
+        return UNEVALUABLE
+    for k in range(system.n_c):
+        copy(solution, columns[:, k])
+        solve_lu(form.mass_lu, solution)
+        copy(target[:, k], solution)
+    return 0
+
+
+@part
+def _factor_mass(form, system):
+    transpose(form.mass_lu.data, system.mass)
+    return factor_lu(form.mass_lu)
+
+
+@part
+def _accelerate_penalty(form, system):
+    """M a = f - G^T g / eps."""
+    acceleration, force, penalty = system.acceleration, system.force, form.scratch[0]
+    penalty[:] = 0.0
+    add_penalty_forces(form, system, penalty)
+    for i in range(system.nx):
+        acceleration[i] = force[i] - penalty[i]
+    status = _factor_mass(form, system)
+    solve_lu(form.mass_lu, acceleration)
+    return status
+
+
+@part
+def _kinematics(form, system, y, yp, residual):
+    """z_j' = z_{j+1} + D mu_j, and r' = f_d."""
+    nx, n_g, m, direction = system.nx, system.n_g, system.m, form.direction
+    low_at = multipliers_at(system) + form.n_top
+    mu = yp if form.lowered else y
+    for j in range(m - 1):
+        for i in range(nx):
+            value = yp[j * nx + i] - y[(j + 1) * nx + i]
+            if j < form.low:
+                for k in range(n_g):
+                    value -= direction[i, k] * mu[low_at + j * n_g + k]
+            if form.variant == HANKE:
+                value -= form.mu * yp[(j + 1) * nx + i]
+            residual[j * nx + i] = value
+    rate = system.rate
+    for i in range(system.n_r):
+        residual[m * nx + i] = yp[m * nx + i] - rate[i]
+
+
+@part
+def dynamic_rows(form, system, y, yp, target):
+    """M z_m' - f + B lam, or z_m' - a - D mu_m, from what was evaluated last."""
+    nx, n_c = system.nx, system.n_c
+    top = (yp if form.lowered else y)[multipliers_at(system) :]
+    if form.top == DYNAMICS:
+        mass, columns, force = system.mass, system.columns, system.force
+        for i in range(nx):
+            value = -force[i]
+            for j in range(nx):
+                value += mass[i, j] * slope_of_velocity(form, system, y, yp, j)
+            target[i] = add_product(value, columns[i], top[: form.n_top])
+        return
+    acceleration, first, skipped = system.acceleration, (system.m - 1) * nx, n_c - form.n_top
+    # the form of Fuehrer and Leimkuhler corrects velocities along M^{-1} G^T, positions along G^T
+    direction = form.kept_direction if form.variant == FUEHRER_LEIMKUHLER else form.direction
+    for i in range(nx):
+        value = yp[first + i] - acceleration[i]
+        for k in range(form.n_top):
+            value -= direction[i, skipped + k] * top[k]
+        target[i] = value
+
+
+@part
+def combination(form, system, k):
+    """sum_l alpha_l g^(l) for row k of K; a velocity constraint has one level below the accelerations."""
+    m, alpha, level = system.m, form.alpha, system.level
+    if k >= system.n_g:
+        return level[m - 1, k]
+    value = 0.0
+    for order in range(m):
+        if alpha[order] != 0.0:
+            value += alpha[order] * level[order, k]
+    return value
+
+
+@part
+def _constraint_rows(form, system, residual):
+    """The combination of the top multipliers, g^(0), ..., of the lower ones, and d = 0."""
+    n_c, n_g = system.n_c, system.n_g
+    at, skipped = multipliers_at(system), n_c - form.n_top
+    for k in range(form.n_top):
+        residual[at + k] = combination(form, system, skipped + k)
+    at += form.n_top
+    level = system.level
+    for j in range(form.low):
+        copy(residual[at + j * n_g :], level[j, :n_g])
+    if form.top == DYNAMICS:
+        copy(residual[at + form.low * n_g :], system.algebraic)
+
+
+@part
+def _variant_rows(form, system, t, y, yp, residual):
+    """What single formulations change."""
+    if form.variant == MINIMAL_EXTENSION:
+        minimal_extension_rows(form, system, y, yp, residual)
+    elif form.variant == FUEHRER_LEIMKUHLER:
+        return fuehrer_leimkuhler_rows(form, system, t, y, yp, residual)
+    elif form.variant == KNORRENSCHILD or form.variant == HANKE:
+        return regularised_rows(form, system, t, y, yp, residual)
+    elif form.variant == PENALTY:
+        add_penalty_forces(form, system, residual[system.nx :])
+    return 0

@@ -1,6 +1,0 @@
-"""What follows from the coefficients of a method: orders, stability, and what to expect of it on DAEs."""
-
-from daedal.method_analysis.analyse_method import MultistepAnalysis, RungeKuttaAnalysis, analyse_method
-from daedal.method_analysis.predictions import MethodAnalysis, Prediction
-
-__all__ = ["MethodAnalysis", "MultistepAnalysis", "Prediction", "RungeKuttaAnalysis", "analyse_method"]

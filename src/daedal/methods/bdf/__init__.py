@@ -1,0 +1,1 @@
+"""Backward differentiation formulas: DASSL, constant steps, and modified BDF for second-order problems."""

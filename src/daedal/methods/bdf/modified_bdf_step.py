@@ -1,0 +1,391 @@
+r"""Modified BDF for F(t, x, x', x'') = 0 in compiled code: predict, correct, test the error, choose order and step.
+
+The formulas are in :mod:`daedal.methods.bdf.modified_bdf_formulas`. Newton's method, norms, output and events are those
+of the other methods.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import RAISED
+from daedal.kernels.compilation import entry, part
+from daedal.kernels.endings import Ending
+from daedal.kernels.linear import LINEAR, prepare_matrix, solve_linear
+from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
+from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, UNKNOWN_RATE, newton
+from daedal.kernels.norms import wrms
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, optional, record_at
+from daedal.kernels.second_order import SECOND_ORDER, derivatives, gather, scatter
+from daedal.kernels.signatures import f64, i64
+from daedal.kernels.system import HOOK_CHANGED, residual
+from daedal.methods.bdf.modified_bdf_control import NO_ESTIMATE, error_of_step, next_order_and_step, shorten_after_error
+from daedal.methods.bdf.modified_bdf_formulas import PAST, ROWS, formula, newton_basis, update_differences
+from daedal.methods.bdf.thesis_control import POINTS, remember
+from daedal.methods.one_step import close_polynomial, ending_of, give_to_owner
+from daedal.methods.run_record import RUN, STEP, differences
+from daedal.methods.step_size import step_to_try
+
+_CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)
+_REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6  # as in DASSL, for c_2
+_MAX_FAILURES = 15
+_PATIENCE, _FALLING = 3, 0.5  # failures of a step before the past is given up, unless errors fall by this factor
+_MOST_ITERATIONS, _STAGNATION = 50, 1e-7  # with prescribed steps
+_MOST_FOLLOWING, _FAR_WORSE = 8, 10.0
+_ROUNDOFF_LEVEL = 100.0 * np.finfo(np.float64).eps
+_TRACE = 1e-6  # of the weight of other variables is left to multipliers with prescribed steps
+_SHARPER = 1000.0  # than the error test must Newton's method be: high differences amplify what it leaves
+
+MODIFIED_BDF = Struct(
+    "MODIFIED_BDF",
+    [
+        ("linear", at(LINEAR)),
+        ("second_order", at(SECOND_ORDER)),
+        ("family", INTEGER),
+        ("thesis", INTEGER),  # the controller of the thesis
+        ("max_order", INTEGER),
+        ("share", FLOAT),  # of the tolerance that one step may err
+        ("past_t", f64[POINTS]),
+        ("past_y", f64[POINTS, "second_order.n_y"]),
+        ("grid", optional(f64["n_grid"])),
+        ("n_grid", INTEGER),
+        ("grid_orders", optional(i64["n_grid"])),
+        # the past
+        ("nodes", f64[ROWS]),
+        ("dd", f64[ROWS, "second_order.n"]),
+        ("points", INTEGER),
+        ("taken", INTEGER),
+        ("velocities", f64[PAST, "second_order.n"]),
+        ("velocity_order", i64[PAST]),
+        ("basis", f64[ROWS]),
+        ("basis1", f64[ROWS]),
+        ("basis2", f64[ROWS]),
+        # the present
+        ("k", INTEGER),
+        ("x", f64["second_order.n"]),
+        ("xp", f64["second_order.n"]),
+        ("xpp", f64["second_order.n"]),
+        ("last_xpp", f64["second_order.n"]),
+        ("e", f64["second_order.n"]),
+        ("delta", f64["second_order.n"]),
+        ("weights", f64["second_order.n"]),
+        ("matrix_weights", f64["second_order.n"]),
+        ("scale_weights", f64["second_order.n"]),  # inverse tolerances of x as large as it ever was
+        ("matrix_needed", INTEGER),
+        ("matrix_new", INTEGER),
+        ("c2_matrix", FLOAT),
+        ("rate_factor", FLOAT),
+        ("constant", INTEGER),  # steps since the last change of the step size
+        ("same_order", INTEGER),  # and of the order
+        ("blocked", INTEGER),  # steps for which the order must not be raised
+        ("penalty", INTEGER),
+        ("last_ratio", FLOAT),
+        ("growth", f64[6]),  # largest ratio of successive steps, by order
+        ("start_order", INTEGER),
+        ("initial_phase", INTEGER),
+        ("successes", INTEGER),
+        ("consecutive_failures", INTEGER),
+    ],
+)
+
+
+@entry(STEP)
+def modified_bdf_step(address):
+    """One accepted step; 0 or the reason to stop."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, MODIFIED_BDF)
+    return _step(run.system, method.linear, method, method.second_order, run)
+
+
+@part
+def _aim(method, run):
+    """Step size and end of the next step; the size is zero if it has become too small."""
+    if method.n_grid > 0:
+        grid = method.grid
+        return grid[run.steps + 1] - grid[run.steps], grid[run.steps + 1]
+    return step_to_try(run)
+
+
+@part
+def _order_of_step(method, run):
+    """The order of the next step, for which there must be data."""
+    k = method.k
+    if method.n_grid > 0:
+        k = method.grid_orders[run.steps]
+    return max(1, min(k, min(method.max_order, method.taken + method.start_order)))
+
+
+@part
+def _step(system, linear, method, form, run):
+    """One accepted step; 0 or the reason to stop."""
+    x, xp, xpp, e = method.x, method.xp, method.xpp, method.e
+    errors, newtons, singular, status, longest = 0, 0, 0, CONVERGED, 0.0
+    last_error, forgotten = np.inf, False
+    while True:
+        h, t = _aim(method, run)
+        if h == 0.0:
+            return ending_of(status, singular)
+        if errors + newtons == 0:
+            longest = h
+        k = _order_of_step(method, run)
+        if not formula(method, form, t, k):
+            k = 1
+            formula(method, form, t, k)
+        status = _correct(system, linear, method, form, run, t, h)
+        error, estimate = 0.0, NO_ESTIMATE
+        if status == CONVERGED:
+            derivatives(form, e, xp, xpp)
+            gather(form, x, xp, run.y)
+            if not run.fixed:
+                error, estimate = error_of_step(method, form, run, t, k)
+                if not error < np.inf:
+                    status = DIVERGED
+        if status == CONVERGED and error <= 1.0:
+            status = _accept(system, method, form, run, t, h, k)
+            if status == CONVERGED:
+                if not run.fixed:
+                    next_order_and_step(method, form, run, t, h, k, estimate)
+                return 0
+        if status == RAISED:
+            return _CALLBACK_RAISED
+        if status == CONVERGED:
+            errors += 1
+            run.error_test_failures += 1
+            stuck = errors + newtons >= _PATIENCE and error > _FALLING * last_error
+            last_error = error
+            shorten_after_error(method, run, h, k, error, errors, stuck)
+        else:
+            newtons += 1
+            stuck = errors + newtons >= _PATIENCE
+            run.newton_failures += 1
+            singular += 1 if status == SINGULAR else 0
+            run.h = 0.25 * h
+            method.constant = 0
+        if stuck and not forgotten and method.taken > 0 and not method.thesis and not run.fixed:
+            # the past may be to blame, a jump in it, or noise: go on without it
+            _forget_the_past(method, form, run)
+            run.h = 0.1 * longest
+            forgotten = True
+        method.matrix_needed = 1
+        method.successes = 0
+        method.initial_phase = 0
+        run.attempt_error_failures = errors
+        run.attempt_newton_failures = newtons
+        run.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
+        if run.fixed or newtons >= _MAX_FAILURES or errors >= 2 * _MAX_FAILURES or singular >= 4:
+            return ending_of(status, singular)
+
+
+@part
+def _forget_the_past(method, form, run):
+    """Begin anew at the last point, with x, x' and x'' there."""
+    dd, nodes, past, orders, last = method.dd, method.nodes, method.velocities, method.velocity_order, method.last_xpp
+    for i in range(form.n):
+        dd[1, i] = past[0, i]
+        dd[2, i] = 0.5 * last[i]
+        for j in range(3, ROWS):
+            dd[j, i] = 0.0
+    for j in range(ROWS):
+        nodes[j] = run.t
+    for j in range(PAST):
+        orders[j] = 3
+    method.points = 3
+    method.taken = 0
+    method.k = method.start_order
+
+
+@part
+def _newton_weights(method, form, run):
+    """Corrections of x are judged by what they mean for x and for x', which changes c_1 times as much.
+
+    Those of multipliers, and of variables that are only computed along, are looked at when x has converged.
+    """
+    n, source, inverse = form.n, form.source, run.inverse_weights
+    weights, matrix_weights, scale_weights = method.weights, method.matrix_weights, method.scale_weights
+    order, included = form.order, run.included
+    for j in range(form.n_y):
+        i = source[j]
+        if i < form.n:
+            scale_weights[i] = min(scale_weights[i], inverse[j]) if scale_weights[i] > 0.0 else inverse[j]
+            weights[i] = inverse[j] if order[i] > 0 and included[j] != 0.0 else 0.0
+            matrix_weights[i] = inverse[j]
+    for j in range(form.n_y):
+        i = source[j] - form.n
+        if i >= 0 and included[j] != 0.0:
+            weights[i] = max(weights[i], abs(form.c1) * inverse[j])
+    for i in range(n):
+        weights[i] *= _SHARPER
+
+
+@part
+def _correct(system, linear, method, form, run, t, h):
+    """Solve for x at t; with an old matrix a failure leads to a second try with a new one."""
+    x, e, delta, base = method.x, method.e, method.delta, form.base
+    correction, weights = method.xp, method.weights
+    _newton_weights(method, form, run)
+    if run.fixed:
+        return _iterate_to_roundoff(system, linear, method, form, t, h)
+    ratio = form.c2 / method.c2_matrix
+    if ratio < _REFRESH_BELOW or ratio > _REFRESH_ABOVE or method.thesis:
+        method.matrix_needed = 1
+    while True:
+        for i in range(form.n):
+            x[i] = base[0, i]
+            e[i] = 0.0
+        status = residual(system, t, x, e, delta)
+        if status != 0:
+            return status
+        if method.matrix_needed:
+            status = prepare_matrix(system, linear, t, x, e, delta, 1.0, h, method.matrix_weights)
+            if status != 0:
+                return status
+            method.c2_matrix = form.c2
+            method.matrix_needed = 0
+            method.matrix_new = 1
+        status, _ = newton(
+            system, linear, t, x, e, delta, correction, 1.0, method.c2_matrix / form.c2, UNKNOWN_RATE, weights
+        )
+        if status == CONVERGED:
+            status = _follow(system, linear, method, form, t)
+        if (status == DIVERGED or status == KRYLOV_FAILED) and not method.matrix_new:
+            method.matrix_needed = 1
+            continue
+        method.matrix_new = 0
+        return status
+
+
+@part
+def _size_of_others(method, form, correction):
+    """The size of corrections of variables that Newton's test leaves out, in units of their tolerances."""
+    weights, inverse, total = method.weights, method.matrix_weights, 0.0
+    for i in range(form.n):
+        if weights[i] == 0.0:
+            total += (correction[i] * inverse[i]) ** 2
+    return np.sqrt(total / form.n)
+
+
+@part
+def _follow(system, linear, method, form, t):
+    """Iterate until multipliers have followed, or their corrections are noise: c_2 times the round-off of x.
+
+    Corrections that grow are no noise, even if x is too heavy to feel them in a short step.
+    """
+    x, e, delta, weights = method.x, method.e, method.delta, method.weights
+    size, worse = _size_of_others(method, form, delta), 0
+    for _ in range(_MOST_FOLLOWING):
+        if size <= 1.0:
+            return CONVERGED
+        status = residual(system, t, x, e, delta)
+        if status == 0:
+            status = solve_linear(
+                system, linear, t, x, e, delta, 1.0, method.c2_matrix / form.c2, method.matrix_weights, delta
+            )
+        if status != 0:
+            return status
+        for i in range(form.n):
+            x[i] -= delta[i]
+            e[i] -= delta[i]
+        before, size = size, _size_of_others(method, form, delta)
+        worse += 1 if size > _FAR_WORSE * before else 0
+        if worse == 2 or not size < np.inf:
+            return DIVERGED
+        stays = 0.5 * before <= size <= _FAR_WORSE * before
+        if stays and wrms(delta, weights) <= max(1.0, _ROUNDOFF_LEVEL * wrms(x, weights)):
+            return CONVERGED
+    return CONVERGED if size <= 1.0 else DIVERGED
+
+
+@part
+def _iterate_to_roundoff(system, linear, method, form, t, h):
+    """Newton's method with a new matrix in every iteration: with prescribed steps no tolerance says when to stop."""
+    n = form.n
+    x, e, delta, base = method.x, method.e, method.delta, form.base
+    weights, matrix_weights = method.weights, method.matrix_weights
+    for i in range(n):
+        x[i] = base[0, i]
+        e[i] = 0.0
+    for i in range(n):
+        weights[i] = max(weights[i], _TRACE * matrix_weights[i])
+    before, scale = np.inf, wrms(x, weights)
+    for _ in range(_MOST_ITERATIONS):
+        status = residual(system, t, x, e, delta)
+        if status == 0:
+            status = prepare_matrix(system, linear, t, x, e, delta, 1.0, h, matrix_weights)
+        if status == 0:
+            system.newton_iterations += 1
+            status = solve_linear(system, linear, t, x, e, delta, 1.0, 1.0, weights, delta)
+        if status != 0:
+            return status
+        size = wrms(delta, weights)
+        if not size < np.inf:
+            return DIVERGED
+        if size >= 0.5 * before and before <= _STAGNATION * scale:
+            return CONVERGED
+        for i in range(n):
+            x[i] -= delta[i]
+            e[i] -= delta[i]
+        if size == 0.0:
+            return CONVERGED
+        scale = max(scale, size)
+        before = size
+    return DIVERGED
+
+
+@part
+def _accept(system, method, form, run, t, h, k):
+    """Let the owner look at the step, then make it part of the past and keep its polynomial."""
+    n = form.n
+    x, xp, xpp, y = method.x, method.xp, method.xpp, run.y
+    if system.hook != 0:
+        status = give_to_owner(system, run, t, h)
+        if status == HOOK_CHANGED:
+            scatter(form, y, x, xp)
+        elif status != 0:
+            return status
+    past = method.velocities
+    for i in range(n):
+        for j in range(PAST - 1, 0, -1):
+            past[j, i] = past[j - 1, i]
+        past[0, i] = xp[i]
+    update_differences(method, form, t, x, k)
+    method.taken += 1
+    if method.thesis:
+        remember(method, run, t, y)
+    _keep_polynomial(method, form, run, t, h, k)
+    gather(form, xp, xpp, run.yp)
+    last = method.last_xpp
+    for i in range(n):
+        last[i] = xpp[i]
+    run.attempt_newton_failures = 0
+    run.attempt_error_failures = 0
+    run.t = t
+    run.h_last = h
+    run.order = k
+    run.steps += 1
+    return CONVERGED
+
+
+@part
+def _keep_polynomial(method, form, run, t, h, k):
+    """The interpolant of the step and its derivative, as values at equidistant points of the step."""
+    n = form.n
+    degree = k + 1
+    if method.thesis and method.taken > 5:
+        degree = k + 3  # 5 at order 2, Wunderlich (4.31)
+    nodes, dd, phi = method.nodes, method.dd, differences(run)
+    values, first, second = method.basis, method.basis1, method.basis2
+    source, y = form.source, run.y
+    for q in range(1, degree + 1):
+        newton_basis(t - h * q / degree, nodes, degree + 1, values, first, second)
+        for j in range(form.n_y):
+            i, total = source[j], 0.0
+            if i < n:
+                for l in range(degree + 1):
+                    total += dd[l, i] * values[l]
+            else:
+                for l in range(1, degree + 1):
+                    total += dd[l, i - n] * first[l]
+            phi[q, j] = total
+    for j in range(form.n_y):
+        phi[0, j] = y[j]
+    close_polynomial(run, h, degree)

@@ -1,0 +1,1 @@
+"""Extrapolation of linearly implicit Euler steps and of half-explicit midpoint steps (MEXX)."""

@@ -1,0 +1,176 @@
+r"""Dense output of extrapolation methods in compiled code.
+
+Backward differences of the Euler steps of a row, divided by h^k, are derivatives of y with an expansion in h, and are
+extrapolated as y is (Hairer, Ostermann, Numer. Math. 58 (1990) 419-439; SEULEX). The polynomial of a step has value and
+derivatives at its end; at its start those of the end of the step before, in its first step the value alone; and, where
+all rows but one have an even number of implicit Euler steps, value and slope in the middle. Its degree is at most 7.
+"""
+
+from __future__ import annotations
+
+from daedal.kernels.compilation import part
+from daedal.kernels.records import floats, local_words
+from daedal.kernels.vectors import power
+from daedal.methods.extrapolation.extrapolation_euler import DIFFERENCES, IMPLICIT, MIDDLE
+from daedal.methods.extrapolation.extrapolation_sequences import MOST_COLUMNS
+from daedal.methods.one_step import close_polynomial, size_of_error
+from daedal.methods.run_record import differences
+
+_SHARE = 0.25  # of the error of the polynomial of one degree less
+_NOISE, _INNER_NOISE = 2.0, 16.0  # by which round-off may exceed its estimate, of values and of derivatives
+_POINTS = 32  # at which the largest value of a product of nodes is looked for
+_NODES = 8
+_room_for_nodes, _room_for_values = local_words(_NODES), local_words(_NODES)
+
+
+@part
+def interpolate(system, run, method, h):
+    """Derivatives at the end and in the middle of the step; the error of its polynomial in units of the tolerance.
+
+    What is measured is the error of the polynomial without the highest derivative at the end.
+    """
+    n = run.n
+    ends, starts, inner, table = method.end, method.start, method.inner, method.table
+    error, slope = run.error, run.slope
+    _count_conditions(method)
+    for i in range(n):
+        ends[0, i] = table[0, i]
+    for order in range(1, DIFFERENCES):
+        _extrapolate(method, n, MIDDLE + order, order, ends[order])
+    for order in range(method.middle):
+        _extrapolate(method, n, order, -1, inner[order])
+    for order in range(1, method.left):
+        scale = power(h / method.scale, order)
+        for i in range(n):
+            starts[order, i] *= scale
+    method.scale = h
+    for i in range(n):
+        slope[i] = ends[1, i] / h
+    nodes, values = floats(_room_for_nodes(), _NODES), floats(_room_for_values(), _NODES)
+    degree = set_nodes(method, nodes)
+    largest = largest_product(nodes, degree)
+    for i in range(n):
+        divided_differences(values, nodes, degree, ends[:, i], inner[:, i], starts[:, i])
+        error[i] = values[degree] * largest
+    _subtract(run, method, _INNER_NOISE)
+    return _SHARE * size_of_error(system, run)
+
+
+@part
+def leave_out_noise(run, method):
+    """What of the error may be round-off is no reason to shorten the step."""
+    _subtract(run, method, _NOISE)
+
+
+@part
+def _subtract(run, method, factor):
+    error, noise = run.error, method.noise
+    factor *= method.amplification[method.reached - 1]
+    for i in range(run.n):
+        error[i] = max(abs(error[i]) - factor * abs(noise[i]), 0.0)
+
+
+@part
+def _count_conditions(method):
+    """How many conditions the polynomial has at the end and in the middle."""
+    numbers, k, even = method.numbers, method.reached, 0
+    for j in range(k):
+        even += 1 - numbers[j] % 2
+    method.middle = MIDDLE if even >= max(k - 1, 1) and method.scheme == IMPLICIT else 0
+    method.right = min(DIFFERENCES - 1 if method.middle > 0 else DIFFERENCES, numbers[k - 1] + 1)
+    method.left = min(method.left, method.right)
+
+
+@part
+def _extrapolate(method, n, kind, order, target):
+    """H^order y^(order) at the end of the step, from the first rows that have enough steps; from even ones for -1.
+
+    As many rows as the order of the result asks for, one more step than there are differences: the first one of a row
+    may be perturbed.
+    """
+    numbers, rates, k, first = method.numbers, method.derivatives, method.reached, 0
+    while order > 0 and first < k - 1 and numbers[first] <= order:
+        first += 1
+    last = k if order < 0 else min(k, first + max(k - order + 1, 2))
+    for i in range(n):
+        target[i] = 0.0
+    for j in range(first, last):
+        if order < 0 and numbers[j] % 2 == 1:
+            continue
+        weight = 1.0
+        for l in range(first, last):
+            if l != j and (order > 0 or numbers[l] % 2 == 0):
+                weight *= numbers[j] / (numbers[j] - numbers[l])
+        for i in range(n):
+            target[i] += weight * rates[MOST_COLUMNS * kind + j, i]
+
+
+@part
+def set_nodes(method, nodes):
+    """The nodes of the polynomial in theta, those of the end first; its degree."""
+    count = 0
+    for q in range(method.right + method.middle + method.left):
+        nodes[q] = 1.0 if q < method.right else 0.5 if q < method.right + method.middle else 0.0
+        count += 1
+    return count - 1
+
+
+@part
+def largest_product(nodes, degree):
+    """The largest value in the step of the product over all nodes but the first."""
+    largest = 0.0
+    for p in range(1, _POINTS):
+        value = 1.0
+        for q in range(1, degree + 1):
+            value *= p / _POINTS - nodes[q]
+        largest = max(largest, abs(value))
+    return largest
+
+
+@part
+def divided_differences(values, nodes, degree, ends, inner, starts):
+    """Newton coefficients of the polynomial with these nodes, equal ones side by side."""
+    for q in range(degree + 1):
+        values[q] = ends[0] if nodes[q] == 1.0 else inner[0] if nodes[q] == 0.5 else 0.0
+    factorial = 1.0
+    for order in range(1, degree + 1):
+        factorial *= order
+        for q in range(degree, order - 1, -1):
+            distance = nodes[q] - nodes[q - order]
+            if distance != 0.0:
+                values[q] = (values[q] - values[q - 1]) / distance
+            else:
+                derivative = ends[order] if nodes[q] == 1.0 else inner[order] if nodes[q] == 0.5 else starts[order]
+                values[q] = derivative / factorial
+
+
+@part
+def keep_polynomial(run, method, h):
+    """The polynomial of the step, y' at its end, and the derivatives there for the next one."""
+    ends, starts = method.end, method.start
+    nodes = floats(_room_for_nodes(), _NODES)
+    degree = set_nodes(method, nodes)
+    store_polynomial(run, h, nodes, degree, ends, method.inner, starts)
+    yp, slope = run.yp, run.slope
+    for i in range(run.n):
+        yp[i] = slope[i]
+        for order in range(1, DIFFERENCES):
+            starts[order, i] = ends[order, i]
+    method.left = method.right
+
+
+@part
+def store_polynomial(run, h, nodes, degree, ends, inner, starts):
+    """The polynomial of y - y_0 with these nodes by its values at equidistant points, in Newton form."""
+    n, phi, y, values = run.n, differences(run), run.y, floats(_room_for_values(), _NODES)
+    for i in range(n):
+        start = phi[0, i]
+        divided_differences(values, nodes, degree, ends[:, i], inner[:, i], starts[:, i])
+        phi[0, i] = y[i]
+        for q in range(1, degree):
+            value = values[degree]
+            for k in range(degree - 1, -1, -1):
+                value = values[k] + value * (1.0 - q / degree - nodes[k])
+            phi[q, i] = start + value
+        phi[degree, i] = start
+    close_polynomial(run, h, degree)

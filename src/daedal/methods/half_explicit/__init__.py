@@ -1,0 +1,1 @@
+"""Half-explicit Runge-Kutta methods for index 2 and mechanisms."""

@@ -1,0 +1,1 @@
+"""Implicit Runge-Kutta methods: Radau IIA, general tableaux, and collocation of second-order problems."""

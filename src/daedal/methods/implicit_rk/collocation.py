@@ -1,0 +1,191 @@
+r"""Collocation for second-order DAEs: implicit Runge-Kutta methods of high order that need no reduction of the index.
+
+References
+----------
+L. Wunderlich: Numerical solution of second order differential-algebraic equations, diploma thesis, TU Berlin, 2005,
+chapter 6; U. Ascher, L. Petzold, SIAM J. Numer. Anal. 28 (1991) 1097-1120 (projection); E. Hairer, G. Wanner: Solving
+Ordinary Differential Equations II, IV.8 (Newton's method, error estimate).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.methods.base import Method
+from daedal.methods.implicit_rk.collocation_tableaux import (
+    KINDS,
+    STAGES,
+    error_weights,
+    newton_data,
+    polynomials,
+    tableau,
+)
+from daedal.methods.run import OneStepRun
+from daedal.methods.second_order import SecondOrderWorkspace, set_fixed_tolerances, start_of
+from daedal.methods.task import Equations, Outcome, Task
+
+LARGEST = 300
+"""Unknowns up to which collocation works."""
+_KEPT_RATIO = 1.2  # steps grow only if it is worth a new factorisation
+_MOST_FAILURES = 15
+_PROJECTIONS = ("auto", "always", "never")
+
+
+@dataclass(frozen=True)
+class Collocation(Method):
+    r"""Collocation with s stages for :math:`F(t, x, \dot x, \ddot x) = 0`.
+
+    The second derivative of the solution on a step is a polynomial of degree s - 1; the equations hold at nodes:
+    :math:`\tilde A = A^2`, :math:`\tilde b = b^T A`. Dense output is its double integral, of degree s + 1.
+
+    Parameters
+    ----------
+    kind : {"radau", "gauss", "lobatto"}
+        Radau IIA (classical order 2s - 1, damps what is stiff: the one to use for constrained and stiff systems), Gauss
+        (2s, conserves), Lobatto IIIA (2s - 2).
+    stages : int
+        2 to 5.
+    projection : {"auto", "always", "never"}
+        For mechanisms: whether positions and velocities are projected onto their constraints after every step, which
+        raises the order of the velocities and is what keeps Gauss and Lobatto stable. "auto" projects.
+    controller : {"default", "thesis"}
+        "thesis": error estimate by extrapolation and doubling of the step, as in Wunderlich's experiments.
+
+    Notes
+    -----
+    Matrices are dense and formed by differences; a `jacobian` of the problem is not used.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.get("planar_pendulum")
+    >>> method = daedal.Collocation("radau", stages=3)
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, method=method, rtol=1e-8)
+    >>> sol.success
+    True
+    """
+
+    kind: str = "radau"
+    stages: int = 3
+    projection: str = "auto"
+    controller: str = "default"
+
+    name = "collocation"
+    needs = ("second_order",)
+    stiff = True
+
+    def __post_init__(self):
+        if self.kind not in KINDS:
+            raise InvalidProblemError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {self.kind!r}")
+        if isinstance(self.stages, bool) or not isinstance(self.stages, (int, np.integer)) or self.stages not in STAGES:
+            raise InvalidProblemError(f"stages must be 2, 3, 4 or 5, got {self.stages!r}")
+        if self.projection not in _PROJECTIONS:
+            raise InvalidProblemError(
+                f"projection must be one of {', '.join(map(repr, _PROJECTIONS))}, got {self.projection!r}"
+            )
+
+        if self.controller not in ("default", "thesis"):
+            raise InvalidProblemError(f"controller must be 'default' or 'thesis', got {self.controller!r}")
+
+    @property
+    def max_order(self) -> int:
+        """The classical order."""
+        return tableau(self.kind, self.stages).order
+
+    def prepare(self, equations: Equations) -> OneStepRun:
+        """Room for the stages and their matrices."""
+        form = equations.second_order
+        problem = form.problem
+        if problem.sparsity is not None or problem.bandwidth is not None or problem.n > LARGEST:
+            raise InvalidProblemError(
+                f"collocation works with dense matrices, for up to {LARGEST} unknowns; use method='modified_bdf', "
+                "which makes use of sparsity and bandwidth"
+            )
+        return _CollocationRun(self, equations, SecondOrderWorkspace(form, hook=equations.hook))
+
+
+def _projects(residual) -> bool:
+    """Whether steps are projected onto the constraints."""
+    return getattr(residual, "projected", False)
+
+
+class _CollocationRun(OneStepRun):
+    """A run of a collocation method."""
+
+    def __init__(self, method: Collocation, equations: Equations, workspace: SecondOrderWorkspace):
+        from daedal.kernels.dense import dense_lu
+        from daedal.kernels.records import Record
+        from daedal.methods.implicit_rk.collocation_newton import COLLOCATION
+        from daedal.methods.implicit_rk.collocation_step import collocation_accept, collocation_attempt
+        from daedal.methods.one_step import MEMORY, OWN
+
+        self._form = form = equations.second_order
+        n, kind, s = form.problem.n, method.kind, method.stages
+        coefficients, data, weights = tableau(kind, s), newton_data(kind, s), error_weights(kind, s)
+        pairs, thesis = data.pairs.shape[0], method.controller == "thesis"
+        mass = getattr(form.problem.residual, "mass", None)
+        record = Record.allocated(
+            COLLOCATION,
+            second_order=workspace.second_order,
+            s=s,
+            known=coefficients.known,
+            stiffly_accurate=coefficients.stiffly_accurate,
+            n_real=data.real.size,
+            n_pairs=pairs,
+            gamma=data.gamma,
+            position_ratio=weights[1],
+            filtered=_projects(form.problem.residual) or not np.any(form.problem.order == 0),
+            c=coefficients.c,
+            w=np.ascontiguousarray(data.w),
+            w2=np.ascontiguousarray(data.w2),
+            known_column=np.ascontiguousarray(data.known_column),
+            transform=np.ascontiguousarray(data.transform),
+            inverse=np.ascontiguousarray(data.inverse),
+            pairs=np.ascontiguousarray(data.pairs),
+            polynomials=polynomials(kind, s),
+            error_weights=np.ascontiguousarray(weights[0]),
+            thesis=thesis,
+            mass=0 if mass is None else mass[0].ctypes.data,
+            n_mass=0 if mass is None else mass[1],
+            real_lu=dense_lu(n),
+            first_lu=dense_lu(2 * n if pairs > 0 else 1),
+            second_lu=dense_lu(2 * n if pairs > 1 else 1),
+        )
+        super().__init__(
+            method,
+            equations,
+            attempt=collocation_attempt,
+            accept=collocation_accept,
+            order=method.max_order,
+            control_order=s + 1 - coefficients.known,
+            start_order=0 if thesis else s + 1,
+            controller=OWN if thesis else MEMORY,
+            kept_ratio=_KEPT_RATIO,
+            most_failures=_MOST_FAILURES,
+            record=record,
+            restored=True,
+            workspace=workspace,
+        )
+
+    def integrate(self, task: Task) -> Outcome:
+        """Integrate, if the method suits the equations."""
+        method, problem = self.method, self._form.problem
+        free = not np.any(problem.order == 0) and task.excluded is None
+        damped = method.kind == "radau" or method.controller == "thesis" or task.fixed_step is not None
+        if not (damped or free or _projects(problem.residual)):
+            raise InvalidProblemError(
+                f"{method.kind} does not damp errors of multipliers: for equations with constraints use "
+                "Collocation('radau'), or state a mechanism as MechanicalSystem, which is projected after every step"
+            )
+        return super().integrate(task)
+
+    def load(self, task: Task) -> None:
+        """x, x' and x'' at the start."""
+        for name, values in zip(("x", "xp", "xpp"), start_of(task, self._form), strict=True):
+            self.own.array(name)[:] = values
+        self.own.array("past_t")[0], self.own.array("past_y")[0] = task.t_span[0], task.y0
+        if task.fixed_step is not None:
+            set_fixed_tolerances(task, self._rtol, self._atol)

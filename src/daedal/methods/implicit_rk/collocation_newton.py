@@ -1,0 +1,391 @@
+r"""The stages of a collocation step for F(t, x, x', x'') = 0: the simplified Newton method, decoupled by eigenvalues.
+
+The unknowns are the deviations Z of the stage values from the tangent, so that second derivatives lose no digits, and
+multipliers are unknowns by their stage values: the matrix stays well conditioned for small steps, where one for second
+derivatives of the multipliers (Wunderlich chapter 6) does not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import UNEVALUABLE, is_given
+from daedal.kernels.compilation import inlined, part
+from daedal.kernels.dense import LU, factor_lu, solve_lu
+from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
+from daedal.kernels.norms import wrms
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, data_of, floats, optional
+from daedal.kernels.second_order import SECOND_ORDER, evaluate_matrix, evaluate_second_order
+from daedal.kernels.signatures import f64
+from daedal.kernels.vectors import power
+from daedal.methods.bdf.thesis_control import POINTS
+
+_MAX_ITERATIONS, _POLISHING = 10, 15
+_TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
+_NOISE = 100.0 * np.finfo(np.float64).eps
+_INCREMENT = 2.0**-26
+_WEIGHT_SHARE = 2.0**-13
+
+COLLOCATION = Struct(
+    "COLLOCATION",
+    [
+        ("second_order", at(SECOND_ORDER)),
+        ("s", INTEGER),
+        ("known", INTEGER),
+        ("stiffly_accurate", INTEGER),
+        ("n_real", INTEGER),
+        ("n_pairs", INTEGER),
+        ("gamma", FLOAT),
+        ("position_ratio", FLOAT),
+        ("filtered", INTEGER),  # whether errors along constraint forces may be left out of the test
+        ("c", f64["s"]),
+        ("w", f64["s - known", "s - known"]),
+        ("w2", f64["s - known", "s - known"]),
+        ("known_column", f64["s - known"]),
+        ("transform", f64["s - known", "s - known"]),
+        ("inverse", f64["s - known", "s - known"]),
+        ("pairs", f64["n_pairs", 2]),
+        ("polynomials", f64["3 * s", "s + 2"]),
+        ("error_weights", f64["s + 1"]),
+        ("thesis", INTEGER),  # the controller of the thesis
+        ("successes", INTEGER),
+        ("past_t", f64[POINTS]),
+        ("past_y", f64[POINTS, "second_order.n_y"]),
+        # x, x', x'' at the start of the step and at its end
+        *[(name, f64["second_order.n"]) for name in ("x", "xp", "xpp", "new_x", "new_xp", "new_xpp")],
+        # stages: deviations, highest derivatives, those of the last step, corrections
+        ("z", f64["s", "second_order.n"]),
+        ("k", f64["s", "second_order.n"]),
+        ("old_k", f64["s", "second_order.n"]),
+        ("old_x", f64["second_order.n"]),
+        ("old_xp", f64["second_order.n"]),
+        ("old_h", FLOAT),
+        ("r", f64["s", "second_order.n"]),
+        ("hat", f64["s", "second_order.n"]),
+        ("stage", f64[3, "second_order.n"]),
+        ("theta", f64[3, "s"]),
+        ("weights", f64["second_order.n"]),
+        ("others", f64["second_order.n"]),  # weights of multipliers, and of variables that are only computed along
+        # Jacobians and factors
+        ("j0", f64["second_order.n", "second_order.n"]),
+        ("j1", f64["second_order.n", "second_order.n"]),
+        ("j2", f64["second_order.n", "second_order.n"]),
+        ("n_mass", INTEGER),
+        ("mass", optional(f64["n_mass", "n_mass"])),  # F_x'' of the leading variables, if the residual leaves it
+        ("real_lu", LU),
+        ("first_lu", LU),
+        ("second_lu", LU),
+        ("h_matrix", FLOAT),
+        ("jacobian_known", INTEGER),
+        ("jacobian_new", INTEGER),
+        ("rate", FLOAT),
+    ],
+)
+
+
+@part
+def _jacobians(system, method, form, run, h):
+    """F_x, F_x' and F_x'' at the start of the step, by differences; the mass matrix is known for mechanisms."""
+    if is_given(form.jacobian):
+        status = _given_jacobians(system, method, form, run, h)
+        if status != UNEVALUABLE:
+            return status
+    n = form.n
+    x, xp, xpp = method.x, method.xp, method.xpp
+    base, value = method.stage[0], method.hat[0]
+    weights, others, order = method.weights, method.others, form.order
+    j0, j1, j2 = method.j0, method.j1, method.j2
+    system.jacobians += 1
+    system.residuals += 1
+    status = evaluate_second_order(form, run.t, x, xp, xpp, base)
+    if status != 0:
+        return status
+    if method.n_mass > 0:
+        mass = method.mass
+        for j in range(n):
+            for i in range(n):
+                inside = i < method.n_mass and j < method.n_mass
+                j2[j, i] = mass[i, j] if inside else 0.0
+    largest = 0.0
+    for j in range(n):
+        if order[j] > 0:
+            largest = max(largest, abs(x[j]))
+    for level in range(3):
+        if level == 2 and method.n_mass > 0:
+            break
+        target = j0 if level == 0 else j1 if level == 1 else j2
+        vector = x if level == 0 else xp if level == 1 else xpp
+        for j in range(n):
+            if order[j] < level:
+                for i in range(n):
+                    target[j, i] = 0.0
+                continue
+            kept, size = vector[j], abs(vector[j])
+            if level == 0:
+                size = max(size, abs(h * xp[j]))
+                if order[j] > 0:  # a position that happens to be zero
+                    size = max(size, 1e-3 * largest)
+            elif level == 1:
+                size = max(size, max(abs(h * xpp[j]), abs(x[j] / h) * 1e-3))
+            else:
+                size = max(size, max(abs(xp[j] / h), abs(x[j] / (h * h))) * 1e-3)
+            delta = max(_INCREMENT * size, _WEIGHT_SHARE / (weights[j] + others[j]) / power(abs(h), level))
+            vector[j] = kept + delta
+            delta = vector[j] - kept
+            system.jacobian_residuals += 1
+            system.residuals += 1
+            status = evaluate_second_order(form, run.t, x, xp, xpp, value)
+            vector[j] = kept
+            if status != 0:
+                return status
+            for i in range(n):
+                target[j, i] = (value[i] - base[i]) / delta
+    return 0
+
+
+@part
+def _given_jacobians(system, method, form, run, h):
+    """F_x, F_x' and F_x'' from F_x + c1 F_x' + c2 F_x'': in the units of the step, so that no digits are lost."""
+    n, g = form.n, method.gamma / h
+    x, xp, xpp = method.x, method.xp, method.xpp
+    size = n * n
+    j0, j1, j2 = floats(data_of(method.j0), size), floats(data_of(method.j1), size), floats(data_of(method.j2), size)
+    system.jacobians += 1
+    status = evaluate_matrix(form, run.t, x, xp, xpp, 0.0, 0.0, j0)
+    if status == 0:
+        status = evaluate_matrix(form, run.t, x, xp, xpp, g, 0.0, j1)
+    if status == 0:
+        status = evaluate_matrix(form, run.t, x, xp, xpp, 0.0, g * g, j2)
+    for e in range(size):
+        j1[e] = (j1[e] - j0[e]) / g
+        j2[e] = (j2[e] - j0[e]) / (g * g)
+    return status
+
+
+@part
+def _factor(system, method, form, h):
+    """E for the real eigenvalue (or the gamma of the error estimate) and for the pairs."""
+    n = form.n
+    j0, j1, j2 = method.j0, method.j1, method.j2
+    g = method.gamma / h
+    real = method.real_lu.data
+    for j in range(n):
+        for i in range(n):
+            real[j, i] = j0[j, i] + g * (j1[j, i] + g * j2[j, i])
+    system.factorisations += 1
+    if factor_lu(method.real_lu) != 0:
+        return SINGULAR
+    pairs = method.pairs
+    for p in range(method.n_pairs):
+        lu = method.first_lu if p == 0 else method.second_lu
+        columns = lu.data
+        re, im = pairs[p, 0] / h, pairs[p, 1] / h
+        re2, im2 = re * re - im * im, 2.0 * re * im
+        for j in range(n):
+            for i in range(n):
+                real_part = j0[j, i] + re * j1[j, i] + re2 * j2[j, i]
+                imaginary = im * j1[j, i] + im2 * j2[j, i]
+                columns[j, i] = real_part
+                columns[j, n + i] = imaginary
+                columns[n + j, i] = -imaginary
+                columns[n + j, n + i] = real_part
+        system.factorisations += 1
+        if factor_lu(lu) != 0:
+            return SINGULAR
+    return 0
+
+
+@part
+def _predict(method, form, h):
+    """Z from the polynomial of the last step, or from the first two derivatives at the start."""
+    n, stages, known = form.n, method.s, method.known
+    x, xp, xpp = method.x, method.xp, method.xpp
+    z, c, order = method.z, method.c, form.order
+    old_x, old_xp, old_k = method.old_x, method.old_xp, method.old_k
+    theta = method.theta
+    for i in range(known, stages):
+        if method.old_h == 0.0:
+            d = c[i] * h
+            for j in range(n):
+                z[i, j] = 0.5 * d * d * xpp[j] if order[j] == 2 else d * xp[j] if order[j] == 1 else 0.0
+            continue
+        a = 1.0 + c[i] * h / method.old_h
+        weights_at(method, a, theta)
+        for j in range(n):
+            value = inside(order[j], theta, old_k, j, stages, a, method.old_h, old_x[j], old_xp[j])
+            z[i, j] = value - x[j] - (c[i] * h * xp[j] if order[j] == 2 else 0.0)
+
+
+@part
+def weights_at(method, a, theta):
+    """L_j, its integral and its double integral at theta = a."""
+    stages = method.s
+    table = method.polynomials
+    for level in range(3):
+        for j in range(stages):
+            value = 0.0
+            for p in range(stages + 1, -1, -1):
+                value = value * a + table[level * stages + j, p]
+            theta[level, j] = value
+
+
+@inlined
+def inside(order, theta, k, j, stages, a, h, x, xp):
+    """The collocation polynomial of variable j at theta = a."""
+    value = 0.0
+    for i in range(stages):
+        value += theta[order, i] * k[i, j]
+    if order == 2:
+        return x + a * h * xp + h * h * value
+    return x + h * value if order == 1 else value
+
+
+@part
+def _stage_weights(method, form, run, h):
+    """Corrections are judged by what they mean for x and x'; those of multipliers when x has converged."""
+    source, inverse, g = form.source, run.inverse_weights, abs(method.gamma / h)
+    weights, others, order, included = method.weights, method.others, form.order, run.included
+    for j in range(form.n_y):
+        i = source[j]
+        if i < form.n:
+            others[i] = 0.0 if order[i] > 0 and included[j] != 0.0 else inverse[j]
+            weights[i] = inverse[j] - others[i]
+    for j in range(form.n_y):
+        i = source[j] - form.n
+        if i >= 0 and included[j] != 0.0:
+            weights[i] = max(weights[i], g * inverse[j])
+
+
+@part
+def _residuals(system, method, form, run, h):
+    """R_i = F at the stages, from Z; the highest derivatives are left in k."""
+    n, stages, known = form.n, method.s, method.known
+    x, xp, xpp = method.x, method.xp, method.xpp
+    z, k, r = method.z, method.k, method.r
+    count = stages - known
+    w1, w2 = method.w, method.w2
+    first = method.known_column
+    c, order = method.c, form.order
+    work = method.stage
+    for i in range(known, stages):
+        for j in range(n):
+            single, double = 0.0, 0.0
+            for l in range(count):
+                single += w1[i - known, l] * z[known + l, j]
+                double += w2[i - known, l] * z[known + l, j]
+            work[0, j] = x[j] + z[i, j]
+            work[1, j] = single / h
+            work[2, j] = 0.0
+            if order[j] == 2:
+                work[0, j] += c[i] * h * xp[j]
+                work[1, j] += xp[j]
+                work[2, j] = double / (h * h) - first[i - known] * xpp[j]
+                k[i, j] = work[2, j]
+            elif order[j] == 1:
+                work[1, j] -= first[i - known] * xp[j]
+                k[i, j] = work[1, j]
+            else:
+                k[i, j] = work[0, j]
+        system.residuals += 1
+        status = evaluate_second_order(form, run.t + c[i] * h, work[0], work[1], work[2], r[i])
+        if status != 0:
+            return status
+    if known:
+        for j in range(n):
+            k[0, j] = xpp[j] if order[j] == 2 else xp[j] if order[j] == 1 else x[j]
+    return 0
+
+
+@part
+def _correction(method, form):
+    """r := the correction of Z, by the decoupled systems."""
+    n, known = form.n, method.known
+    count = method.s - known
+    r, hat = method.r, method.hat
+    transform, inverse = method.transform, method.inverse
+    for i in range(count):
+        for j in range(n):
+            value = 0.0
+            for l in range(count):
+                value += inverse[i, l] * r[known + l, j]
+            hat[i, j] = value
+    if method.n_real > 0:
+        solve_lu(method.real_lu, hat[0])
+    for p in range(method.n_pairs):
+        solve_lu(method.first_lu if p == 0 else method.second_lu, hat[method.n_real + 2 * p])  # and the next row
+    for i in range(count):
+        for j in range(n):
+            value = 0.0
+            for l in range(count):
+                value += transform[i, l] * hat[l, j]
+            r[known + i, j] = value
+
+
+@part
+def solve_stages(system, method, form, run, h):
+    """The simplified Newton method for all stages; with old Jacobians a failure leads to a second try."""
+    n, known = form.n, method.known
+    _stage_weights(method, form, run, h)
+    while True:
+        method.jacobian_new = 0
+        if not method.jacobian_known:
+            status = _jacobians(system, method, form, run, h)
+            if status != 0:
+                return status
+            method.jacobian_new = 1
+            method.h_matrix = 0.0
+        if method.h_matrix != h:
+            status = _factor(system, method, form, h)
+            if status != 0:
+                method.h_matrix = 0.0
+                if method.jacobian_new:
+                    return status
+                method.jacobian_known = 0
+                continue
+            method.h_matrix = h
+        _predict(method, form, h)
+        status = _iterate(system, method, form, run, h, n, known)
+        if status == DIVERGED and not method.jacobian_new:
+            method.jacobian_known = 0
+            continue
+        return status
+
+
+@part
+def _iterate(system, method, form, run, h, n, known):
+    stages, exact = method.s, run.fixed or method.thesis
+    z, r, weights, others = method.z, method.r, method.weights, method.others
+    before, rate, rest = np.inf, 0.0, np.inf
+    method.rate = 0.0
+    noise = _NOISE * wrms(method.x, weights)  # corrections that round-off explains
+    for iteration in range(_POLISHING if exact else _MAX_ITERATIONS):
+        status = _residuals(system, method, form, run, h)
+        if status != 0:
+            return status
+        _correction(method, form)
+        system.newton_iterations += 1
+        total, rest_before, rest = 0.0, rest, 0.0
+        for i in range(known, stages):
+            size, other = wrms(r[i], weights), wrms(r[i], others)
+            total += size * size
+            rest += other * other
+        size, rest = np.sqrt(total / (stages - known)), np.sqrt(rest / (stages - known))
+        if not size < np.inf:
+            return DIVERGED
+        if exact and iteration > 1 and size >= 0.5 * before and before < 1e-3:
+            return CONVERGED  # round-off
+        if iteration > 0:
+            rate = size / before
+            method.rate = max(method.rate, rate) if iteration > 1 else rate
+            if rate >= 0.99 and size > max(noise, _TOLERANCE) and not (exact and iteration < 4):
+                return DIVERGED
+        for i in range(known, stages):
+            for j in range(n):
+                z[i, j] -= r[i, j]
+        factor = rate / (1.0 - rate) if 0.0 < rate < 0.99 else 1.0
+        followed = rest <= 1.0 or rest >= 0.5 * rest_before  # the latter is noise
+        if not exact and followed and (size * factor <= _TOLERANCE or size <= noise):
+            if iteration > 0 or size <= max(noise, 1e-3 * _TOLERANCE):
+                return _residuals(system, method, form, run, h)
+        before = size
+    return CONVERGED if exact and before < 1.0 else DIVERGED

@@ -1,0 +1,170 @@
+r"""The polynomial of a step of an implicit Runge-Kutta method, and its defect, in compiled code.
+
+The polynomial u is stored by its values at equidistant points of the step: those of the method's own interpolation, or,
+where the step was taken in two halves, of that of each half. Whatever they are, u errs by about
+
+    (F_y + (g/h) F_y')^{-1} F(t, u, u'),
+
+which is the error itself for what algebraic equations or stiffness determine, and h/g times the error of the slope for
+other variables. With g = d + 1, d the degree of u, that is the error that goes with it, where u interpolates between
+the points. Methods whose end is no stage (Gauss) pass errors of algebraic variables on, and no step can be so short
+that they become smaller: what the start of the step is off by is left out.
+"""
+
+from __future__ import annotations
+
+from daedal.kernels.callbacks import UNEVALUABLE
+from daedal.kernels.compilation import caller, entry, inlined, part
+from daedal.kernels.matrix import BANDED, factor, solve
+from daedal.kernels.newton import CONVERGED
+from daedal.kernels.norms import wrms
+from daedal.kernels.records import record_at
+from daedal.kernels.system import residual
+from daedal.methods.implicit_rk.implicit_runge_kutta_newton import IRK
+from daedal.methods.implicit_rk.implicit_stages import PLACES
+from daedal.methods.one_step import close_polynomial, combine, weighted_sum
+from daedal.methods.run_record import RUN, STEP
+
+_SHARPEST = 2e10  # y in units of the tolerance from which the defect may be round-off
+
+_call = caller(STEP)
+
+
+@entry(STEP)
+def irk_factor(address):
+    """The factors of F_y + (g/h) F_y'."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, IRK)
+    return _factor(run.system, method.linear, method, run.t)
+
+
+@part
+def _factor(system, linear, method, t):
+    matrix, entries, weight = linear.matrix, method.entries, method.g / method.h_matrix
+    f_y, f_yp, place = method.f_y[0], method.f_yp[0], method.place
+    data = matrix.data
+    if matrix.kind == BANDED:
+        data[:] = 0.0
+    for e in range(entries):
+        data[place[e]] = f_y[e] + weight * f_yp[e]
+    system.factorisations += 1
+    return factor(matrix, t)
+
+
+@inlined
+def is_halved(run, method):
+    """Whether the run goes on from the two halves of a step."""
+    return method.doubling and not run.fixed
+
+
+@inlined
+def _degree(run, method):
+    """Of the polynomial of a step."""
+    return 2 * method.degree if is_halved(run, method) else method.degree
+
+
+@part
+def find_points(run, method, h):
+    """Values inside of the step, of the polynomials of both halves where there are two, and at its ends.
+
+    In the first step the slope of the start is left out: of algebraic variables it need not be known.
+    """
+    n, s, halved, degree = run.n, method.s, is_halved(run, method), _degree(run, method)
+    start, y, middle = run.phi[0], run.y, method.middle
+    points, whole, first, second = method.points, method.whole, method.first, method.second
+    count = degree // 2 - 1 if halved else degree - 1  # in one half
+    rows = method.degree - 1
+    inner = method.inner[0 if run.steps > 0 else rows :]
+    for q in range(degree - 1):
+        target = points[q + 1]
+        if not halved:
+            combine(inner[q], s + 1, whole, start, h, 0, n, target)
+        elif q < count:
+            combine(inner[q], s + 1, second, middle, 0.5 * h, 0, n, target)
+        elif q == count:
+            for j in range(n):
+                target[j] = middle[j]
+        else:
+            combine(inner[q - count - 1], s + 1, first, start, 0.5 * h, 0, n, target)
+    for j in range(n):
+        points[0, j] = y[j]
+        points[degree, j] = start[j]
+
+
+@part
+def add_defect(system, linear, run, method, address, t, h):
+    """run.error := the larger one of it and of the defect of the polynomial at some places inside of the step.
+
+    Where F is not defined, or the tolerance so sharp that the defect may be round-off, nothing is said; nor where
+    variables have index 2 or 3, in which round-off and errors of the start come divided by h.
+    """
+    n, rows = run.n, _degree(run, method) + 1
+    error, r = run.error, method.residual
+    y, yp, points = method.stage_y, method.stage_yp, method.points
+    value, slope = method.inside_value, method.inside_slope
+    inherited, share = method.inherited, method.inside_inherited
+    if method.some_powers or wrms(run.phi[0], run.inverse_weights) > _SHARPEST:
+        return CONVERGED
+    if method.h_matrix != h:
+        method.h_matrix = h
+        status = _call(method.factor, address)
+        if status != 0:
+            method.h_matrix = 0.0
+            return status
+    if method.inherits:
+        status = _find_inherited(system, linear, run, method, t)
+        if status != 0:
+            return status
+        for j in range(n):
+            error[j] -= method.of_halves * inherited[j]
+    for k in range(PLACES):
+        weighted_sum(value[k], rows, points, 0, n, y)
+        weighted_sum(slope[k], rows, points, 0, n, yp)
+        for j in range(n):
+            yp[j] /= h
+        status = residual(system, run.t + method.inside[k] * h, y, yp, r)
+        if status == UNEVALUABLE:
+            continue
+        if status == 0:
+            status = solve(linear.matrix, t, r)
+        if status != 0:
+            return status
+        for j in range(n):
+            error[j] = max(abs(error[j]), abs(r[j] - share[k] * inherited[j]))
+    return CONVERGED
+
+
+@part
+def _find_inherited(system, linear, run, method, t):
+    """The error of the start, as far as algebraic equations or stiffness determine it.
+
+    With M = F_y + (g/h) F_y' it is M^{-1} F_y M^{-1} F(t_n, y_n, y'_n): where F_y is small beside M, the residual is an
+    error of the slope.
+    """
+    n, entries = run.n, method.entries
+    inherited, r = method.inherited, method.residual
+    rows, columns, f_y = method.rows, method.columns, method.f_y[0]
+    for j in range(n):
+        inherited[j] = 0.0
+    status = residual(system, run.t, run.phi[0], run.yp, r)
+    if status == UNEVALUABLE:
+        return 0
+    if status == 0:
+        status = solve(linear.matrix, t, r)
+    if status != 0:
+        return status
+    for e in range(entries):
+        inherited[rows[e]] += f_y[e] * r[columns[e]]
+    return solve(linear.matrix, t, inherited)
+
+
+@part
+def keep_polynomial(run, method, h):
+    """The polynomial in Newton form; its end is where the run goes on."""
+    n, degree = run.n, _degree(run, method)
+    phi, points, y = run.phi, method.points, run.y
+    for j in range(n):
+        phi[0, j] = y[j]
+        for q in range(1, degree + 1):
+            phi[q, j] = points[q, j]
+    close_polynomial(run, h, degree)

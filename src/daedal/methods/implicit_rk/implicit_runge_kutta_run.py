@@ -1,0 +1,206 @@
+"""The Python side of a run of an implicit Runge-Kutta method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.kernels.dense import dense_lu
+from daedal.kernels.records import Record
+from daedal.methods.implicit_rk import implicit_runge_kutta_newton as newton
+from daedal.methods.implicit_rk.block_storage import storage
+from daedal.methods.implicit_rk.first_look import room_for_look
+from daedal.methods.implicit_rk.implicit_runge_kutta_output import irk_factor
+from daedal.methods.implicit_rk.implicit_runge_kutta_step import irk_accept, irk_attempt, irk_begin
+from daedal.methods.implicit_rk.implicit_stages import MOST_DEGREE, PLACES, Stages, inside, stages_of
+from daedal.methods.implicit_rk.variable_classes import LARGEST_JUDGED, ClassifiedRun
+from daedal.methods.one_step import MEMORY
+from daedal.methods.task import Equations, Task
+from daedal.methods.workspace import Workspace
+
+_MOST_FAILURES = 30
+_KEPT_RATIO = 1.2  # steps grow only if it is worth a new factorisation
+_FOR_DIFFERENTIAL_EQUATIONS = (
+    "{name}: the matrix A is singular, and its stages leave algebraic variables undetermined; dF/dy' is singular, so "
+    "there are some: take a method with an invertible matrix, such as 'radau5', 'gauss2' or 'sdirk4', or one whose "
+    "first stage is the end of the last step, such as 'trapezoidal' or 'lobatto_iiia3'"
+)
+_PROJECT = "state it as a SemiExplicitDAE and take projection='always', "
+
+
+class ImplicitRungeKuttaRun(ClassifiedRun):
+    """A run of an implicit Runge-Kutta method."""
+
+    def __init__(self, method: Any, equations: Equations, workspace: Workspace, kind: str):
+        n, problem = equations.n, equations.problem
+        self._stages = stages = stages_of(method.coefficients)
+        s, matrices = stages.s, stages.matrices
+        places = storage(n, kind, problem.bandwidth, problem.sparsity)
+        entries = places.rows.size
+        f_y, f_yp = np.zeros((s + 1, entries)), np.zeros((s + 1, entries))
+        self._matrices = [places.block_matrix(workspace.bridge, block.size) for _ in range(2) for block in matrices]
+        self._block_places = [np.ascontiguousarray(places.block_places(block.size)) for block in matrices] * 2
+        self._places, self._inner = places, np.zeros((2, 0, s + 1))
+        self._f_y, self._f_yp = f_y[0], f_yp[0]
+        order, embedded = method.max_order, stages.embedded
+        record = Record.allocated(
+            newton.IRK,
+            n=n,
+            linear=workspace.linear,
+            linearise=newton.irk_linearise.address,
+            form=newton.irk_form.address,
+            correct=newton.irk_correct.address,
+            factor=irk_factor.address,
+            s=s,
+            order=order,
+            known=stages.known,
+            a=stages.a,
+            b=stages.b,
+            c=stages.c,
+            blocks=len(stages.blocks),
+            block_first=np.array([block.first for block in stages.blocks]),
+            block_size=np.array([block.size for block in stages.blocks]),
+            block_matrix=np.array([block.matrix for block in stages.blocks]),
+            doubling=embedded is None,
+            embedded=np.zeros(s) if embedded is None else embedded,
+            filtering=stages.filtering,
+            end_value=np.ascontiguousarray(stages.end_value),
+            end_slope=stages.end_slope,
+            straight=stages.stage_order < 2,
+            halves=np.array([stages.slope((half + c) / 2.0) for half in (0, 1) for c in stages.c]),
+            n_matrices=len(matrices),
+            matrices=np.array([matrix.address for matrix in self._matrices]),
+            places=np.array([array.ctypes.data for array in self._block_places]),
+            entries=entries,
+            rows=places.rows,
+            columns=places.columns,
+            place=places.place,
+            f_y=f_y,
+            f_yp=f_yp,
+            look=room_for_look(n),
+        )
+        super().__init__(
+            method,
+            equations,
+            attempt=irk_attempt,
+            accept=irk_accept,
+            begin=irk_begin,
+            order=order,
+            control_order=order + 1 if embedded is None else order,
+            controller=MEMORY,
+            kept_ratio=_KEPT_RATIO,
+            most_failures=_MOST_FAILURES,
+            record=record,
+            restored=True,
+            workspace=workspace,
+        )
+
+    def load(self, task: Task) -> None:
+        """The classes of the variables, and the polynomial of a step, or of each half of it."""
+        super().load(task)
+        if task.fixed_step is not None:
+            assert self.workspace is not None
+            self.workspace.prepare_matrices(accurate=True)
+            known = self.method.variable_index is not None or self.equations.mechanism is not None
+            self.own["searches"] = not known and self.equations.n <= LARGEST_JUDGED
+        halved = self.own["doubling"] and task.fixed_step is None
+        self._inner = _inner(self._stages, MOST_DEGREE // 2 if halved else MOST_DEGREE)
+        degree = self._inner.shape[1] + 1
+        self.own["degree"], self.own["inner"] = degree, self._inner.ctypes.data
+        self._inside = inside(2 * degree if halved else degree)
+        passed = None if self.method.projection == "always" else self._stages.inherited(degree, bool(halved))
+        self._inside["inside_inherited"] = np.zeros(PLACES)
+        if passed is not None:
+            self._inside["inside_inherited"] = self._inside["inside_value"] @ passed
+            self.own["of_halves"] = passed[0] - passed[degree] if halved else 0.0
+        self.own["inherits"] = passed is not None
+        for name, array in self._inside.items():
+            self.own[name] = array.ctypes.data
+        self.own["g"] = self._inside["inside_value"].shape[1]
+        self.notes = ()
+        self._finds_classes = bool(self.own["searches"])
+        self.own["suspicious"] = not self._stages.solvable or self.method.projection == "always"
+        self.own["searches"] = self.own["suspicious"] or self.equations.n <= LARGEST_JUDGED
+
+    def reconsider(self, task: Task) -> int:
+        """Look at the equations at the start: what they are, whether the method can solve them, what is projected."""
+        if not self.own["searches"]:
+            return super().reconsider(task)
+        tableau = self.method.coefficients
+        if not self._stages.solvable:
+            found = self.index_at_start(task)
+            if found is None or found.index != 0:
+                raise InvalidProblemError(_FOR_DIFFERENTIAL_EQUATIONS.format(name=tableau.name))
+        if self.method.projection == "always":
+            self._project()
+        elif self.equations.n <= LARGEST_JUDGED:
+            self._check_convergence(task)
+        self.own["searches"] = self._finds_classes
+        return super().reconsider(task) if self._finds_classes else 0
+
+    def _check_convergence(self, task: Task) -> None:
+        """Refuse an index for which no order is guaranteed for some variables; with constant steps it is noted.
+
+        So it is for mechanisms of index 2, whose multipliers, not their motion, are what is lost.
+        """
+        found = self.index_at_start(task)
+        if found is None or found.index is None or found.index < 2:
+            return
+        index, name = found.index, self.method.coefficients.name
+        open_cases = [x for x in self.method.analysis.predicted(index) if x.order is None]
+        if not open_cases:
+            return
+        if task.fixed_step is not None or (index == 2 and self.equations.mechanism is not None):
+            classes = ", ".join(dict.fromkeys(x.variables for x in open_cases))
+            self.notes = (
+                f"The problem has index {index}, for which {name} has no guaranteed order in {classes} "
+                "(as daedal.analyse_method names the variables): smaller steps need not lead to smaller errors.",
+            )
+            return
+        other = _PROJECT if index == 2 else "another formulation, " if self.equations.mechanism is not None else ""
+        raise InvalidProblemError(
+            f"{name}: the problem has index {index}, for which this method need not converge "
+            "(daedal.analyse_method says what is guaranteed), least of all with variable steps; take 'radau5', "
+            f"{other}or fixed_step to see what happens"
+        )
+
+    def _project(self) -> None:
+        """Multipliers, constraints and derivatives of equations in Hessenberg form of index 2, for projections."""
+        n, places = self.equations.n, self._places
+        e, b = np.zeros((n, n)), np.zeros((n, n))
+        e[places.rows, places.columns], b[places.rows, places.columns] = self._f_yp, self._f_y
+        rows, columns = ~np.any(e, axis=1), ~np.any(e, axis=0)
+        entries = e[~rows][:, ~columns]
+        plain = rows.sum() == columns.sum() > 0 and np.allclose(entries, np.eye(len(entries)))
+        regular = plain and not np.any(b[np.ix_(rows, columns)])
+        if not regular:
+            raise InvalidProblemError(
+                "projection='always' is for index 2 in Hessenberg form, y' = f(t, y, z), 0 = g(t, y) with equations in "
+                "the order of the unknowns: state the problem as a SemiExplicitDAE whose g does not depend on z, or "
+                "take projection='never'"
+            )
+        n_z = int(rows.sum())
+        self._lu = dense_lu(n_z)
+        self._projection = {
+            "multiplier": np.where(columns, np.cumsum(columns) - 1, -1),
+            "constraint": np.where(rows, np.cumsum(rows) - 1, -1),
+            "derivative": np.where(rows, -1, 0),
+            "direction": np.zeros((n, n_z)),
+        }
+        self._projection["derivative"][~rows] = np.flatnonzero(~columns)
+        for name, array in self._projection.items():
+            self.own[name] = array.ctypes.data
+        self.own["lu"], self.own["n_z"], self.own["projects"] = self._lu.data[0], n_z, True
+
+
+def _inner(stages: Stages, most: int) -> np.ndarray:
+    """Weights of the slopes at equidistant points of a step, in later ones and in the first one.
+
+    Methods of stage order 1 whose last stage is the end of the step have a cubic polynomial through values and slopes
+    at both ends; others the one that interpolates the slopes of their stages.
+    """
+    hermite = stages.end >= 0 and stages.stage_order < 2
+    degree = min(most, 3 if hermite else stages.degree)
+    return np.array([stages.inner(degree, hermite), stages.inner(degree, False)])

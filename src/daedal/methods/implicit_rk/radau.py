@@ -1,0 +1,179 @@
+r"""Radau IIA with 3, 5 and 7 stages, orders 5, 9 and 13, for F(t, y, y') = 0.
+
+References
+----------
+E. Hairer, G. Wanner: Solving Ordinary Differential Equations II, Springer 1996, IV.8 and VII; Stiff differential
+equations solved by Radau methods, J. Comput. Appl. Math. 111 (1999) 93-111 (the choice of the stages).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.methods.base import Method, check_variable_index
+from daedal.methods.correctors import check_corrector
+from daedal.methods.implicit_rk.block_storage import storage
+from daedal.methods.implicit_rk.collocation_tableaux import RADAU_STAGES, RadauTableau, radau_tableau
+from daedal.methods.implicit_rk.variable_classes import ClassifiedRun
+from daedal.methods.matrix_options import check_matrix_options, storage_kind
+from daedal.methods.run import OneStepRun
+from daedal.methods.task import Equations
+from daedal.methods.workspace import Workspace
+
+_MOST_FAILURES = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Radau(Method):
+    r"""Radau IIA of orders 5, 9 and 13 with variable step and number of stages.
+
+    The collocation polynomial u of degree s satisfies the equations at the s nodes of a step, the last of which is its
+    end: :math:`F(t_i, u(t_i), u'(t_i)) = 0`. Stages are found by a simplified Newton method with one real system of n
+    unknowns and (s - 1)/2 of 2n.
+
+    Parameters
+    ----------
+    stages : {"auto", 3, 5, 7}
+        "auto" begins with 3 (5 or 7 where tolerances are sharp), takes more where Newton's method converges fast and
+        fewer where it does not.
+    linear_solver : {"auto", "dense", "banded", "sparse"}
+        "auto" follows the problem's `sparsity` and `bandwidth`.
+    error_test : {"auto", "all", "differential"} or mask
+        Which components take part in the error test: all; all but the algebraic ones; a mask or list of the components
+        to include. "auto" tests all of those of first-order problems.
+    variable_index : sequence of int, optional
+        Index class 1, 2 or 3 of each variable. Errors and corrections of class i are multiplied by
+        :math:`(h/\tau)^{i-1}`, where :math:`\tau` is the time in which the others change by their size. Found at the
+        start from dF/dy and dF/dy' if it is not given, for up to 200 unknowns.
+    corrector : {"auto", "simultaneous", "staggered"}
+        In runs with sensitivities: all unknowns of the stages are found together, which is "auto", or those of the
+        solution first and the sensitivities next, with the same matrices.
+
+    Notes
+    -----
+    What is compared with the tolerance is the largest error of u inside a step, of order s + 1 in h. Errors at the
+    ends of steps, of order 2s - 1, are far smaller.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.get("robertson")
+    >>> sol = daedal.solve(model.problem, (0.0, 40.0), model.initial, method="radau", rtol=1e-6, atol=1e-10)
+    >>> print(f"{sol.y[0, -1]:.5f}")
+    0.71583
+    """
+
+    stages: Any = "auto"
+    linear_solver: str = "auto"
+    error_test: Any = "auto"
+    variable_index: Any = None
+    corrector: str = "auto"
+
+    name = "radau"
+    needs = ("residual",)
+    stiff = True
+    takes_copies = True
+
+    def __post_init__(self):
+        if self.stages != "auto" and (isinstance(self.stages, bool) or self.stages not in RADAU_STAGES):
+            raise InvalidProblemError(f"stages must be 'auto', 3, 5 or 7, got {self.stages!r}")
+        check_matrix_options(self)
+        if self.corrector == "staggered direct":
+            raise InvalidProblemError(
+                "corrector: Radau has no staggered direct method, since no single matrix solves for the sensitivities "
+                "of all stages at once; 'staggered' iterates with the matrices that it has, and DASSL has both"
+            )
+        check_corrector(self.corrector)
+        if self.variable_index is not None:
+            check_variable_index(self.variable_index)
+
+    @property
+    def max_order(self) -> int:
+        """The highest classical order."""
+        return radau_tableau(RADAU_STAGES[-1] if self.stages == "auto" else self.stages).order
+
+    def prepare(self, equations: Equations) -> OneStepRun:
+        """Matrices for all systems, and room for the stages."""
+        problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
+        return _RadauRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
+
+
+class _RadauRun(ClassifiedRun):
+    """A run of Radau IIA."""
+
+    def __init__(self, method: Radau, equations: Equations, workspace: Workspace, kind: str):
+        from daedal.kernels.records import Record
+        from daedal.methods.implicit_rk import radau_matrix as matrix
+        from daedal.methods.implicit_rk.first_look import room_for_look
+        from daedal.methods.implicit_rk.radau_step import radau_accept, radau_attempt, radau_begin
+        from daedal.methods.one_step import OWN
+
+        n, problem = equations.n, equations.problem
+        places = storage(n // problem.copies, kind, problem.bandwidth, problem.sparsity)
+        self._places, self._f_y, self._f_yp = places, np.zeros(places.rows.size), np.zeros(places.rows.size)
+        tableaux = [radau_tableau(s) for s in RADAU_STAGES]
+        automatic = method.stages == "auto"
+        lowest = 0 if automatic else RADAU_STAGES.index(method.stages)
+        most = len(RADAU_STAGES) if automatic else lowest + 1
+        pairs = [
+            places.block_matrix(workspace.bridge, 2, problem.copies) if p < tableaux[most - 1].pairs.shape[0] else None
+            for p in range(matrix.MOST_PAIRS)
+        ]
+        record = Record.allocated(
+            matrix.RADAU,
+            n=n,
+            linear=workspace.linear,
+            linearise=matrix.radau_linearise.address,
+            factor=matrix.radau_factor.address,
+            correct=matrix.radau_correct.address,
+            **{name: pair for name, pair in zip(("first", "second", "third"), pairs, strict=True) if pair is not None},
+            entries=places.rows.size,
+            f_y=self._f_y,
+            f_yp=self._f_yp,
+            **{name: getattr(places, name) for name in ("rows", "columns", "place")},
+            **dict(zip(("pair_place", "pair_next"), places.block_places(2), strict=True)),
+            **_tables(tableaux, matrix.MOST_STAGES, matrix.MOST_PAIRS),
+            scheme=lowest,
+            lowest=lowest,
+            highest=most - 1,
+            look=room_for_look(n // problem.copies),
+            leading=n // problem.copies if method.corrector == "staggered" else n,
+        )
+        super().__init__(
+            method,
+            equations,
+            attempt=radau_attempt,
+            accept=radau_accept,
+            begin=radau_begin,
+            order=method.max_order,
+            start_order=tableaux[lowest].s + 1,
+            controller=OWN,
+            most_failures=_MOST_FAILURES,
+            record=record,
+            restored=True,
+            workspace=workspace,
+        )
+
+    def orders_of(self, degrees: np.ndarray) -> np.ndarray:
+        """2s - 1, by the degree s of the polynomial of a step."""
+        return 2 * degrees - 1
+
+
+def _tables(tableaux: list[RadauTableau], stages: int, pairs: int) -> dict[str, np.ndarray]:
+    """The coefficients of all methods, one after the other."""
+    count = len(tableaux)
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("w", "transform", "inverse"), (stages, stages))
+    shapes |= dict.fromkeys(("c", "d", "value", "slope"), (stages,)) | {"pairs": (pairs, 2)}
+    tables = {name: np.zeros((count, *shape)) for name, shape in shapes.items()}
+    for k, tableau in enumerate(tableaux):
+        for name, table in tables.items():
+            values = getattr(tableau, name)
+            table[k][tuple(slice(length) for length in values.shape)] = values
+    tables["stages"] = np.array([tableau.s for tableau in tableaux])
+    for name in ("gamma", "share", "middle"):
+        tables[name] = np.array([getattr(tableau, name) for tableau in tableaux])
+    return tables

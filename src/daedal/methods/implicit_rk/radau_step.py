@@ -1,0 +1,296 @@
+r"""A step of Radau IIA for F(t, y, y') = 0 in compiled code: error estimate, step size, stages, output.
+
+The estimate is that of Hairer and Wanner (J. Comput. Appl. Math. 111, 1999, 93-111) for implicit equations. Their
+embedded method compares y' at the start of the step with the slope of the collocation polynomial u there:
+
+    (F_y + (g/h) F_y') e = F_y' (y'_0 - u'(t_0)),    g the real eigenvalue of A^{-1}.
+
+For y' = f that is their (I - h g_0 J)^{-1} (g_0 h f(y_0) + sum e_i Z_i). Times a constant of the method it is the
+largest error of u inside of the step, which is what is tested, together with the defect of u: dense output is as
+accurate as the tolerance asks for, and the end of the step, where the order is 2s - 1, far more so. Of variables of
+index 2 and 3 the defect is what counts: the embedded method does not know them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import UNEVALUABLE
+from daedal.kernels.compilation import caller, entry, part
+from daedal.kernels.matrix import solve
+from daedal.kernels.newton import CONVERGED
+from daedal.kernels.norms import wrms
+from daedal.kernels.records import record_at
+from daedal.kernels.system import HOOK_CHANGED, residual
+from daedal.methods.implicit_rk.first_look import after_first_look
+from daedal.methods.implicit_rk.radau_matrix import RADAU, gamma_of, stages_of
+from daedal.methods.implicit_rk.radau_newton import most_iterations, share_of_class, solve_stages
+from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
+from daedal.methods.run_record import RUN, STEP
+
+_SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 3.0
+_FIRST = 0.1  # by which a rejected first step is shortened
+_ROUNDOFF = 4.0 * np.finfo(np.float64).eps  # of a stage
+_SHARPEST = 2e10  # y in units of the tolerance from which the defect may be round-off
+_SHORT = (
+    10.0  # steps below the inverse of it, of the time in which others change do not test variables of index 2 in full
+)
+_INHERITED = 2  # failures after which an error that is left does not come from the length of the step
+_AGAIN = 0.3  # by which a step is shortened that was rejected before
+_KEPT = 1.2  # up to this ratio the step stays as it is, and with it the factors
+_GOOD_RATE = 1e-3  # below it F_y and F_y' are kept for the next step
+_RAISE, _LOWER = 0.05, 0.8  # rates for more and fewer stages
+_WORTH = 3.0  # there are not fewer stages where steps would have to be so much shorter with them
+_SETTLED = 5  # steps before there are more stages
+_SHARP = (1e6, 1e9)  # y in units of the tolerance from which a run begins with 5 and with 7 stages
+_LONGER, _SHORTER = 1.2, 0.8  # ratios of steps between which there may be more stages
+
+_call = caller(ATTEMPT)
+
+
+@entry(STEP)
+def radau_begin(address):
+    """Derivatives at the start, from which the owner of the run finds the index of the variables where it is open."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, RADAU)
+    method.error_before = 1e-2
+    digits = wrms(run.y, run.inverse_weights)
+    for limit in _SHARP:
+        if digits > limit and method.scheme < method.highest:
+            method.scheme += 1
+    if not method.searches:
+        return 0
+    n = method.linear.matrix.n
+    status = _call(method.linearise, address, run.t, run.h)
+    return after_first_look(status, method, method.f_y, method.f_yp, n)
+
+
+@entry(ATTEMPT)
+def radau_attempt(address, t, h):
+    """The stages, the end of the step and its error."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, RADAU)
+    return _attempt(run.system, method.linear, run, method, address, t, h)
+
+
+@entry(ATTEMPT)
+def radau_accept(address, t, h):
+    """The polynomial of the step, and size and stages of the next one."""
+    run = record_at(address, RUN)
+    return _accept(run.system, run, record_at(run.method, RADAU), t, h)
+
+
+@part
+def _attempt(system, linear, run, method, address, t, h):
+    n, s = run.n, stages_of(method)
+    run.cj = gamma_of(method) / h
+    run.order = 2 * s - 1
+    status = solve_stages(system, run, method, address, t, h)
+    if status != CONVERGED:
+        method.troubled = 1
+        return status
+    start, y, last = run.phi[0], run.y, method.z[s - 1]
+    for j in range(n):
+        y[j] = start[j] + last[j]
+    if run.fixed:
+        return CONVERGED
+    status = _estimate(system, linear, run, method, t, h)
+    if status == 0 and run.error_of_step > 1.0:
+        run.h = h * _FIRST if run.steps == 0 else h / _quotient(run, method)
+        if run.attempt_error_failures > 0:
+            run.h = h * min(_AGAIN, run.h / h)
+    return status
+
+
+@part
+def _estimate(system, linear, run, method, t, h):
+    """The error in units of the tolerance, filtered again where it is too large at first or after a failure."""
+    n, s = run.n, stages_of(method)
+    z, d, share = method.z, method.d[method.scheme], method.share
+    yp, slope, change = run.yp, method.stage_yp, method.stage_y
+    error, power, correction = run.error, method.power, run.correction
+    factor = share_of_class(run, method, h) if method.some_powers else 1.0
+    start, roundoff, noise = run.phi[0], method.roundoff, 0.0
+    for j in range(n):
+        slope[j] = yp[j]
+    for i in range(s):
+        weight = d[i] / h
+        noise += abs(weight)
+        for j in range(n):
+            slope[j] -= weight * z[i, j]
+    if method.some_powers:  # round-off, which is divided by h once more
+        for j in range(n):
+            of_stage = max(_ROUNDOFF * abs(start[j]), roundoff[j])
+            slope[j] = np.copysign(max(abs(slope[j]) - noise * of_stage, 0.0), slope[j])
+    status = _defect(system, linear, run, method, t, h)
+    if status != 0:
+        return status
+    # Of their defect what counts is neither round-off, nor an error of the start, which comes divided by a shorter h,
+    # nor what Newton's method leaves, which comes divided by h.
+    defect, digits = method.defect, wrms(start, run.inverse_weights)
+    inherited = method.h_before == 0.0 or run.attempt_error_failures >= _INHERITED
+    shorter = 0.0 if inherited else min(1.0, abs(h / method.h_before), _SHORT * factor)
+    for again in range(2):
+        _slope_times(method, linear.matrix.n, n, slope, change)
+        status = solve(linear.matrix, t, change)
+        if status != 0:
+            return status
+        for j in range(n):
+            if power[j] == 0.0:
+                error[j] = max(abs(change[j]) * share[method.scheme], abs(defect[j]))
+            elif not again:  # what constraints determine is no stiff component
+                scaled = factor ** power[j]
+                seen = min(shorter ** power[j], scaled * _SHARPEST / digits)
+                beyond = max(abs(defect[j]) - roundoff[j], 0.0)
+                error[j] = max(abs(change[j]) * scaled, beyond * max(scaled, seen))
+            correction[j] = error[j]
+        run.error_of_step = size_of_error(system, run)
+        if run.error_of_step <= 1.0 or not (run.steps == 0 or run.rejected):
+            return 0
+        for j in range(n):
+            slope[j] = run.cj * change[j]
+    return 0
+
+
+@part
+def _defect(system, linear, run, method, t, h):
+    """How far u is off inside of the step: (F_y + (g/h) F_y')^{-1} F(t, u, u') where its interpolation is worst.
+
+    What algebraic equations or stiffness determine is exact at the ends of steps, and the embedded method sees nothing
+    of it; here it is the error itself. Where F is not defined, or the tolerance so sharp that the defect may be
+    round-off, nothing is said.
+    """
+    n, s = run.n, stages_of(method)
+    z, start = method.z, run.phi[0]
+    y, yp, defect = method.stage_y, method.residual, method.defect
+    value, slope = method.value[method.scheme], method.slope[method.scheme]
+    for j in range(n):
+        y[j] = start[j]
+        yp[j] = 0.0
+        defect[j] = 0.0
+    if wrms(start, run.inverse_weights) > _SHARPEST:
+        return 0
+    for i in range(s):
+        for j in range(n):
+            y[j] += value[i] * z[i, j]
+            yp[j] += slope[i] / h * z[i, j]
+    status = residual(system, run.t + method.middle[method.scheme] * h, y, yp, defect)
+    if status == UNEVALUABLE:
+        for j in range(n):
+            defect[j] = 0.0
+        return 0
+    return status if status != 0 else solve(linear.matrix, t, defect)
+
+
+@part
+def _slope_times(method, n, total, v, result):
+    """result = F_y' v, for all copies of n unknowns."""
+    f_yp, rows, columns = method.f_yp, method.rows, method.columns
+    for i in range(total):
+        result[i] = 0.0
+    for k in range(total // n):
+        first = k * n
+        for e in range(method.entries):
+            result[first + rows[e]] += f_yp[e] * v[first + columns[e]]
+
+
+@part
+def _quotient(run, method):
+    """h / h_new by the error of the step, less bold where Newton's method took many iterations (IV.8)."""
+    most = most_iterations(method)
+    factor = min(_SAFETY, _SAFETY * (1 + 2 * most) / (method.iterations + 2 * most))
+    quotient = max(run.error_of_step, 1e-12) ** (1.0 / (stages_of(method) + 1)) / factor
+    return max(1.0 / _LARGEST, min(1.0 / _SMALLEST, quotient))
+
+
+@part
+def _accept(system, run, method, t, h):
+    if system.hook != 0:
+        status = give_to_owner(system, run, t, h)
+        if status != 0 and status != HOOK_CHANGED:
+            return status
+    _keep_polynomial(run, method, h)
+    method.jacobian_fresh = 0
+    method.jacobian_known = 1 if method.rate <= _GOOD_RATE and not run.fixed else 0
+    if not run.fixed:
+        _next_step(run, method, t, h)
+    return 0
+
+
+@part
+def _next_step(run, method, t, h):
+    """Size and stages of the next step: Gustafsson's predictive controller (IV.8), Hairer and Wanner 1999."""
+    quotient = _quotient(run, method)
+    if method.h_before != 0.0:
+        ratio = run.error_of_step * run.error_of_step / method.error_before
+        predicted = method.h_before / h * max(ratio, 1e-12) ** (1.0 / (stages_of(method) + 1)) / _SAFETY
+        quotient = max(quotient, max(1.0 / _LARGEST, min(1.0 / _SMALLEST, predicted)))
+    if run.rejected:
+        quotient = max(quotient, 1.0)
+    method.h_before = h
+    method.error_before = max(1e-2, run.error_of_step)
+    _choose_stages(run, method, 1.0 / quotient)
+    run.h = h if 1.0 <= 1.0 / quotient <= _KEPT else h / quotient
+    rest = run.t_stop - t
+    if method.some_powers and abs(run.h) < abs(rest) < 2.0 * abs(run.h):
+        run.h = 0.5 * rest  # a last step that is far shorter would amplify the errors of variables of index 2 and 3
+
+
+@part
+def _choose_stages(run, method, grow):
+    """More stages where Newton's method converges fast, fewer where it is slow or has failed.
+
+    A step of s stages is about tol^(1/(s+1)) of the time in which y changes: with two stages more it will be longer,
+    and the rate of convergence, which is proportional to it, larger.
+    """
+    method.since_change += 1
+    method.smooth_rate = min(10.0, max(method.rate, 0.5 * method.smooth_rate))
+    scheme, s = method.scheme, stages_of(method)
+    digits = max(wrms(run.y, run.inverse_weights), 1.0)
+    rate = method.smooth_rate * digits ** (1.0 / (s + 1) - 1.0 / (s + 3))
+    if method.troubled or method.smooth_rate >= _LOWER:
+        if digits ** (1.0 / (s - 1) - 1.0 / (s + 1)) < _WORTH:
+            scheme = max(method.lowest, scheme - 1)
+    elif rate <= _RAISE and _SHORTER < grow < _LONGER and method.since_change > _SETTLED:
+        scheme = min(method.highest, scheme + 1)
+    if scheme != method.scheme:
+        method.scheme = scheme
+        method.since_change = 0
+    method.troubled = 0
+
+
+@part
+def _keep_polynomial(run, method, h):
+    """The polynomial through the end of the step, the stages before it and the start, in Newton form; y' at the end."""
+    n, s = run.n, stages_of(method)
+    phi, psi, y, yp = run.phi, run.psi, run.y, run.yp
+    z, c, w = method.z, method.c[method.scheme], method.w[method.scheme]
+    for j in range(n):
+        yp[j] = 0.0
+    for l in range(s):
+        weight = w[s - 1, l] / h
+        for j in range(n):
+            yp[j] += weight * z[l, j]
+    for q in range(s):
+        psi[q] = 1.0 - (c[s - 2 - q] if q < s - 1 else 0.0)
+    for j in range(n):
+        start = phi[0, j]
+        phi[0, j] = y[j] - start
+        for q in range(1, s):
+            phi[q, j] = z[s - 1 - q, j]
+        phi[s, j] = 0.0
+    for order in range(1, s + 1):
+        for q in range(s, order - 1, -1):
+            distance = psi[q - 1] - (psi[q - order - 1] if q > order else 0.0)
+            for j in range(n):
+                phi[q, j] = (phi[q - 1, j] - phi[q, j]) / distance
+    product = 1.0
+    for q in range(s):
+        product *= psi[q]
+        psi[q] *= h
+        for j in range(n):
+            phi[q + 1, j] *= product
+    psi[s] = 2.0 * h
+    for j in range(n):
+        phi[0, j] = y[j]
+    run.degree = s

@@ -1,0 +1,1 @@
+"""Linear multistep methods with given coefficients."""

@@ -1,0 +1,1 @@
+"""Rosenbrock methods: linearly implicit, one factorisation a step."""

@@ -1,0 +1,1 @@
+"""RATTLE and compositions of it."""

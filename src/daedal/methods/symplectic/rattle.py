@@ -1,0 +1,218 @@
+r"""RATTLE and SHAKE: constant steps for long runs of conservative mechanisms, whose energy does not drift.
+
+References
+----------
+J.-P. Ryckaert, G. Ciccotti, H.J.C. Berendsen, J. Comput. Phys. 23 (1977) 327-341 (SHAKE); H.C. Andersen, J. Comput.
+Phys. 52 (1983) 24-34 (RATTLE); L. Jay, SIAM J. Numer. Anal. 33 (1996) 368-387 (general Hamilton functions); E. Hairer,
+Ch. Lubich, G. Wanner: Geometric Numerical Integration, Springer 2006, section VII.1.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.methods.base import Method
+from daedal.methods.run import OneStepRun
+from daedal.methods.symplectic.composition import ORDERS, composition
+from daedal.methods.task import Equations, Task
+
+_MOMENT = 1e-6  # the distance of differences with respect to t
+_TIMES = 3  # over the interval, at which forces are looked at
+_DAMPED = 1e-6  # part of the forces that may depend on velocities by rounding errors and differences
+
+NOT_SYMPLECTIC = (
+    "Forces depend on velocities other than through the inertia of M(q): the steps are still symmetric and of their "
+    "order, but not symplectic, and nothing keeps energy from drifting."
+)
+
+
+class _Symplectic(Method):
+    needs = ("mechanism",)
+    controlled = False
+
+    def require_error_estimate(self, fixed_step: float | None) -> None:
+        """The step is constant: what keeps the energy is lost when it changes."""
+        if fixed_step is None:
+            raise InvalidProblemError(
+                f"{type(self).__name__} takes constant steps, without which energy would drift: give fixed_step"
+            )
+
+    def prepare(self, equations: Equations) -> OneStepRun:
+        """The composition as a record, straight-line code, and room for matrices."""
+        mechanism, name = equations.mechanism, type(self).__name__
+        if mechanism.linear:
+            raise InvalidProblemError(f"{name} is made for mechanical systems; a HessenbergDAE is solved by dassl")
+        system = mechanism.system
+        for given, what in (
+            (system.n_velocity_constraints, "velocity constraints"),
+            (system.n_r, "first-order states r"),
+            (system.n_w, "algebraic variables w"),
+            (system.force_uses_multipliers, "forces that depend on multipliers"),
+        ):
+            if given:
+                raise InvalidProblemError(
+                    f"{name} is for mechanisms with position constraints alone, and this one has {what}: such systems "
+                    "are not Hamiltonian. Remedy: leave method out, or take method='phem56'"
+                )
+        return _SymplecticRun(self, equations)
+
+
+@dataclass(frozen=True)
+class RATTLE(_Symplectic):
+    r"""The symplectic method of Andersen, for M(q) that of Jay, and compositions of it of higher order.
+
+    Positions and velocities satisfy their constraints to round-off after every step, the steps are symmetric in time,
+    and the energy of a conservative mechanism stays near its value for exponentially long times.
+
+    Parameters
+    ----------
+    order : {2, 4, 6, 8}
+        Order 4 is Suzuki's composition of 5 steps of RATTLE, 6 and 8 are those of Kahan and Li with 9 and 17.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.get("planar_pendulum")
+    >>> sol = daedal.solve(model.problem, (0.0, 100.0), model.initial, method=daedal.RATTLE(), fixed_step=0.02)
+    >>> x, y, vx, vy = *sol.q, *sol.v
+    >>> energy = 0.5 * (vx**2 + vy**2) + y
+    >>> bool(abs(energy - energy[0]).max() < 1e-3), bool(sol.drift["position"] < 1e-14)
+    (True, True)
+    """
+
+    order: int = 2
+
+    name = "rattle"
+
+    def __post_init__(self):
+        if not isinstance(self.order, (int, np.integer)) or isinstance(self.order, bool) or self.order not in ORDERS:
+            raise InvalidProblemError(f"order must be one of {', '.join(map(str, ORDERS))}, got {self.order!r}")
+
+    @property
+    def max_order(self) -> int:
+        """The order of the composition."""
+        return self.order
+
+    @property
+    def title(self) -> str:
+        """What a solution says of the method."""
+        return f"RATTLE, order {self.order}"
+
+
+@dataclass(frozen=True)
+class SHAKE(_Symplectic):
+    r"""The method of Ryckaert, Ciccotti and Berendsen, for constant M and forces that depend on positions alone.
+
+    .. math::
+
+        M (q_{n+1} - 2 q_n + q_{n-1}) = h^2 (f_n - G_n^T \lambda_n), \qquad g(t_{n+1}, q_{n+1}) = 0, \qquad
+        v_n = \frac{q_{n+1} - q_{n-1}}{2h}
+
+    Positions are those of :class:`RATTLE`. The velocities in ``sol.raw.y`` violate their constraints by :math:`O(h^2)`;
+    projected, as ``sol.v`` is, they are those of RATTLE as well. The last step looks one step beyond the end.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.get("planar_pendulum")
+    >>> shake, rattle = (
+    ...     daedal.solve(model.problem, (0.0, 1.0), model.initial, method=method, fixed_step=0.02)
+    ...     for method in ("shake", "rattle")
+    ... )
+    >>> bool(abs(shake.q - rattle.q).max() < 1e-13)
+    True
+    """
+
+    name = "shake"
+    max_order = 2
+
+    @property
+    def title(self) -> str:
+        """What a solution says of the method."""
+        return "SHAKE, order 2"
+
+
+class _SymplecticRun(OneStepRun):
+    """A run of RATTLE or SHAKE."""
+
+    def __init__(self, method: _Symplectic, equations: Equations):
+        from daedal.kernels.dense import dense_lu
+        from daedal.kernels.records import Record
+        from daedal.methods.symplectic.rattle_dense import DENSE
+        from daedal.methods.symplectic.rattle_step import RATTLE as RECORD
+        from daedal.methods.symplectic.rattle_step import rattle_attempt
+
+        mechanism = equations.mechanism
+        nx, weights = mechanism.nx, composition(method.max_order)
+        layouts = {"rattle_positions": ((nx, nx, nx, nx), 2 * nx, 3), "rattle_velocities": ((nx, nx), nx, 1)}
+        code = mechanism.coded(layouts)
+        record = Record.allocated(
+            RECORD,
+            mechanism=mechanism.record,
+            stages=weights.size,
+            weights=weights,
+            nodes=np.cumsum(weights),
+            shake=isinstance(method, SHAKE),
+            dense=Record.allocated(DENSE, nx=nx, n_c=mechanism.n_c, lu=dense_lu(nx)),
+            **{name.removeprefix("rattle_"): callback for name, callback in code.items()},
+        )
+        super().__init__(
+            method, equations, attempt=rattle_attempt, order=method.max_order, record=record, restored=True
+        )
+
+    def load(self, task: Task) -> None:
+        """Accelerations at the start, from which the first iteration begins; what kind of forces there are."""
+        mechanism = self.equations.mechanism
+        nx, constant = mechanism.nx, not callable(mechanism.system.mass)
+        times = np.linspace(*task.t_span, _TIMES)
+        found = [depends_on_velocities(mechanism, float(t), task.y0) for t in times]
+        damped = True if True in found else None if None in found else False
+        if isinstance(self.method, SHAKE) and (damped or not constant):
+            raise InvalidProblemError(
+                "SHAKE is for a constant mass matrix and forces that depend on positions alone. Remedy: a mass that "
+                "is constant as a matrix, not as a function, or method='rattle'"
+            )
+        self.notes = (NOT_SYMPLECTIC,) if damped else ()
+        self.own.array("push")[:] = task.yp0[nx:]
+        self.own["separable"] = constant and damped is False
+        self.record["slope_known"] = 1
+
+
+def depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool | None:
+    r"""Whether forces are other than :math:`f(q, 0) - \dot M v + \frac12 \nabla_q (v^T M v)` at a point near y.
+
+    None where that cannot be told: with these velocities, which are not those of the motion, functions may raise.
+    """
+    try:
+        return _depends_on_velocities(mechanism, t, y)
+    except Exception:
+        return None
+
+
+def _depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool:
+    from daedal.mechanics.constrained import FORCE, MASS
+
+    nx = mechanism.nx
+    q, v = y[:nx], y[nx : 2 * nx]
+    speed = float(np.max(np.abs(v), initial=0.0)) or 1.0
+    v = v + speed * np.cos(1.0 + 2.3 * np.arange(nx))
+
+    def at(t, q, v, what):
+        found = mechanism.evaluate(t, np.concatenate([q, v]), what=what)
+        if found is None:
+            raise ArithmeticError("no value")
+        return found["force" if what == FORCE else "mass"]
+
+    force = at(t, q, v, FORCE)
+    terms = [force - at(t, q, 0.0 * v, FORCE)]
+    if callable(mechanism.system.mass):
+        steps, step = mechanism.record.array("increments")[1], _MOMENT * max(1.0, abs(t))
+        shifts = [(shift, np.sum(shift)) for shift in np.diag(steps)]
+        by_q = np.array([(at(t, q + s, v, MASS) - at(t, q - s, v, MASS)) / (2.0 * size) for s, size in shifts])
+        by_t = (at(t + step, q, v, MASS) - at(t - step, q, v, MASS)) / (2.0 * step)
+        terms += [np.einsum("jik,j,k->i", by_q, v, v) + by_t @ v, -0.5 * np.einsum("jik,i,k->j", by_q, v, v)]
+    size = max(float(np.max(np.abs(term), initial=0.0)) for term in [*terms, force])
+    return bool(np.max(np.abs(sum(terms)), initial=0.0) > _DAMPED * size)

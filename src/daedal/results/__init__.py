@@ -1,1 +1,0 @@
-"""What all solutions have in common: quantities by name, tables, and files."""

@@ -1,0 +1,330 @@
+"""What is estimated: parameters and initial values by name, with bounds, on a linear or a logarithmic scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal.errors import InvalidProblemError, near_names
+from daedal.problems.symbols import symbol_name
+from daedal.sensitivity.fitting.experiment import Measurements
+from daedal.symbolic.tracing.parameters import ParameterLayout
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """One number that is estimated.
+
+    `quantity` is what the solver calls it, ``"k"`` or ``"x(0)"``; `experiment` the only run that it belongs to.
+    """
+
+    name: str
+    quantity: str
+    start: float
+    low: float
+    high: float
+    logarithmic: bool
+    experiment: int | None = None
+
+    def scaled(self, value: float) -> float:
+        """On the scale of the search."""
+        return float(np.log(value)) if self.logarithmic else float(value)
+
+    def value(self, scaled: float) -> float:
+        """From the scale of the search."""
+        return float(np.exp(scaled)) if self.logarithmic else float(scaled)
+
+    @property
+    def is_initial(self) -> bool:
+        """Whether it is an initial value."""
+        return self.quantity.endswith("(0)")
+
+
+class Unknowns:
+    """All of them, and what they make of a problem and its initial values."""
+
+    def __init__(self, problem: Any, given: Any, bounds: Any, log: Any, runs: list[Measurements]):
+        self._problem = problem
+        self._layout = None if problem.params is None else ParameterLayout(problem.params, all_numbers=True)
+        self.labels = [] if self._layout is None else self._layout.labels(problem.params)
+        self._numbers = np.zeros(0) if self._layout is None else self._layout.numbers(problem.params)
+        self._variables = _variables(problem)
+        starts = self._expanded(_starts(given))
+        own = [f"{quantity} in {run.name}" for run in runs for quantity in run.unknown]
+        if len(set(own)) < len(own):
+            raise InvalidProblemError(f"unknown names something twice: {', '.join(own)}")
+        estimated = [*starts, *own]
+        limits = _bounds(self._of_each(bounds), estimated)
+        logarithmic = _logarithmic(self._of_each(log), estimated)
+        self.all: list[Unknown] = []
+        for name, start in starts.items():
+            value = self._own(name, runs[0].initial) if start is None else start
+            self._add(name, name, value, limits, logarithmic, None)
+        for k, run in enumerate(runs):
+            for quantity in run.unknown:
+                if not quantity.endswith("(0)"):
+                    raise InvalidProblemError(
+                        f"{run.name}: unknown must name initial values such as 'x(0)', got {quantity!r}"
+                    )
+                label = f"{quantity} in {run.name}"
+                self._add(label, quantity, self._own(quantity, run.initial), limits, logarithmic, k)
+        if not self.all:
+            raise InvalidProblemError("parameters names nothing to be estimated")
+        for run in runs:
+            for name, value in run.params.items():
+                self._position(name)
+                if name in starts:
+                    raise InvalidProblemError(f"{run.name}: {name!r} is estimated, and cannot be given for one run")
+                if not isinstance(value, Real):
+                    raise InvalidProblemError(f"{run.name}: params[{name!r}] must be a number, got {value!r}")
+
+    def _parts(self, name: str) -> list[str]:
+        """The numbers that a name stands for: those of a vector, or of a mapping, if it is the name of one."""
+        if name in self.labels or name.endswith("(0)"):
+            return [name]
+        return [label for label in self.labels if label.startswith((f"{name}[", f"{name}."))] or [name]
+
+    def _expanded(self, starts: dict[str, Any]) -> dict[str, Any]:
+        """One entry for each number."""
+        found: dict[str, Any] = {}
+        for name, start in starts.items():
+            parts = self._parts(name)
+            values = [start] * len(parts)
+            if len(parts) > 1 and np.ndim(start):
+                values = np.ravel(start).tolist()
+                if len(values) != len(parts):
+                    raise InvalidProblemError(
+                        f"parameters: {name!r} has {len(parts)} numbers, and {len(values)} starting values were given"
+                    )
+            twice = [part for part in parts if part in found]
+            if twice:
+                raise InvalidProblemError(f"parameters names something twice: {', '.join(twice)}")
+            found |= dict(zip(parts, values, strict=True))
+        return found
+
+    def _of_each(self, given: Any) -> Any:
+        """Bounds, or names of logarithmic parameters, with one entry for each number."""
+        if isinstance(given, Mapping):
+            return {part: value for name, value in given.items() for part in self._parts(str(name))}
+        if isinstance(given, str):
+            return self._parts(given)
+        if isinstance(given, (list, tuple, set, frozenset)):
+            return [part for name in given for part in self._parts(str(name))]
+        return given
+
+    def _add(self, name: str, quantity: str, start: Any, limits: Mapping, log: Any, experiment: int | None) -> None:
+        try:
+            value = float(start)
+        except (TypeError, ValueError):
+            raise InvalidProblemError(f"parameters: the start of {name!r} must be a number, got {start!r}") from None
+        self._own(quantity, None, value)
+        low, high = limits.get(name, (-np.inf, np.inf))
+        everywhere = log is True and experiment is None and not quantity.endswith("(0)")
+        logarithmic = everywhere or (log is not True and name in log)
+        if not np.isfinite(value):
+            raise InvalidProblemError(f"parameters: the start of {name!r} must be finite, got {start!r}")
+        if not low <= value <= high:
+            raise InvalidProblemError(
+                f"parameters: the start of {name!r}, {value:g}, lies outside its bounds [{low:g}, {high:g}]"
+            )
+        if logarithmic:
+            if value <= 0.0:
+                raise InvalidProblemError(
+                    f"log: {name!r} must be positive for a logarithmic scale, it starts at {value:g}"
+                )
+            low = max(low, 0.0)
+        self.all.append(Unknown(name, quantity, value, low, high, logarithmic, experiment))
+
+    def _own(self, quantity: str, initial: Any, known: float | None = None) -> float | None:
+        """The value of a quantity as the problem or the initial values have it."""
+        if quantity.endswith("(0)"):
+            if not self._variables:
+                raise InvalidProblemError(
+                    f"{quantity!r}: initial values of models with modes are not estimated; where they are unknown, "
+                    "state the start as a parameter of a mode"
+                )
+            if quantity[:-3] not in self._variables:
+                raise InvalidProblemError(_unknown(quantity, [f"{name}(0)" for name in self._variables]))
+            if known is not None:
+                return known
+            return _initial_value(initial, self._variables, quantity)
+        return float(self._numbers[self._position(quantity)]) if known is None else known
+
+    def _position(self, name: str) -> int:
+        if name not in self.labels:
+            if not self.labels:
+                raise InvalidProblemError(
+                    f"parameters: {name!r} is asked for, but the problem was stated without params"
+                )
+            raise InvalidProblemError(_unknown(name, [*self.labels, *(f"{one}(0)" for one in self._variables)]))
+        return self.labels.index(name)
+
+    # --- numbers ------------------------------------------------------------------------------------------------------
+
+    def start(self) -> np.ndarray:
+        """Where the search begins, on its scale."""
+        return np.array([one.scaled(one.start) for one in self.all])
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of the search, on its scale."""
+        with np.errstate(divide="ignore"):
+            low = [np.log(one.low) if one.logarithmic else one.low for one in self.all]
+            high = [np.log(one.high) if one.logarithmic else one.high for one in self.all]
+        return np.array(low), np.array(high)
+
+    def at_bounds(self, scaled: np.ndarray) -> tuple[str, ...]:
+        """Those that are at one of their bounds, or as near as makes no difference."""
+        low, high = self.bounds()
+        near = 1e-6 * np.maximum(np.abs(scaled), 1e-300)
+        there = (scaled - low <= near) | (high - scaled <= near)
+        return tuple(one.name for one, at in zip(self.all, there, strict=True) if at)
+
+    def values(self, scaled: np.ndarray) -> dict[str, float]:
+        """The estimates by name."""
+        return {one.name: one.value(x) for one, x in zip(self.all, scaled, strict=True)}
+
+    def slopes(self, scaled: np.ndarray) -> np.ndarray:
+        """d(value) / d(scaled)."""
+        return np.array([one.value(x) if one.logarithmic else 1.0 for one, x in zip(self.all, scaled, strict=True)])
+
+    # --- of one run ---------------------------------------------------------------------------------------------------
+
+    def of(self, k: int) -> list[int]:
+        """Which unknowns concern run k."""
+        return [i for i, one in enumerate(self.all) if one.experiment in (None, k)]
+
+    def quantities(self, k: int) -> list[str]:
+        """What the solver is to differentiate by in run k; an unknown of its own hides the shared one."""
+        return list(dict.fromkeys(self.all[i].quantity for i in self.of(k)))
+
+    def params(self, run: Measurements, values: np.ndarray) -> Any:
+        """The parameters of a run: those of the problem, what was different in it, and what is estimated."""
+        if self._layout is None:
+            return None
+        numbers = self._numbers.copy()
+        for name, value in run.params.items():
+            numbers[self._position(name)] = value
+        for one, value in zip(self.all, values, strict=True):
+            if not one.is_initial:
+                numbers[self._position(one.quantity)] = value
+        return self._layout.rebuilt(self._problem.params, numbers.tolist())
+
+    def initial(self, k: int, run: Measurements, values: np.ndarray) -> Any:
+        """The initial values of a run, with those that are estimated in their places."""
+        changes = {
+            self._variables.index(self.all[i].quantity[:-3]): values[i] for i in self.of(k) if self.all[i].is_initial
+        }
+        if isinstance(run.initial, Mapping):
+            named = {symbol_name(key): value for key, value in run.initial.items()}
+            return named | {self._variables[place]: value for place, value in changes.items()}
+        return _replaced(run.initial, changes) if changes else run.initial
+
+
+def _variables(problem: Any) -> list[str]:
+    """What initial values may be estimated, in the order of the numbers of `initial`."""
+    if isinstance(problem, daedal.HybridProblem):
+        return []
+    names = [problem.label(i) for i in range(problem.n)]
+    return [*names, *(f"{name}'" for name in names)] if isinstance(problem, daedal.SecondOrderDAE) else names
+
+
+def _starts(given: Any) -> dict[str, Any]:
+    if isinstance(given, str):
+        return {given: None}
+    if isinstance(given, Mapping):
+        return {str(name): value for name, value in given.items()}
+    if isinstance(given, Iterable):
+        names = [str(name) for name in given]
+        if len(set(names)) < len(names):
+            raise InvalidProblemError(f"parameters names something twice: {', '.join(names)}")
+        return dict.fromkeys(names)
+    raise InvalidProblemError(f"parameters must be names, or a mapping of names to starting values, got {given!r}")
+
+
+def _bounds(given: Any, starts: list[str]) -> dict[str, tuple[float, float]]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InvalidProblemError(f"bounds must be a mapping {{name: (low, high)}}, got {type(given).__name__}")
+    found = {}
+    for name, pair in given.items():
+        try:
+            low, high = (np.nan if one is None else float(one) for one in pair)
+        except (TypeError, ValueError):
+            raise InvalidProblemError(
+                f"bounds of {name!r} must be two numbers (None for no bound), got {pair!r}"
+            ) from None
+        low, high = (-np.inf if np.isnan(low) else low), (np.inf if np.isnan(high) else high)
+        if not low < high:
+            raise InvalidProblemError(
+                f"bounds of {name!r}: the lower one, {low:g}, must be below the upper one, {high:g}"
+            )
+        if str(name) not in starts:
+            raise InvalidProblemError(f"bounds: {_unknown(str(name), list(starts))}")
+        found[str(name)] = (low, high)
+    return found
+
+
+def _logarithmic(given: Any, starts: list[str]) -> Any:
+    if given is True:
+        return True
+    names = (
+        [] if given is None or given is False else [given] if isinstance(given, str) else [str(one) for one in given]
+    )
+    for name in names:
+        if name not in starts:
+            raise InvalidProblemError(f"log: {_unknown(name, list(starts))}")
+    return names
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    hint = near_names(name, known) or f"known: {', '.join(known[:12])}"
+    return f"there is no parameter or initial value {name!r}; {hint.rstrip()}"
+
+
+def _initial_value(initial: Any, variables: list[str], quantity: str) -> float:
+    if isinstance(initial, Mapping):
+        named = {symbol_name(key): value for key, value in initial.items()}
+        if quantity[:-3] not in named:
+            raise InvalidProblemError(
+                f"{quantity} is to be estimated, but initial does not name {quantity[:-3]!r}: give it there, or a "
+                f"starting value, parameters={{{quantity!r}: ...}}"
+            )
+        return named[quantity[:-3]]
+    flat = np.concatenate([np.atleast_1d(np.asarray(part, dtype=float)) for part in _parts(initial)])
+    place = variables.index(quantity[:-3])
+    if place >= flat.size:
+        raise InvalidProblemError(
+            f"{quantity} is to be estimated: give a starting value, parameters={{{quantity!r}: ...}}"
+        )
+    return float(flat[place])
+
+
+def _parts(initial: Any) -> list[Any]:
+    parts = list(initial) if isinstance(initial, tuple) else [initial]
+    return [part for part in parts if part is not None]
+
+
+def _replaced(initial: Any, changes: Mapping[int, float]) -> Any:
+    """Initial values with some numbers changed, by their place in the state; (q, v) and (y, z) are one state."""
+    parts = list(initial) if isinstance(initial, tuple) else [initial]
+    made: list[Any] = []
+    offset = 0
+    for part in parts:
+        if part is None:
+            made.append(None)
+            continue
+        values = np.atleast_1d(np.array(part, dtype=float))
+        for place, value in changes.items():
+            if offset <= place < offset + values.size:
+                values[place - offset] = value
+        offset += values.size
+        made.append(values)
+    if any(place >= offset for place in changes):
+        raise InvalidProblemError("an initial value is to be estimated, but its part of initial is None: give numbers")
+    return tuple(made) if isinstance(initial, tuple) else made[0]

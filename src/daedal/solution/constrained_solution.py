@@ -1,0 +1,236 @@
+"""What came out of the integration of a constrained system, and what follows from it when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.common.tabular import FunctionTable
+from daedal.events.table import EventTable
+from daedal.solution.pieces import Pieces
+from daedal.solution.quantities import Quantity
+from daedal.solution.solution import Solution
+
+
+@dataclass(frozen=True)
+class RawOutput:
+    """What the method computed, before it was projected: all unknowns of the formulation, multipliers included."""
+
+    t: np.ndarray
+    y: np.ndarray
+    names: tuple[str, ...]
+
+
+_LAZY = ("y", "drift", "notes", "message", "events", "raw", "_augmented")
+_DRIFTS = ("drift", "velocity drift")  # the second if there are two levels
+
+
+class ConstrainedSolution(Solution):
+    """The solution of a constrained system; what follows from the stored points is computed when it is asked for."""
+
+    _stored: Pieces | None = None  # what dense output needs without the functions of the system
+
+    def __init__(self, *, system, evaluator, output, ending: str, formulation: str, **fields):
+        self._evaluator, self._output, self._ending = evaluator, output, ending
+        self.as_stated(system)
+        self.formulation = formulation
+        self.n_differential, self.functions = None, FunctionTable()
+        for name, value in fields.items():
+            setattr(self, name, value)
+
+    @classmethod
+    def stored(cls, **fields) -> Any:
+        """A solution from its fields, without functions."""
+        solution = cls.__new__(cls)
+        solution.__dict__ |= {"_system": None, "_evaluator": None, "_output": None, "machine": None}
+        solution.__dict__ |= {"n_differential": None} | fields
+        return solution
+
+    def assembled(self):
+        """``with sol.assembled() as assembly``: the system ready for evaluation, for the caller alone."""
+        return self._evaluator.lend()
+
+    def as_stated(self, system):
+        """Let this be the solution of `system`, as the user knows it, not of what was made of it."""
+        self._system, self.machine = system, getattr(system, "machine", None)
+        self._n_q, self._n_w = getattr(system, "n_q", 0), getattr(system, "n_w", 0)
+        self._constraints = constraint_labels(system)
+
+    @property
+    def system(self) -> Any:
+        """The problem as it was stated; None if the solution was stored."""
+        return self._system
+
+    @property
+    def evaluator(self):
+        """What lends the system ready for evaluation; None if the solution was stored."""
+        return self._evaluator
+
+    def evaluate_with(self, evaluator):
+        """Evaluate the system from now on with what `evaluator` lends."""
+        self._evaluator = evaluator
+
+    @property
+    def constraint_names(self) -> tuple[str, ...]:
+        """Names of the rows of `lam`; none if the constraints have no names."""
+        return () if all(name.startswith("[") for name in self._constraints) else self._constraints
+
+    @property
+    def multiplier_names(self) -> tuple[str, ...]:
+        """By which ``sol[name]`` gives the rows of `lam`: ``lambda_rod`` of a constraint "rod", else ``lambda[0]``."""
+        return tuple(f"lambda{name}" if name.startswith("[") else f"lambda_{name}" for name in self._constraints)
+
+    @property
+    def integrated(self) -> np.ndarray:
+        """The states at the output points as they were integrated, before projection, in rows."""
+        return self._output.states
+
+    def drift_at(self, t: float, y: np.ndarray) -> dict[str, float] | None:
+        """Residuals of the constraints in one state, level by level; None if the solution was stored."""
+        if self._evaluator is None:
+            return None
+        with self.assembled() as assembly:
+            return assembly.drift(np.array([t]), np.ascontiguousarray(y[None, :]))
+
+    @cached_property
+    def _projected(self) -> tuple[np.ndarray, dict[str, float], list[str]]:
+        with self.assembled() as assembly:
+            return self._output.projected(assembly)
+
+    @cached_property
+    def y(self) -> np.ndarray:  # type: ignore[override]
+        """The state at the output points, on the constraints."""
+        return self._projected[0]
+
+    @cached_property
+    def drift(self) -> dict[str, float]:  # type: ignore[override]
+        """Largest residuals of the constraints."""
+        return self._projected[1]
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to say about the run."""
+        return tuple(self._projected[2])
+
+    @cached_property
+    def message(self) -> str:  # type: ignore[override]
+        """How it ended, in words, and the notes."""
+        return " ".join([self._ending, *self.notes])
+
+    @cached_property
+    def events(self) -> EventTable:
+        """What fired, when, with the state there."""
+        with self.assembled() as assembly:
+            return EventTable(self._output.events(assembly), {None: self.names})
+
+    @cached_property
+    def raw(self) -> RawOutput | None:
+        """The unknowns of the formulation as the method computed them."""
+        return self._output.raw()
+
+    @cached_property
+    def _drifts(self) -> np.ndarray:
+        """The largest residual of the constraints at each output point, before projection, level by level."""
+        with self.assembled() as assembly:
+            return np.array(list(assembly.drifts(self.t, self.integrated).values()))
+
+    def drift_quantities(self) -> list[Quantity]:
+        """Residuals of the constraints over time, as they were before projection."""
+        if not self._constraints or (self._evaluator is None and "_drifts" not in self.__dict__):
+            return []
+        return [Quantity("drift", "", _DRIFTS[: self._drifts.shape[0]], lambda: self._drifts)]
+
+    # --- without the functions of the system ------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything computed; the functions of the system stay behind, so that any solution can be stored."""
+        if self._evaluator is not None:
+            self._compute_all()
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("_results", "_projected")}
+        return kept | {"_system": None, "_evaluator": None, "_output": None}
+
+    def _compute_all(self):
+        """Compute what needs the functions of the system."""
+        for name in _LAZY:
+            getattr(self, name)
+        self._try_to_compute("_drifts")
+        if self.dense is not None:
+            self._stored = self.pieces(self._stored_blocks)
+
+    def _try_to_compute(self, name: str):
+        """Compute what is only asked for by name; where that fails it is not kept."""
+        try:
+            getattr(self, name)
+        except Exception:  # of the user's functions, anything
+            self.__dict__.pop(name, None)
+
+    def _stored_blocks(self, times: np.ndarray) -> list[np.ndarray]:
+        """What dense output consists of."""
+        raise NotImplementedError
+
+    def pieces(self, blocks: Callable[[np.ndarray], list[np.ndarray]]) -> Pieces:
+        dense = self.dense
+        assert dense is not None
+        low, high = dense.interval
+        ends = np.unique(np.clip(np.concatenate([[dense.t0], dense.ends]), low, high))
+        if ends.size < 2:  # nothing but the start
+            ends = np.array([ends[0], np.nextafter(ends[0], np.inf)])
+        forward = bool(dense.ends[-1] >= dense.t0)
+        return Pieces.of(lambda times: blocks(np.clip(times, low, high)), ends, forward=forward)
+
+
+def constraint_labels(system: Any) -> tuple[str, ...]:
+    """What tells the multipliers of a system apart: the names of its constraints, or [0], [1], ..."""
+    given = getattr(system, "constraint_names", None)
+    count = getattr(system, "n_lambda", getattr(system, "n_y", 0))
+    return tuple(given) if given else tuple(f"[{i}]" for i in range(count))
+
+
+class HessenbergSolution(ConstrainedSolution):
+    """The solution of a :class:`HessenbergDAE`: `y` holds z = (x, x', ...), `lam` the multiplier y of the equation."""
+
+    @cached_property
+    def _augmented(self) -> tuple[np.ndarray, np.ndarray]:
+        with self.assembled() as assembly:
+            a, lam, *_ = assembly.accelerate(self.t, np.ascontiguousarray(self.y.T))
+        return a.T, lam.T
+
+    @property
+    def z(self) -> np.ndarray:
+        """(x, x', ...), the same as `y`."""
+        return self.y
+
+    @property
+    def lam(self) -> np.ndarray:
+        """The multiplier."""
+        return self._augmented[1]
+
+    def multipliers(self, t: np.ndarray) -> np.ndarray:
+        """The multiplier at the times `t`, from the dense output."""
+        if self._stored is not None:
+            return self._stored.evaluate(t)[0]
+        with self.assembled() as assembly:
+            return assembly.accelerate(t, np.ascontiguousarray(self.values(t).T))[1].T
+
+    @property
+    def yp(self) -> np.ndarray:  # type: ignore[override]
+        """z'."""
+        a = self._augmented[0]
+        return np.vstack([self.y[a.shape[0] :], a])
+
+    def quantities(self, t: Any = None) -> list[Quantity]:
+        """Variables, derivatives, multipliers and drift."""
+
+        def multipliers() -> np.ndarray:
+            return self.lam if t is None else self.multipliers(np.atleast_1d(np.asarray(t, dtype=float)))
+
+        found = super().quantities(t)
+        found.append(Quantity("lam", "constraint", self.multiplier_names, multipliers, self._constraints))
+        return found if t is not None else [*found, *self.drift_quantities()]
+
+    def _stored_blocks(self, times):
+        return [self.multipliers(times)]

@@ -1,0 +1,291 @@
+"""What came out of the integration of a mechanical system."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from daedal.common.tabular import Tabular, plural
+from daedal.errors import InvalidProblemError
+from daedal.problems.checks import check_real
+from daedal.problems.compile import last_argument
+from daedal.solution.constrained_solution import ConstrainedSolution
+from daedal.solution.machine_record import RecordedMachine
+from daedal.solution.mechanical_state import State, StateNames
+from daedal.solution.quantities import Quantity
+
+_ENERGIES = ("kinetic energy", "potential energy", "energy")
+
+
+class MechanicalSolution(ConstrainedSolution):
+    r"""The solution of a :class:`MechanicalSystem`.
+
+    The positions and velocities satisfy their constraints to round-off; accelerations and multipliers are those of the
+    augmented system at these points, computed when they are first asked for.
+
+    Attributes
+    ----------
+    q, v, a : numpy.ndarray, shape (n_q, nt)
+        Positions, velocities and accelerations.
+    lam : numpy.ndarray, shape (n_lambda, nt)
+        Multipliers, those of position constraints first; dependent constraints share theirs with the smallest norm.
+    r, w, s : numpy.ndarray
+        First-order states, algebraic variables and contact coordinates.
+    reaction : numpy.ndarray, shape (n_q, nt)
+        The constraint forces :math:`-G^T \lambda`.
+    y : numpy.ndarray
+        (q, v, r), stacked; `yp` its derivative.
+    drift : dict
+        Largest residual of the constraints over the output points: ``"position"`` and ``"velocity"`` of what is
+        returned, ``"position before projection"`` and ``"velocity before projection"`` of what was integrated.
+    formulation : str
+        How the problem was rewritten.
+    raw : RawOutput or None
+        The unknowns of the formulation as the method computed them, for those who study formulations.
+    """
+
+    @property
+    def n_q(self) -> int:
+        """Number of coordinates."""
+        return self._n_q
+
+    @property
+    def q(self) -> np.ndarray:
+        """Positions."""
+        return self.y[: self.n_q]
+
+    @property
+    def v(self) -> np.ndarray:
+        """Velocities."""
+        return self.y[self.n_q : 2 * self.n_q]
+
+    @property
+    def r(self) -> np.ndarray:
+        """First-order states."""
+        return self.y[2 * self.n_q :]
+
+    @cached_property
+    def _augmented(self) -> tuple[np.ndarray, ...]:
+        """a, lam, r', w and reaction at the output points."""
+        with self.assembled() as assembly:
+            return augmented(assembly, self.t, self.y)
+
+    @property
+    def a(self) -> np.ndarray:
+        """Accelerations."""
+        return self._augmented[0]
+
+    @property
+    def lam(self) -> np.ndarray:
+        """Multipliers."""
+        return self._augmented[1]
+
+    @property
+    def w(self) -> np.ndarray:
+        """Algebraic variables."""
+        return self._augmented[3]
+
+    @cached_property
+    def s(self) -> np.ndarray:
+        """Contact coordinates."""
+        with self.assembled() as assembly:
+            return assembly.contact_coordinates(self.t, self.q.T)
+
+    @property
+    def reaction(self) -> np.ndarray:
+        """Constraint forces."""
+        return self._augmented[4]
+
+    @property
+    def yp(self) -> np.ndarray:  # type: ignore[override]
+        """Derivatives of (q, v, r)."""
+        return np.vstack([self.v, self.a, self._augmented[2]])
+
+    def __call__(self, t, derivative: bool = False):
+        """The :class:`State` at `t`, from the dense output, projected onto the constraints; or y' = (v, a, r') there.
+
+        A solution that was pickled or saved has left the functions of the system behind: it has polynomials for all of
+        these, which were made when it was stored and agree with them to about eleven digits.
+        """
+        if self.dense is None:
+            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+        times = check_real(t, "t", "be a number or a vector")
+        flat, n = np.atleast_1d(times).astype(float), self.n_q
+        y, a, lam, rate, w, reaction = self._blocks(flat)
+        if derivative:
+            slope = np.concatenate([y[n : 2 * n], a, rate])
+            return slope[:, 0] if times.ndim == 0 else slope
+        parts = (y[:n], y[n : 2 * n], a, lam, y[2 * n :], w, reaction)
+        if times.ndim == 0:
+            return State(float(times), *(part[:, 0].copy() for part in parts), names=self._state_names)
+        return State(flat, *parts, names=self._state_names)
+
+    def _blocks(self, times: np.ndarray) -> list[np.ndarray]:
+        """(q, v, r), a, lam, r', w and reaction at given times."""
+        if self._evaluator is None:
+            self.check_times(times)
+            return self._without_functions(times)
+        y = self.states(times)
+        with self.assembled() as assembly:
+            return [y, *augmented(assembly, times, y)]
+
+    def _without_functions(self, times: np.ndarray) -> list[np.ndarray]:
+        assert self._stored is not None
+        return self._stored.evaluate(times)
+
+    @property
+    def ends(self) -> np.ndarray | None:
+        """The beginning of the run and the ends of all steps; None if no dense output was kept."""
+        return None if self.dense is None else np.concatenate([[self.dense.t0], self.dense.ends])
+
+    def states(self, times: np.ndarray) -> np.ndarray:
+        """(q, v, r) from the dense output, (n, nt), projected onto the constraints."""
+        if self._evaluator is None:
+            self.check_times(times)
+            return self._without_functions(times)[0]
+        y = np.atleast_2d(self.values(times))
+        rows = np.ascontiguousarray(y.T)
+        with self.assembled() as assembly:
+            if assembly.n_c:
+                assembly.project(times, rows, weight=assembly.output_weight)
+        return np.ascontiguousarray(rows.T)
+
+    # --- of a machine made of bodies and joints ---------------------------------------------------------------------
+
+    @cached_property
+    def _results(self) -> Any:
+        if self.machine is None:
+            raise InvalidProblemError(
+                "the solved system was not made of bodies and joints, so nothing is known of them; see daedal.multibody"
+            )
+        return self.machine.results(self)
+
+    def body(self, name: str, t: Any = None):
+        """The motion of a body of a :class:`daedal.multibody.Model`, at the output points or at the times `t`."""
+        return self._results.body(name, t)
+
+    def joint(self, name: str, t: Any = None):
+        """The motion of a joint of a :class:`daedal.multibody.Model`, and the force and torque that it carries."""
+        return self._results.joint(name, t)
+
+    def force(self, name: str, t: Any = None):
+        """What a force of a :class:`daedal.multibody.Model` does."""
+        return self._results.force(name, t)
+
+    @property
+    def energy(self):
+        """Kinetic, potential and total energy of a :class:`daedal.multibody.Model` at the output points."""
+        return self._results.energy()
+
+    def power(self, force: Any, t: Any = None) -> np.ndarray:
+        """The power of a force of a :class:`daedal.multibody.Model`, given by itself or its name."""
+        return self._results.power(force, t)
+
+    def animate(self, path=None, drawing=None, **options: Any):
+        """The motion as a player, which a notebook shows, or written to a page (.html) or a picture (.gif).
+
+        See :func:`daedal.viz.animate`.
+        The motion of a :class:`daedal.multibody.Model` is shown in space: see :meth:`daedal.multibody.Results.animate`.
+        """
+        if self.machine is not None and drawing is None:
+            return self._results.animate(path, **options)
+        from daedal.viz import animate
+
+        return animate(self, path, self._system if drawing is None else drawing, **options)
+
+    def summary(self) -> list[tuple[str, str]]:
+        """The rows of the small table shown for a solution."""
+        rows = super().summary()
+        return [*rows[:2], ("formulation", self.formulation), *rows[2:]]
+
+    def __repr__(self) -> str:
+        rows = Tabular("ll", self.summary(), indent=2)
+        return f"Solution of a mechanical system with {plural(self.n_q, 'coordinate')}\n{rows}\n  {self.message}"
+
+    # --- by name ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _state_names(self) -> StateNames:
+        return StateNames(self.names, self.n_q, self._n_w, self._constraints, self.multiplier_names)
+
+    def quantities(self, t: Any = None) -> list[Quantity]:
+        """Positions, velocities, states, accelerations, multipliers, algebraic variables, constraint forces; at the
+        output points residuals of the constraints as well; energies of a machine made of bodies and joints."""
+        if t is None:
+            found = self._state_names.quantities(partial(getattr, self))
+            found += [*self.drift_quantities(), *self._residual_quantity()]
+        else:
+            flat = np.atleast_1d(check_real(t, "t", "be a number or a vector")).astype(float)
+            state = self(flat)
+            found = self._state_names.quantities(partial(getattr, state))
+        if self.machine is not None or "_energies" in self.__dict__:
+            known = t is None or not isinstance(self.machine, RecordedMachine)
+            found.append(Quantity("energy", "", _ENERGIES, partial(self._energy_rows, t), (), known))
+        return found
+
+    def _energy_rows(self, t: Any) -> np.ndarray:
+        if t is None:
+            return self._energies
+        energy = self._results.energy(np.atleast_1d(np.asarray(t, dtype=float)))
+        return np.array([energy.kinetic, energy.potential, energy.total])
+
+    @cached_property
+    def _energies(self) -> np.ndarray:
+        energy = self.energy
+        return np.array([energy.kinetic, energy.potential, energy.total])
+
+    def _residual_quantity(self) -> list[Quantity]:
+        if not self._constraints or (self._system is None and "_residuals" not in self.__dict__):
+            return []
+        names = tuple(f"constraint{name}" if name.startswith("[") else name for name in self._constraints)
+        return [Quantity("residual", "constraint", names, lambda: self._residuals, self._constraints, in_tables=False)]
+
+    @cached_property
+    def _residuals(self) -> np.ndarray:
+        """The residual of each constraint at the output points, before projection."""
+        system, states, n = self._system, self.integrated, self.n_q
+        rows = []
+        contacts = self.s.T if system.n_s else None
+        for i, t in enumerate(self.t.tolist()):
+            q, v = states[i, :n].copy(), states[i, n : 2 * n].copy()
+            parts: list[Any] = []
+            if system.n_constraints:
+                point = (q,) if contacts is None else (q, contacts[i].copy())
+                parts.append(system.constraint(t, *point, *last_argument(system.constraint, system.params)))
+            if system.n_velocity_constraints:
+                further = last_argument(system.velocity_constraint, system.params)
+                parts.append(system.velocity_constraint(t, q, v, *further))
+            rows.append(np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts] or [np.empty(0)]))
+        return np.array(rows).reshape(self.t.size, len(self._constraints)).T
+
+    def _compute_all(self):
+        super()._compute_all()
+        self._try_to_compute("s")
+        self._try_to_compute("_residuals")
+        if self.machine is not None:
+            self._try_to_compute("_energies")
+
+    def _stored_blocks(self, times):
+        return self._blocks(times)
+
+
+def augmented(assembly, t: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+    """a, all multipliers, r', w and reaction at the columns of `y`."""
+    system = assembly.given
+    states = np.ascontiguousarray(y.T)
+    a, lam, rate, w, _ = assembly.accelerate(t, states)
+    reaction = np.empty_like(a)
+    multipliers = np.zeros((t.size, system.n_lambda))
+    dependent = system.n_lambda > assembly.n_c
+    full = assembly.complete() if dependent else assembly
+    for i in range(t.size):
+        jacobian = full.gradients(t[i], states[i])
+        if jacobian is None:
+            reaction[i], multipliers[i] = np.nan, np.nan
+            continue
+        used = jacobian[assembly.rows] if dependent else jacobian
+        reaction[i] = -used.T @ lam[i]
+        multipliers[i] = np.linalg.lstsq(jacobian.T, -reaction[i], rcond=1e-10)[0] if dependent else lam[i]
+    return a.T, multipliers.T, rate.T, w.T, reaction.T

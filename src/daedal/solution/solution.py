@@ -1,0 +1,262 @@
+"""What came out of an integration."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from daedal.common.tabular import FunctionTable, Tabular, plural
+from daedal.errors import InvalidProblemError
+from daedal.events.table import EventTable
+from daedal.problems.checks import check_real
+from daedal.solution.quantities import NamedValues, Quantity, row_named, values_and_slopes
+from daedal.solution.tabulated import Tabulated
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Counters of a run; also reachable as ``stats["steps"]``.
+
+    ``residual_evaluations`` counts every call, those for difference Jacobians (``jacobian_residual_evaluations``)
+    included. ``first_use`` are those of the ``seconds`` that a process spends once: imports, tracing, machine code that
+    is generated or loaded; a second run does not spend them.
+    """
+
+    steps: int = 0
+    rejected: int = 0
+    residual_evaluations: int = 0
+    jacobian_residual_evaluations: int = 0
+    jacobian_evaluations: int = 0
+    factorisations: int = 0
+    newton_iterations: int = 0
+    newton_failures: int = 0
+    error_test_failures: int = 0
+    linear_iterations: int = 0
+    linear_failures: int = 0
+    preconditioner_solves: int = 0
+    event_evaluations: int = 0
+    seconds: float = 0.0
+    first_use: float = 0.0
+
+    def __getitem__(self, key: str):
+        if key not in {f.name for f in fields(self)}:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def keys(self):
+        """Names of the counters."""
+        return [f.name for f in fields(self)]
+
+
+@dataclass(frozen=True)
+class History:
+    """End point, step size and order of every accepted step."""
+
+    t: np.ndarray
+    h: np.ndarray
+    order: np.ndarray
+
+
+@dataclass(frozen=True)
+class DenseOutput:
+    """The polynomials of all steps, in Newton form about their end points."""
+
+    t0: float
+    ends: np.ndarray
+    orders: np.ndarray
+    starts: np.ndarray
+    psi: np.ndarray
+    coefficients: np.ndarray
+    t_end: float | None = None  # where the solution ends, if not with the last step
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval of the solution, the smaller end first."""
+        end = float(self.ends[-1]) if self.t_end is None else self.t_end
+        return min(self.t0, end), max(self.t0, end)
+
+    def evaluate(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values and derivatives, each (len(times), n)."""
+        from daedal.kernels.interpolation import piecewise_polynomial
+
+        forward = bool(self.ends[-1] >= self.t0)
+        order = np.argsort(times if forward else -times, kind="stable")
+        y = np.empty((times.size, self.coefficients.shape[1]))
+        yp = np.empty_like(y)
+        piecewise_polynomial(
+            times[order], self.ends, self.starts, self.orders, self.psi, self.coefficients, forward, y, yp
+        )
+        result, slope = np.empty_like(y), np.empty_like(yp)
+        result[order], slope[order] = y, yp
+        return result, slope
+
+    def evaluate_steps(self, times: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values and derivatives at `times` of the polynomials of given steps."""
+        from daedal.kernels.interpolation import polynomials_of_steps
+
+        y = np.empty((times.size, self.coefficients.shape[1]))
+        yp = np.empty_like(y)
+        polynomials_of_steps(times, steps, self.ends, self.starts, self.orders, self.psi, self.coefficients, y, yp)
+        return y, yp
+
+
+@dataclass
+class Solution(Tabulated):
+    """The result of :func:`daedal.solve`.
+
+    Attributes
+    ----------
+    t : numpy.ndarray, shape (nt,)
+        The output times: `t_eval`, or every step.
+    y, yp : numpy.ndarray, shape (n, nt)
+        Values and derivatives at these times.
+    z : numpy.ndarray
+        The algebraic variables of a semi-explicit problem, the last rows of `y`.
+    success : bool
+        Whether the end of the interval or a terminal event was reached.
+    status : str
+        ``"finished"``, ``"event"``, ``"interrupted"`` or ``"failed"``.
+    message : str
+        How it ended, in words.
+    stats : Statistics
+        Steps, evaluations, failures, seconds.
+    drift : dict or None
+        Largest constraint residual over the output points (semi-explicit: key ``"constraint"``).
+    events : EventTable
+        What fired, when, with the state there: a table of :class:`EventRecord`. ``t_events`` has the times for each
+        event, as SciPy has them.
+    history : History or None
+        End point, step size and order of every step (kept with dense output).
+    names : tuple of str
+        Names of the rows of `y`.
+    functions : dict
+        How each function of the problem was evaluated, in words.
+    sensitivities : Sensitivities or None
+        Derivatives with respect to parameters, where they were asked for; see :meth:`sensitivity`.
+    """
+
+    t: np.ndarray
+    y: np.ndarray
+    yp: np.ndarray
+    success: bool
+    status: str
+    message: str
+    stats: Statistics
+    names: tuple[str, ...]
+    method: str = ""
+    drift: dict[str, float] | None = None
+    events: Any = ()
+    history: History | None = None
+    dense: DenseOutput | None = None
+    n_differential: int | None = None
+    functions: FunctionTable = field(default_factory=FunctionTable)
+    sensitivities: Any = None
+
+    def __post_init__(self):
+        if not isinstance(self.events, EventTable):
+            self.events = EventTable(self.events, {None: self.names})
+
+    @property
+    def z(self) -> np.ndarray:
+        """The algebraic variables of a semi-explicit problem."""
+        if self.n_differential is None:
+            raise AttributeError("z belongs to the solution of a SemiExplicitDAE")
+        return self.y[self.n_differential :]
+
+    def __call__(self, t, derivative: bool = False) -> np.ndarray:
+        """Dense output: the solution (or its derivative) at `t`, shape (n,) for a number, (n, len(t)) for an array.
+
+        Its rows have names: ``sol(t)["x"]``, ``sol(t)["x'"]``.
+        """
+        values = self.values(t, derivative)
+        return values if derivative else NamedValues.of(values, lambda name: row_named(self._named_at(t, values), name))
+
+    def values(self, t, derivative: bool = False) -> np.ndarray:
+        """The same as a plain array."""
+        if self.dense is None:
+            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+        times = check_real(t, "t", "be a number or a vector")
+        flat = np.atleast_1d(times)
+        if flat.ndim != 1:
+            raise InvalidProblemError(f"t must be a number or a vector, got shape {times.shape}")
+        self.check_times(flat)
+        values, slopes = self.dense.evaluate(flat)
+        result = (slopes if derivative else values).T
+        return result[:, 0].copy() if times.ndim == 0 else np.ascontiguousarray(result)
+
+    def check_times(self, times: np.ndarray):
+        """Refuse times outside of the interval of the solution."""
+        assert self.dense is not None
+        low, high = self.dense.interval
+        slack = 1e-9 * (high - low) + 1e-14 * max(abs(low), abs(high))
+        if not np.all((times >= low - slack) & (times <= high + slack)):
+            raise InvalidProblemError(f"t must lie in the integrated interval [{low}, {high}]")
+
+    def quantities(self, t: Any = None) -> list[Quantity]:
+        """Variables and their derivatives, at the output points or at the times `t`."""
+        if t is None:
+            return values_and_slopes(self.names, lambda: self.y, lambda: self.yp)
+        times = np.atleast_1d(check_real(t, "t", "be a number or a vector"))
+        return self._named_at(times, self.values(times))
+
+    def _named_at(self, t: Any, values: np.ndarray) -> list[Quantity]:
+        return values_and_slopes(self.names, lambda: values, lambda: self.values(t, derivative=True))
+
+    def sensitivity(self, parameter, t=None):
+        """The derivative of `y` with respect to a parameter, (n, nt); at the times `t` from the dense output.
+
+        The parameter is one of those that ``solve(..., sensitivities=...)`` was asked for, by its name or by its place
+        among them; an initial value has the name ``"x(0)"``. See the guide on sensitivities.
+        """
+        if self.sensitivities is None:
+            raise InvalidProblemError(
+                "the solution has no sensitivities: call solve with sensitivities=[...]; files do not hold them"
+            )
+        return self.sensitivities.at(parameter, t)
+
+    def plot(self, *args: Any, **options: Any):
+        """Plot the solution; see :func:`daedal.viz.plot_solution`."""
+        from daedal.viz import plot_solution
+
+        return plot_solution(self, *args, **options)
+
+    def animate(self, path=None, drawing=None, **options: Any):
+        """The motion as a player, which a notebook shows, or written to a page (.html) or a picture (.gif).
+
+        See :func:`daedal.viz.animate`.
+        """
+        from daedal.viz import animate
+
+        return animate(self, path, drawing, **options)
+
+    def summary(self) -> list[tuple[str, str]]:
+        """The rows of the small table shown for a solution."""
+        stats = self.stats
+        interval = f"{self.t[0]:g} to {self.t[-1]:g}" if self.t.size else "nothing stored"
+        # what was left before a projection is for those who ask: it has a name of several words
+        drift = ", ".join(f"{name} {size:.1e}" for name, size in (self.drift or {}).items() if name.isalpha())
+        return [
+            ("status", self.status),
+            ("time", f"{interval} ({plural(self.t.size, 'point')})"),
+            ("method", self.method),
+            ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
+            ("evaluations", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for Jacobians)"),
+            *([("drift", drift)] if drift else []),
+            ("Jacobians", f"{stats.jacobian_evaluations}"),
+            ("seconds", self.cost_in_words),
+            *self.functions.summary(),
+        ]
+
+    @property
+    def _n_stated(self) -> int:
+        """How many variables the problem was stated with."""
+        return self.y.shape[0]
+
+    def __repr__(self) -> str:
+        rows = Tabular("ll", self.summary(), indent=2)
+        return f"Solution of {plural(self._n_stated, 'variable')}\n{rows}\n  {self.message}"
+
+    def _repr_html_(self) -> str:
+        from daedal.viz import solution_html
+
+        return solution_html(self)

@@ -1,0 +1,293 @@
+"""What a file holds of a solution, and the checks of it: compiled code reads these arrays and trusts them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from daedal.common.tabular import FunctionTable
+from daedal.events.event import EventRecord
+from daedal.events.table import EventTable
+from daedal.solution.constrained_solution import HessenbergSolution, RawOutput
+from daedal.solution.machine_record import MACHINE, RecordedMachine, wrong_times
+from daedal.solution.mechanical_solution import MechanicalSolution
+from daedal.solution.pieces import Pieces
+from daedal.solution.schema import (
+    Array,
+    Flag,
+    Integer,
+    Kind,
+    ListOf,
+    MappingOf,
+    Number,
+    Optional,
+    Record,
+    Text,
+    finite,
+    names,
+)
+from daedal.solution.second_order_solution import SecondOrderSolution
+from daedal.solution.solution import DenseOutput, History, Solution, Statistics
+
+STATISTICS = Record(
+    {f.name: Number() if f.name in ("seconds", "first_use") else Integer() for f in fields(Statistics)},
+    Statistics,
+)
+FUNCTIONS = MappingOf(Text(), FunctionTable)
+DRIFT = Optional(MappingOf(Number()))
+_HISTORY = Record(
+    {"t": Array("f8", ("steps",)), "h": Array("f8", ("steps",)), "order": Array("i8", ("steps",))}, History
+)
+
+
+def _wrong_dense(given: dict[str, Any]) -> str | None:
+    """What is wrong with polynomials in Newton form; see kernels/interpolation.py for what is read of them."""
+    ends, orders, starts, psi = (given[name] for name in ("ends", "orders", "starts", "psi"))
+    if not ends.size or not finite([ends, np.array(given["t0"])]):
+        return "has no steps, or times that are not finite"
+    if orders.min() < 0 or psi.shape[1] < orders.max() + 1:
+        return "has polynomials of a degree that does not fit"
+    if starts.min() < 0 or np.any(starts > given["coefficients"].shape[0] - orders - 1):
+        return "has polynomials that lie outside their array"
+    steps = np.diff(ends, prepend=given["t0"])
+    if np.any(steps < 0.0) and np.any(steps > 0.0):
+        return "has times that go back and forth"
+    return None
+
+
+DENSE = Record(
+    {
+        "t0": Number(),
+        "ends": Array("f8", ("steps",)),
+        "orders": Array("i8", ("steps",)),
+        "starts": Array("i8", ("steps",)),
+        "psi": Array("f8", ("steps", None)),
+        "coefficients": Array("f8", (None, None)),
+        "t_end": Optional(Number()),
+    },
+    DenseOutput,
+    _wrong_dense,
+)
+
+
+def _wrong_pieces(given: dict[str, Any]) -> str | None:
+    ends, sizes, values = given["ends"], given["sizes"], given["values"]
+    if ends.size < 2 or not finite([ends]) or np.any(np.diff(ends) <= 0.0):
+        return "has steps that are not in order"
+    if values.shape[1] != ends.size - 1 or not values.shape[2] or sizes.min(initial=0) < 0:
+        return "has polynomials that do not fit its steps"
+    return None if sizes.sum() == values.shape[0] else "has blocks that do not fit its rows"
+
+
+PIECES = Record(
+    {
+        "ends": Array("f8", (None,)),
+        "forward": Flag(),
+        "sizes": Array("i8", (None,)),
+        "values": Array("f8", (None, None, None)),
+    },
+    Pieces,
+    _wrong_pieces,
+)
+
+_EVENT = Record(
+    {
+        "t": Number(),
+        "y": Array("f8", (None,)),
+        "yp": Array("f8", (None,)),
+        "index": Integer(-1),
+        "name": Text(),
+        "direction": Integer(-1),
+        "terminal": Flag(),
+        "kind": Text(),
+        "located": Text(),
+    },
+    EventRecord,
+    newer=frozenset({"located"}),
+)
+
+COMMON: dict[str, Kind] = {
+    "t": Array("f8", ("nt",)),
+    "y": Array("f8", ("n", "nt")),
+    "names": names("n"),
+    "success": Flag(),
+    "status": Text(),
+    "message": Text(),
+    "stats": STATISTICS,
+    "method": Text(),
+    "drift": DRIFT,
+    "events": ListOf(_EVENT),
+    "event_names": ListOf(Text(), None, tuple),
+    "history": Optional(_HISTORY),
+    "dense": Optional(DENSE),
+    "functions": FUNCTIONS,
+}
+"""What all solutions but those through modes have."""
+
+
+def wrong_sizes(given: dict[str, Any]) -> str | None:
+    """What does not fit between the parts of a solution."""
+    n, dense = len(given["names"]), given["dense"]
+    if dense is not None and dense.coefficients.shape[1] != n:
+        return f"has dense output of {dense.coefficients.shape[1]} variables, and {n} names"
+    first = given.get("n_differential")
+    if first is not None and first > n:
+        return f"has {first} differential variables among {n}"
+    if any(event.index >= len(given["event_names"]) for event in given["events"] if event.kind == "event"):
+        return "has events of functions that it does not name"
+    return None
+
+
+def completed(kind: type, **fields) -> Any:
+    """A solution of first order from its fields."""
+    own, event_names = dict(fields), fields["event_names"]
+    del own["event_names"]
+    solution = kind(**own)
+    solution.event_names = event_names
+    return solution
+
+
+_FIRST_ORDER = COMMON | {
+    "yp": Array("f8", ("n", "nt")),
+    "n_differential": Optional(Integer()),
+    "formulation": Optional(Text()),
+}
+
+
+def _taken(solution: Any, wanted: dict[str, Kind]) -> dict[str, Any]:
+    return {name: getattr(solution, name, None) for name in wanted}
+
+
+def _solution(formulation: str | None, **fields) -> Solution:
+    solution = completed(Solution, **fields)
+    if formulation is not None:
+        solution.formulation = formulation
+    return solution
+
+
+# --- of second order ------------------------------------------------------------------------------------------------
+
+_SECOND_ORDER = {k: v for k, v in _FIRST_ORDER.items() if k not in ("n_differential", "formulation")} | {
+    "order": Array("i8", ("n_x",)),
+    "source": Array("i8", ("n",)),
+}
+
+
+def _wrong_second_order(given: dict[str, Any]) -> str | None:
+    order, source = given["order"], given["source"]
+    if np.any((order < 0) | (order > 2)) or np.any((source < 0) | (source >= 2 * order.size)):
+        return "has variables of an order that does not exist"
+    return wrong_sizes(given)
+
+
+# --- constrained systems --------------------------------------------------------------------------------------------
+
+_CONSTRAINED = COMMON | {
+    "formulation": Text(),
+    "notes": ListOf(Text(), None, tuple),
+    "ending": Text(),
+    "raw": Optional(Record({"t": Array("f8", ("nt",)), "y": Array("f8", ("n", "nt")), "names": names("n")}, RawOutput)),
+    "constraints": names("n_lambda"),
+    "lam": Array("f8", ("n_lambda", "nt")),
+    "drifts": Optional(Array("f8", (None, "nt"))),
+    "stored": Optional(PIECES),
+}
+_MECHANICAL = _CONSTRAINED | {
+    "n_q": Integer(1, "n_q"),
+    "n_w": Integer(0, "n_w"),
+    "a": Array("f8", ("n_q", "nt")),
+    "rate": Array("f8", (None, "nt")),
+    "w": Array("f8", ("n_w", "nt")),
+    "reaction": Array("f8", ("n_q", "nt")),
+    "s": Optional(Array("f8", (None, "nt"))),
+    "residuals": Optional(Array("f8", ("n_lambda", "nt"))),
+    "energies": Optional(Array("f8", (3, "nt"))),
+    "machine": Optional(MACHINE),
+}
+_HESSENBERG = _CONSTRAINED | {"a": Array("f8", ("n_x", "nt"))}
+_LATE = ("constraints", "drifts", "stored", "residuals", "energies", "ending", "n_w", "n_q")  # kept with an underscore
+_RIGHT_DRIFTS = (None, 1, 2)
+
+
+def _of_constrained(solution: Any, wanted: dict[str, Kind]) -> dict[str, Any]:
+    kept = solution.__getstate__()  # everything computed, the functions left behind
+    given = {name: kept.get(f"_{name}" if name in _LATE else name) for name in wanted}
+    given["events"], given["names"] = kept["events"], solution.names
+    given["event_names"] = solution.event_names
+    if given.get("machine") is not None and not isinstance(given["machine"], RecordedMachine):
+        given["machine"] = given["machine"].recorded(solution)
+    a, lam, *further = kept["_augmented"]
+    given |= {"a": a, "lam": lam} | dict(zip(("rate", "w", "reaction"), further))
+    return given | ({"s": None} if np.size(kept.get("s", ())) == 0 and "s" in wanted else {})
+
+
+def _wrong_constrained(given: dict[str, Any]) -> str | None:
+    if given["drifts"] is not None and given["drifts"].shape[0] not in (1, 2):
+        return "has a drift of a level that does not exist"
+    if (given["dense"] is None) != (given["stored"] is None):
+        return "has dense output in part only"
+    if given["raw"] is not None and len(given["raw"].names) != given["raw"].y.shape[0]:
+        return "has raw output without names"
+    return wrong_sizes(given)
+
+
+def _wrong_mechanical(given: dict[str, Any]) -> str | None:
+    n, n_q = len(given["names"]), given["n_q"]
+    if n < 2 * n_q or given["rate"].shape[0] != n - 2 * n_q:
+        return f"has {n_q} coordinates, and {n} names"
+    n_lambda = len(given["constraints"])
+    if given["stored"] is not None and given["stored"].sizes.tolist() != [
+        n,
+        n_q,
+        n_lambda,
+        n - 2 * n_q,
+        given["n_w"],
+        n_q,
+    ]:
+        return "has dense output of other sizes"
+    return wrong_times(given["machine"], given["t"].size) or _wrong_constrained(given)
+
+
+def _wrong_hessenberg(given: dict[str, Any]) -> str | None:
+    n_lambda, n_x = len(given["constraints"]), given["a"].shape[0]
+    if not 0 < n_x <= len(given["names"]):
+        return "has other sizes than names"
+    if given["stored"] is not None and given["stored"].sizes.tolist() != [n_lambda]:
+        return "has dense output of other sizes"
+    return _wrong_constrained(given)
+
+
+def _stored(kind: Any, augmented: tuple[str, ...], given: dict[str, Any]) -> Any:
+    own = {f"_{name}" if name in _LATE else name: value for name, value in given.items() if name not in augmented}
+    own = {
+        name: value for name, value in own.items() if value is not None or name in ("history", "dense", "raw", "drift")
+    }
+    own["_augmented"] = tuple(given[name] for name in augmented)
+    own["events"] = EventTable(given["events"], {None: given["names"]})
+    return kind.stored(**own)
+
+
+_AUGMENTED = ("a", "lam", "rate", "w", "reaction")
+LAYOUTS = {
+    "Solution": Record(_FIRST_ORDER, _solution, wrong_sizes, lambda sol: _taken(sol, _FIRST_ORDER)),
+    "SecondOrderSolution": Record(
+        _SECOND_ORDER,
+        lambda **given: completed(SecondOrderSolution, **given),
+        _wrong_second_order,
+        lambda sol: _taken(sol, _SECOND_ORDER),
+    ),
+    "MechanicalSolution": Record(
+        _MECHANICAL,
+        lambda **given: _stored(MechanicalSolution, _AUGMENTED, given),
+        _wrong_mechanical,
+        lambda sol: _of_constrained(sol, _MECHANICAL),
+    ),
+    "HessenbergSolution": Record(
+        _HESSENBERG,
+        lambda **given: _stored(HessenbergSolution, ("a", "lam"), given),
+        _wrong_hessenberg,
+        lambda sol: _of_constrained(sol, _HESSENBERG),
+    ),
+}

@@ -1,1 +1,0 @@
-"""What the equations of a problem are made of: their total derivatives, which unknowns occur in them, index."""

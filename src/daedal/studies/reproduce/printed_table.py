@@ -1,0 +1,309 @@
+"""The printed tables: data files with one entry for each cell, and the identifiers by which they are known.
+
+A file ``data/document.json`` has the title of the document, its source, and its tables. A table has a caption, notes,
+columns (key and heading) and rows; a row has the parameters that name it and its ``cells``. A cell is the printed
+text, or a dictionary with these entries:
+
+* ``printed``: the text that stands in the source; or a value that follows from the source or was computed
+  independently, if the ``origin`` of the cell is derived or independent and not printed.
+* ``band`` and ``basis``: how far a computed value may be off to either side, and where this comes from.
+* ``tag``: doubtful print, not reproduced or open, with a ``reason``.
+* ``recomputed``: the value of an independent computation beside a printed one, or that which should be printed.
+* ``truncated``: the source cuts digits off.
+* ``missing``: what the source does not print and the cell depends on.
+
+Columns and tables (``cell``) give defaults for their cells; a null takes a default away. A text ``@name`` stands in
+the ``texts`` of the table or of the document. A row with the entry ``open``, a reason, is not computed. What
+:mod:`daedal.studies.reproduce.printed_table` does not allow is refused.
+"""
+
+import difflib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module, resources
+from typing import Any
+
+import daedal
+from daedal.studies.reproduce.verdict import BASES, DOUBTFUL, FAILED, OPEN, ORIGINS, is_number, kind_of, limits, number
+
+TAGS = (DOUBTFUL, FAILED, OPEN)
+WIDEST = 10.0  # the largest ratio of sizes that a band may span to either side
+_SLACK = 1.0 + 1e-12
+_KEYS = {"printed", "tag", "origin", "band", "basis", "reason", "recomputed", "truncated", "missing"}
+_BANDS = {"relative", "absolute", "units", "factor", "range"}
+
+
+def broken_rules(entry: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with a cell.
+
+    Examples
+    --------
+    >>> list(broken_rules({"printed": "43", "band": {"relative": 0.35}}))
+    ['a band without basis']
+    >>> list(broken_rules({"printed": "0.5", "band": {"absolute": 1.0}, "basis": "observed: another code"}))
+    ['a band that reaches zero, where the print gives a size']
+    """
+    if unknown := entry.keys() - _KEYS:
+        yield f"unknown entries {sorted(unknown)}"
+    if entry.get("origin", ORIGINS[0]) not in ORIGINS:
+        yield f"unknown origin {entry['origin']!r}"
+    yield from _broken_by_tag(entry)
+    if "band" in entry:
+        yield from _broken_by_band(entry)
+    elif "basis" in entry:
+        yield "a basis without band"
+
+
+def _broken_by_tag(entry: Mapping[str, Any]) -> Iterator[str]:
+    tag, reason = entry.get("tag"), entry.get("reason", "")
+    if tag is None:
+        if reason:
+            yield "a reason without tag: a band has a basis"
+        return
+    if tag not in TAGS:
+        yield f"unknown tag {tag!r}"
+    if not reason or "unknown cause" in reason:
+        yield f"{tag} without a reason"
+    if tag == DOUBTFUL and "band" not in entry and "recomputed" not in entry:
+        yield "a doubtful print without the value that should stand there"
+    if tag == FAILED and "band" in entry:
+        yield "not reproduced, and yet a band"
+
+
+def _broken_by_band(entry: Mapping[str, Any]) -> Iterator[str]:
+    band, basis = entry["band"], entry.get("basis", "")
+    kind, _, detail = basis.partition(":")
+    if not basis:
+        yield "a band without basis"
+    elif kind not in BASES:
+        yield f"unknown basis {basis!r}"
+    elif kind == "algorithm" and not detail.strip():
+        yield "a band by algorithm that does not say what differs"
+    if len(band) != 1 or not band.keys() <= _BANDS:
+        yield f"unknown band {dict(band)}"
+    elif not is_number(entry["printed"]) or math.isinf(number(entry["printed"])):
+        yield "a band around what is no number"
+    else:
+        yield from _broken_by_limits(entry, *limits(band, entry["printed"]))
+
+
+def _broken_by_limits(entry: Mapping[str, Any], low: float, high: float) -> Iterator[str]:
+    """Both ends are finite, the print is inside, and a size has no band that reaches zero, but for
+    round-off and for prints of a single digit."""
+    size = number(entry["printed"])
+    size = abs(size) if "factor" in entry["band"] else size
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        yield "a band without two ends"
+        return
+    doubtful = entry.get("tag") == DOUBTFUL
+    if not doubtful and not low <= size <= high:
+        yield "a band that does not hold the print"
+    kind = kind_of(entry.get("basis", ""))
+    by_units = kind == "printed digits" and "units" in entry["band"]
+    if kind == "machine constants" or by_units or size == 0.0 or doubtful:
+        return
+    ratios = [abs(end / size) for end in (low, high)]
+    if low * high <= 0.0:
+        yield "a band that reaches zero, where the print gives a size"
+    elif max(ratios) > WIDEST * _SLACK or min(ratios) * WIDEST * _SLACK < 1.0:
+        yield f"a band wider than a factor of {WIDEST:g}"
+
+
+# --- the printed tables: data files with one entry for each cell, and the identifiers by which they are known ---------
+
+DOCUMENTS = ("stability", "book", "half-explicit", "second-order", "multibody")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row: the parameters that name it, and its cells by column."""
+
+    parameters: Mapping[str, Any]
+    cells: Mapping[str, Mapping[str, Any]]
+    open: str = ""
+
+    def __getitem__(self, name: str) -> Any:
+        return self.parameters[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A parameter of the row, or `default`."""
+        return self.parameters.get(name, default)
+
+    @property
+    def label(self) -> str:
+        """Its parameters in words; numbers and options with their names."""
+        return ", ".join(
+            value if isinstance(value, str) and name not in ("D", "W", "R") else f"{name} = {_short(value)}"
+            for name, value in self.parameters.items()
+        )
+
+
+@dataclass(frozen=True)
+class PrintedTable:
+    """A printed table, or the values of a figure.
+
+    Attributes
+    ----------
+    document, number : str
+        Its identifier is ``document/number``.
+    caption : str
+        What it shows.
+    notes : tuple of str
+        Remarks on the print and on how it is compared.
+    columns : dict
+        Key and heading of each column.
+    rows : tuple of Row
+    data : dict
+        Everything else that the data file has for it.
+    """
+
+    document: str
+    number: str
+    caption: str
+    notes: tuple[str, ...]
+    columns: Mapping[str, str]
+    rows: tuple[Row, ...]
+    data: Mapping[str, Any]
+
+    @property
+    def identifier(self) -> str:
+        """``document/number``."""
+        return f"{self.document}/{self.number}"
+
+    @property
+    def title(self) -> str:
+        """``Table 4.1``, or what the data file calls it."""
+        return self.data.get("title", f"Table {self.number}")
+
+    def compute(self) -> list[Mapping[str, Any] | None]:
+        """What Daedal finds: for each row the values by column, None for rows that are open. Computed once."""
+        return computed(self.identifier)
+
+    def each(self, values: Any) -> list[Mapping[str, Any] | None]:
+        """``values(row)`` for every row that is not open."""
+        return [None if row.open else values(row) for row in self.rows]
+
+    def by_column(self, runs: Sequence[Mapping[str, float]]) -> list[Mapping[str, Any] | None]:
+        """The values of a table with a run for each column and a variable for each row."""
+        columns = list(self.columns)
+        return self.each(lambda row: {key: runs[i][row["variable"]] for i, key in enumerate(columns)})
+
+
+@dataclass(frozen=True)
+class Document:
+    """A source: its title, where it appeared, and its tables by number."""
+
+    name: str
+    title: str
+    source: str
+    tables: Mapping[str, PrintedTable]
+
+
+@cache
+def computed(identifier: str) -> list[Mapping[str, Any] | None]:
+    """The values of a table; the runs are in the module of its document."""
+    (table,) = find([identifier])
+    module = import_module(f"daedal.studies.reproduce.{table.document.replace('-', '_')}")
+    return module.TABLES[table.number](table)
+
+
+@cache
+def document(name: str) -> Document:
+    """Read the data file of a document."""
+    file = resources.files("daedal.studies.reproduce") / "data" / f"{name}.json"
+    return read_document(name, json.loads(file.read_text(encoding="utf-8")))
+
+
+def read_document(name: str, content: dict[str, Any]) -> Document:
+    """The document of a data file; ValueError where a cell breaks a rule."""
+    texts = content.get("texts", {})
+    tables = {number: _table(name, number, entry, texts) for number, entry in content["tables"].items()}
+    return Document(name, content["title"], content["source"], tables)
+
+
+def names() -> list[str]:
+    """The identifiers of all tables.
+
+    Examples
+    --------
+    >>> "stability/4.4" in names()
+    True
+    """
+    return [table.identifier for name in DOCUMENTS for table in document(name).tables.values()]
+
+
+def find(identifiers: Iterable[str] = ()) -> list[PrintedTable]:
+    """The tables with these identifiers, or of these documents; all of them if none is given.
+
+    Examples
+    --------
+    >>> [table.title for table in find(["stability/4.4"])]
+    ['Table 4.4']
+    """
+    wanted = list(dict.fromkeys(identifiers))
+    if not wanted:
+        wanted = list(DOCUMENTS)
+    found: dict[str, PrintedTable] = {}
+    for identifier in wanted:
+        name, _, number = identifier.strip("/").partition("/")
+        if name not in DOCUMENTS or (number and number not in document(name).tables):
+            raise daedal.InvalidProblemError(f"there is no table {identifier!r}; {_suggestion(identifier, name)}")
+        tables = document(name).tables
+        for table in [tables[number]] if number else tables.values():
+            found[table.identifier] = table
+    return list(found.values())
+
+
+def _suggestion(identifier: str, name: str) -> str:
+    close = difflib.get_close_matches(identifier, [*names(), *DOCUMENTS], n=3, cutoff=0.6)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    if name in DOCUMENTS:
+        return f"{name} has {', '.join(document(name).tables)}"
+    return f"the documents are {', '.join(DOCUMENTS)}; 'daedal reproduce --list' names all tables"
+
+
+def _table(name: str, number: str, entry: dict[str, Any], texts: Mapping[str, str]) -> PrintedTable:
+    defaults = entry.pop("cell", {})
+    columns = {key: value if isinstance(value, dict) else {"heading": value} for key, value in entry["columns"].items()}
+    cell_defaults = {
+        key: defaults | {k: v for k, v in value.items() if k != "heading"} for key, value in columns.items()
+    }
+    texts = dict(texts) | entry.pop("texts", {})
+    rows = tuple(_row(f"{name}/{number}", row, cell_defaults, texts) for row in entry.pop("rows"))
+    headings = {key: value["heading"] for key, value in columns.items()}
+    notes = tuple(entry.pop("notes", ()))
+    return PrintedTable(name, number, entry.pop("caption"), notes, headings, rows, entry)
+
+
+def _row(table: str, row: dict[str, Any], defaults: Mapping[str, dict[str, Any]], texts: Mapping[str, str]) -> Row:
+    reason = row.get("open", "")
+    found = Row({key: value for key, value in row.items() if key not in ("cells", "open")}, {}, reason)
+    cells = {}
+    for key, given in row["cells"].items():
+        entry = defaults[key] | (given if isinstance(given, dict) else {"printed": given})
+        if reason:
+            entry |= {"tag": "open", "reason": reason}
+        cells[key] = _without_defaults(entry, texts)
+        for broken in broken_rules(cells[key]):
+            raise ValueError(f"{table}, {found.label}, {key}: {broken}")
+    return replace(found, cells=cells)
+
+
+def _without_defaults(entry: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+    """A cell in full: names of texts replaced, nulls and what its tag makes void taken away."""
+    void: tuple[str, ...] = ("band", "basis") if entry.get("tag") in ("open", "not reproduced") else ()
+    if entry.get("tag") == "doubtful print" and "recomputed" in entry:
+        void = ("band", "basis")
+    found = {key: value for key, value in entry.items() if value is not None and key not in void}
+    for key in ("basis", "reason", "missing"):
+        if found.get(key, "").startswith("@"):
+            found[key] = texts[found[key][1:]]
+    return {"origin": "printed"} | found
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

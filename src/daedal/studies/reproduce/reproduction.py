@@ -1,0 +1,262 @@
+"""Running tables: every cell with its printed and its computed value and a verdict."""
+
+import json
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from daedal.studies.reproduce.printed_table import PrintedTable, Row, find
+from daedal.studies.reproduce.verdict import (
+    BAND,
+    DERIVED,
+    DOUBTFUL,
+    FAILED,
+    INDEPENDENT,
+    OBSERVED,
+    OPEN,
+    ORIGINS,
+    PRINTED,
+    REPRODUCED,
+    VERDICTS,
+    describe,
+    judge,
+)
+
+WORDS = {
+    REPRODUCED: "agree in all digits",
+    BAND: "within a band",
+    OBSERVED: "within an observed band",
+    FAILED: "disagree",
+    DOUBTFUL: "doubtful",
+    OPEN: "open",
+}
+WHERE_FROM = {
+    PRINTED: "printed",
+    DERIVED: "derived from the sources",
+    INDEPENDENT: "computed independently",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell: where it stands, what is printed, what came out, and the verdict with its reason.
+
+    ``computed`` is a number, a text where the print is one, or None where nothing is computed. ``origin`` is
+    "printed"; or "derived" or "independent" where the source prints no number and ``printed`` follows from it, or was
+    computed independently. ``band`` and ``basis`` are empty where there is none. ``missing`` is what the source does
+    not say and the value depends on. ``explained`` is whether the data file has a reason for what is not reproduced.
+    """
+
+    document: str
+    table: str
+    cell: str
+    printed: str
+    computed: float | str | None
+    verdict: str
+    reason: str
+    row: int
+    column: str
+    origin: str
+    band: str = ""
+    basis: str = ""
+    missing: str = ""
+    explained: bool = True
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is printed legibly and without doubt, and the source prints all that it depends on."""
+        return self.origin == PRINTED and not self.missing and self.verdict != DOUBTFUL
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry of the JSON file; numbers that JSON has no words for as texts."""
+        computed = self.computed
+        if isinstance(computed, float) and not math.isfinite(computed):
+            computed = str(computed)
+        return {
+            "document": self.document,
+            "table": self.table,
+            "cell": self.cell,
+            "origin": self.origin,
+            "printed": self.printed,
+            "computed": computed,
+            "band": self.band,
+            "basis": self.basis,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "missing": self.missing,
+        }
+
+
+@dataclass(frozen=True)
+class Result:
+    """A table that was run: its cells, and how long it took."""
+
+    table: PrintedTable
+    cells: tuple[Cell, ...]
+    seconds: float
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many cells have each verdict."""
+        return _count(self.cells)
+
+    @property
+    def complete(self) -> tuple[int, int]:
+        """How many printed cells have complete data, and how many of them agree or are within a band."""
+        return _met(self.cells)
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """The tables that were run."""
+
+    results: tuple[Result, ...]
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells of all tables."""
+        return tuple(cell for result in self.results for cell in result.cells)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many cells have each verdict."""
+        return _count(self.cells)
+
+    @property
+    def holds(self) -> bool:
+        """Whether every cell was reproduced, but for those of which the data files say why they are not."""
+        return all(cell.explained for cell in self.cells)
+
+    def summary(self) -> str:
+        """What became of the cells, by their origin; and of printed ones whose data are complete."""
+        count = len(self.results)
+        parts = [f"{count} table{'' if count == 1 else 's'}, {len(self.cells)} cells."]
+        for origin, words in WHERE_FROM.items():
+            cells = [cell for cell in self.cells if cell.origin == origin]
+            if cells:
+                counts = _count(cells)
+                found = ", ".join(f"{counts[verdict]} {WORDS[verdict]}" for verdict in VERDICTS)
+                parts.append(f"{len(cells)} are {words}: {found}.")
+        complete, met = _met(self.cells)
+        if complete:
+            share = "agree in all digits or within a band that was not set after looking"
+            parts.append(
+                f"Of the {complete} printed cells without doubt whose data are complete {met} "
+                f"({100 * met / complete:.1f} %) {share}."
+            )
+        return " ".join(parts)
+
+    def causes(self) -> list[tuple[int, str, str, str]]:
+        """Why printed cells are not reproduced or open: how many, which table, verdict and reason; most first."""
+        rest = [cell for cell in self.cells if cell.origin == PRINTED and cell.verdict in (FAILED, OPEN)]
+        found = Counter((f"{cell.document}/{cell.table}", cell.verdict, cell.reason) for cell in rest)
+        return [(count, *cause) for cause, count in found.most_common()]
+
+    def markdown(self) -> str:
+        """A table with a line for each document: how many cells of each origin have each verdict."""
+        header = ("document", "tables", "origin", "cells", *VERDICTS)
+        lines: list[tuple[Any, ...]] = [header, ("---",) * len(header)]
+        for name in dict.fromkeys(result.table.document for result in self.results):
+            tables = sum(result.table.document == name for result in self.results)
+            for origin in ORIGINS:
+                cells = [cell for cell in self.cells if (cell.document, cell.origin) == (name, origin)]
+                if cells:
+                    lines.append((f"`{name}`", tables, origin, len(cells), *_count(cells).values()))
+        return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+    def to_json(self) -> str:
+        """``{"cells": [...]}``."""
+        return json.dumps({"cells": [cell.as_dict() for cell in self.cells]}, indent=1, ensure_ascii=False)
+
+    def write_json(self, path: str | Path) -> None:
+        """Write the cells to a file."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.to_json() + "\n", encoding="utf-8")
+
+
+def run(identifiers: Iterable[str] = (), *, done: Callable[[Result], None] | None = None) -> Reproduction:
+    """Compute tables and compare them with the print.
+
+    Parameters
+    ----------
+    identifiers : iterable of str
+        Tables, such as ``stability/4.4``, or documents; all of them if there are none.
+    done : callable, optional
+        Called with the result of every table as soon as it is there.
+
+    Returns
+    -------
+    Reproduction
+
+    Examples
+    --------
+    >>> from daedal.studies import reproduce
+    >>> report = reproduce.run(["half-explicit/2"])
+    >>> report.holds, report.counts["reproduced"] == len(report.cells)
+    (True, True)
+    """
+    results = []
+    for table in find(identifiers):
+        result = run_table(table)
+        results.append(result)
+        if done is not None:
+            done(result)
+    return Reproduction(tuple(results))
+
+
+def run_table(table: PrintedTable) -> Result:
+    """Compute one table and judge its cells."""
+    start = time.perf_counter()
+    cells = judged(table, table.compute())
+    return Result(table, cells, time.perf_counter() - start)
+
+
+def judged(table: PrintedTable, computed: Sequence[Mapping[str, Any] | None]) -> tuple[Cell, ...]:
+    """The cells of a table with the verdict on what was computed for them, row by row."""
+    return tuple(
+        _cell(table, i, row, key, None if values is None else _plain(values.get(key)))
+        for i, (row, values) in enumerate(zip(table.rows, computed, strict=True))
+        for key in row.cells
+    )
+
+
+def _cell(table: PrintedTable, i: int, row: Row, key: str, computed: float | str | None) -> Cell:
+    entry = row.cells[key]
+    value = None if entry.get("tag") == OPEN else computed
+    verdict, reason = judge(entry, value)
+    name = f"{row.label}: {table.columns[key]}" if len(table.columns) > 1 else row.label
+    return Cell(
+        table.document,
+        table.number,
+        name,
+        entry["printed"],
+        value,
+        verdict,
+        reason,
+        i,
+        key,
+        entry["origin"],
+        describe(entry["band"]) if "band" in entry else "",
+        entry.get("basis", ""),
+        entry.get("missing", ""),
+        explained=(verdict, entry.get("tag")) not in ((FAILED, None), (FAILED, DOUBTFUL), (OPEN, None)),
+    )
+
+
+def _plain(value: Any) -> float | str | None:
+    return value if value is None or isinstance(value, str) else float(value)
+
+
+def _met(cells: Iterable[Cell]) -> tuple[int, int]:
+    complete = [cell for cell in cells if cell.complete]
+    return len(complete), sum(cell.verdict in (REPRODUCED, BAND) for cell in complete)
+
+
+def _count(cells: Iterable[Cell]) -> dict[str, int]:
+    counter = Counter(cell.verdict for cell in cells)
+    return {verdict: counter[verdict] for verdict in VERDICTS}

@@ -1,0 +1,157 @@
+"""Whether machine code and the user's function agree: to round-off, at points where both are evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.problems import SecondOrderDAE, SemiExplicitDAE
+from daedal.problems.checks import full_matrix
+from daedal.problems.compile import last_argument
+from daedal.symbolic.tracing.function import TracedFunction
+from daedal.symbolic.tracing.parameters import NAME
+from daedal.symbolic.tracing.tracer import TracedProblem
+
+_SAME = 1e-11  # relative difference that is round-off in any case
+_MOVE = 1e-12  # relative move of the arguments that shows how much round-off is to be expected
+_WRONG = 1e-3  # error of an entry of a given matrix, relative to the largest of its row
+_FACTORS = ("cj", "c1", "c2")
+_MOVES = 3
+_ALLOWED = 100.0  # changes by such moves that round-off may amount to
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A function that is not what its trace says."""
+
+    name: str
+    component: int | None
+    t: float
+
+    def __str__(self) -> str:
+        where = "" if self.component is None else f", component {self.component},"
+        return f"{self.name}{where} at t = {self.t:.6g}"
+
+
+def disagreement(
+    traced: TracedProblem, functions: Mapping[str, TracedFunction], params: Any, t: float, point: Mapping[str, Any]
+) -> Disagreement | None:
+    """The first function that differs from its machine code at a point, given by the names of arguments."""
+    last = () if traced.layout is None else (params,)
+    for name, function in functions.items():
+        arrays = [point[argument] for argument in traced.arguments[name]]
+        component = _difference(function, t, arrays, last)
+        if component is not None:
+            return Disagreement(name, None if component < 0 else component, t)
+    return None
+
+
+def irregular_derivatives(traced: TracedProblem) -> tuple[str, ...]:
+    """The derivatives that can become infinite otherwise than by overflow."""
+    return tuple(name for name, function in traced.derivatives.items() if not function.is_regular)
+
+
+def infinite_derivatives(traced: TracedProblem, params: Any, t: float, point: Mapping[str, Any]) -> tuple[str, ...]:
+    """Those that are infinite at a point where their function is not; differences may still be of use there."""
+    last = () if traced.layout is None else (params,)
+    found = []
+    for name in irregular_derivatives(traced):
+        arrays = [point[argument] for argument in traced.arguments[name]]
+        status, values = traced.derivatives[name].evaluate(t, *arrays, *last)
+        if status == 0 and not np.isfinite(values).all():
+            found.append(name)
+    return tuple(found)
+
+
+def wrong_entry(traced: TracedProblem, problem: Any, t: float, point: Mapping[str, Any]) -> str | None:
+    """The entry of a given matrix of Newton's method that is plainly not that of the residual, in words; or None."""
+    if traced.exact_matrix is None or getattr(problem, "jacobian", None) is None:
+        return None
+    values: dict[str, Any] = {"t": t, **point}
+    if traced.layout is not None:
+        values[NAME] = traced.layout.numbers(problem.params)
+    stacked = problem.implicit() if isinstance(problem, SemiExplicitDAE) else problem
+    arrays, factors = [x for x in point.values() if np.ndim(x)], [point[name] for name in _FACTORS if name in point]
+    if isinstance(problem, SemiExplicitDAE):
+        arrays = [np.concatenate(arrays[:2]), arrays[2]]
+    factors = factors[1:] if isinstance(problem, SecondOrderDAE) else factors[:1]
+    try:
+        with np.errstate(all="ignore"):
+            exact = traced.exact_matrix(values)
+            last = last_argument(stacked.jacobian, stacked.params)
+            jacobian: Any = stacked.jacobian
+            given = full_matrix(stacked, jacobian(t, *[x.copy() for x in arrays], *factors, *last))
+        size = np.maximum(np.abs(exact), np.abs(given)).max(axis=1, keepdims=True)
+        excess = np.abs(given - exact) - _WRONG * size
+    except Exception:  # not evaluable here: whatever it is, the run says it properly
+        return None
+    if given.shape != exact.shape or not np.isfinite(excess).all() or excess.max() <= 0.0:
+        return None
+    i, j = np.unravel_index(int(np.argmax(excess)), excess.shape)
+    where = f"the derivative of equation {i} by {stacked.label(int(j))}"
+    return f"{where} is {given[i, j]:.6g}, but should be {exact[i, j]:.6g}"
+
+
+def beside(point: Mapping[str, Any], share: float) -> dict[str, Any]:
+    """A point in the neighbourhood, off every axis."""
+    moved = {}
+    for name, values in point.items():
+        if isinstance(values, float):
+            moved[name] = values
+            continue
+        size = np.max(np.abs(values), initial=0.0) or 1.0
+        moved[name] = values + share * size * np.cos(0.4 + 1.9 * np.arange(values.size))
+    return moved
+
+
+def _difference(function: TracedFunction, t: float, arrays: list, last: tuple) -> int | None:
+    """The component that differs most, -1 if there is no result to compare; None if all is well."""
+    status, found = function.evaluate(t, *arrays, *last)
+    if status != 0:
+        return None  # Python is asked there
+    expected = _value(function, t, arrays, last)
+    if expected is None or expected.shape != found.shape:
+        return -1
+    if (found == expected).all():
+        return None
+    with np.errstate(all="ignore"):
+        return _beyond_round_off(function, t, arrays, last, found, expected)
+
+
+def _beyond_round_off(function, t: float, arrays: list, last: tuple, found, expected) -> int | None:
+    gap = np.abs(found - expected)
+    wrong = ~((gap <= _SAME * np.abs(expected)) | (found == expected) | (np.isnan(found) & np.isnan(expected)))
+    if not wrong.any():
+        return None
+    noise = 1e-13 * np.max(np.abs(expected), initial=0.0)
+    for k in range(_MOVES):
+        moved = _value(function, *_moved(t, arrays, k), last)
+        if moved is None or moved.shape != found.shape:
+            return None  # at the edge of its domain
+        noise = noise + _ALLOWED * np.abs(moved - expected)
+    wrong &= ~(gap <= noise)
+    return int(np.argmax(np.where(wrong, gap, 0.0))) if wrong.any() else None
+
+
+def _moved(t: float, arrays: list, k: int) -> tuple[float, list]:
+    """All arguments moved by about one part in 10^12, every one by a share of its own, another one for every k.
+
+    Terms that cancel move apart then: what they change by shows their size, and with it the round-off to be expected.
+    """
+    sizes = [np.size(a) for a in arrays]
+    shares = np.cos(0.7 + 2.3 * np.arange(1 + sum(sizes)) + k * (1.0 + np.arange(1 + sum(sizes))))
+    parts = np.split(1.0 + _MOVE * shares, np.cumsum([1, *sizes])[:-1])
+    moved = [a * (part if np.ndim(a) else float(part[0])) for a, part in zip(arrays, parts[1:], strict=True)]
+    return t * float(parts[0][0]), moved
+
+
+def _value(function: TracedFunction, t: float, arrays: list, last: tuple) -> np.ndarray | None:
+    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arrays]
+    try:
+        with np.errstate(all="ignore"):  # branches that are not taken need not be defined
+            return np.asarray(function.reference(t, *copies, *last), dtype=float)
+    except Exception:  # whatever it is, the code should have seen it
+        return None

@@ -1,0 +1,113 @@
+"""A user's function, or a derivative of it, as machine code that kernels call."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import Unevaluable
+from daedal.kernels.functions import CodedFunction
+from daedal.problems.compile import last_argument
+from daedal.symbolic.machine import MachineFunction
+from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
+
+_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p)
+
+
+class TracedFunction(CodedFunction):
+    """A function of the user's as machine code; called from Python it is what it was.
+
+    Attributes
+    ----------
+    original : callable
+        The user's function; of a derivative the function that it is the derivative of.
+    is_derivative : bool
+        Whether this is a derivative, which exists as machine code only.
+    is_regular : bool
+        Whether nothing but overflow can make its result infinite.
+    is_smooth : bool
+        Whether it has no choices, absolute values, tables and the like.
+    operations : int
+        How many operations a call takes.
+    """
+
+    layout: Any  # of the parameters; None if there are none
+    in_lanes: Callable[[], MachineFunction | None] = staticmethod(lambda: None)  # the same code for eight members
+
+    def __init__(
+        self,
+        name: str,
+        code: MachineFunction,
+        layout: ParameterLayout | None,
+        original: Callable[..., Any],
+        *,
+        arguments: tuple[int | np.ndarray, ...] | None = None,
+        is_regular: bool = False,
+        is_smooth: bool = False,
+    ):
+        self.__name__ = name
+        self.original, self.layout, self._code = original, layout, code
+        self.is_derivative, self.is_regular, self.is_smooth = arguments is not None, is_regular, is_smooth
+        self.address, self.operations = code.address, code.operations
+        [result] = code.results
+        self._place, self._shape, self.size = code.slices[result], code.shapes[result], code.size
+        self._numbers = code.slices[NAME] if layout is not None else slice(0, 0)
+        self.workspace = code.size - max(self._numbers.stop, self._place.stop)
+        self._shared = () if arguments is None else arguments
+        self._call = _SIGNATURE(code.address)
+        self._reference = getattr(original, "py_func", original)
+        if not self.is_derivative:
+            self.__wrapped__ = original
+
+    def numbers(self, params) -> np.ndarray:
+        assert self.layout is not None
+        return self.layout.numbers(params)
+
+    def __call__(self, t: float, *arguments):
+        if not self.is_derivative:
+            return self._ask(t, *arguments)
+        status, values = self.evaluate(t, *arguments)
+        if status != 0:  # the function itself may say why
+            last = arguments[-1:] if self.layout is not None else ()
+            self._ask(t, *[arguments[k] if isinstance(k, int) else k.copy() for k in self._shared], *last)
+            raise Unevaluable(f"{self.__name__} cannot be computed here")
+        return values
+
+    def _ask(self, t: float, *arguments):
+        """The user's function, with its parameters in the form that it needs."""
+        return self.original(t, *self._given(arguments))
+
+    def reference(self, t: float, *arguments):
+        """The user's function in Python, also where it is compiled with Numba, which may not have happened yet."""
+        return self._reference(t, *self._given(arguments))
+
+    def _given(self, arguments: tuple) -> tuple:
+        return arguments if self.layout is None else (*arguments[:-1], *last_argument(self.original, arguments[-1]))
+
+    def evaluate(self, t: float, *arguments) -> tuple[int, np.ndarray]:
+        """Status and result of the machine code."""
+        block, end = np.zeros(self.size), 0
+        values = arguments
+        if self.layout is not None:
+            values = arguments[:-1]
+            block[self._numbers] = self.layout.numbers(arguments[-1])
+        for value in values:
+            start, end = end, end + (value.size if isinstance(value, np.ndarray) else 1)
+            block[start:end] = value
+        status = self._call(t, block.__array_interface__["data"][0])
+        return status, block[self._place].reshape(self._shape, order="F")
+
+    def __repr__(self) -> str:
+        kind = "derivative of a traced function" if self.is_derivative else "traced"
+        return f"<{self.__name__}: {kind}, {self.operations} operations>"
+
+    def __reduce__(self):
+        """Machine code stays behind: what is stored is the function as it was stated, and no derivative of it."""
+        return _as_stated, (None if self.is_derivative else self.original,)
+
+
+def _as_stated(function):
+    return function

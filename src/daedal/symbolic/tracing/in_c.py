@@ -1,0 +1,270 @@
+r"""The equations of a traced problem as functions in C, for integrators that are compiled with them.
+
+Mechanisms: ``slopes``, the accelerations (and r'), ``correct_positions`` and ``correct_velocities``, the projections in
+the norm of M. First-order problems M y' = f(t, y) with a constant M: ``slopes`` where M is regular,
+``rosenbrock_step``, a whole step, and ``correct_algebraic``, Newton's step for the variables that no derivative
+determines. All are straight-line code, elimination included, of the state ``y`` and the parameters ``p``; they return
+0, 1 where a function raises, 2 where a pivot is bad.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from daedal.problems import MechanicalSystem
+from daedal.symbolic import Untraceable
+from daedal.symbolic.cuda import c_function
+from daedal.symbolic.derivative import Row, jacobian
+from daedal.symbolic.dynamics import WORST_PIVOT
+from daedal.symbolic.elimination import StructurallySingular, matching, solve, weak_pivot
+from daedal.symbolic.functions import inlined
+from daedal.symbolic.machine import BAD_PIVOT, RAISES
+from daedal.symbolic.tracing.linearly_implicit import WORST_REST, LinearlyImplicit
+from daedal.symbolic.tracing.parameters import NAME
+from daedal.symbolic.tracing.straight_line import MOST_OPERATIONS, StraightLine
+from daedal.symbolic.tracing.switching_functions import code_of, switching_nodes
+from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
+
+WORST_SINGLE = 1e-4
+"""Quality of pivots below which results in single precision are not used."""
+WORST_SINGLE_REST = 1e-3
+"""What solutions in single precision may leave of a row, in units of its terms."""
+
+
+@dataclass(frozen=True)
+class ProblemInC:
+    """Functions in C and what their callers have to know.
+
+    Attributes
+    ----------
+    text : str
+        The functions.
+    n : int
+        The length of the state: (q, v, r), or y.
+    n_parameters : int
+        The length of ``p``.
+    positions : int
+        How many of the state are positions; 0 for first-order problems.
+    constraints, velocity_constraints : int
+        How many constraints there are on positions and on velocities alone.
+    algebraic : bool
+        Whether there is ``correct_algebraic``.
+    operations : int
+        How many operations ``slopes``, or a step, takes.
+    """
+
+    text: str
+    n: int
+    n_parameters: int
+    positions: int = 0
+    constraints: int = 0
+    velocity_constraints: int = 0
+    algebraic: bool = False
+    operations: int = 0
+
+
+def problem_in_c(traced: TracedProblem, tableau: Any = None, *, single: bool = False) -> ProblemInC:
+    """The functions that an integrator needs of a traced problem.
+
+    Parameters
+    ----------
+    traced : TracedProblem
+    tableau : RosenbrockTableau, optional
+        For steps of this method; without it ``slopes`` for explicit methods.
+    single : bool
+        For single precision: pivots are judged by it.
+
+    Raises
+    ------
+    Untraceable
+        If there is no such code; the reason says why.
+    """
+    problem = traced.problem
+    code = code_of(problem)
+    if isinstance(problem, MechanicalSystem):
+        if code is None:
+            raise Untraceable(_reason(traced, "has no straight-line code for its accelerations"), "")
+        if tableau is not None:
+            raise Untraceable("is a mechanism, which Rosenbrock methods do not solve", "", "use dopri5")
+        with code.tracer.lock:
+            return _guarded(_mechanism, code, problem, single)
+    if code is None:
+        raise Untraceable(_reason(traced, "has no traced residual F(t, y, y')"), "")
+    if not code.constant_mass:
+        raise Untraceable("has a matrix dF/dy' that depends on t, y or y'", "", "state it as M y' = f(t, y)")
+    with code.tracer.lock:
+        if tableau is None:
+            return _guarded(_explicit, code, single)
+        return _guarded(_linearly_implicit, code, tableau, single)
+
+
+def switching_functions_in_c(traced: TracedProblem, functions: Sequence[tuple[Any, int]]) -> tuple[str, list[int]]:
+    """Switching functions as ``switching_functions(t, y, p, result)``, and how many values each of them has.
+
+    Parameters
+    ----------
+    traced : TracedProblem
+        One for which :func:`problem_in_c` has succeeded.
+    functions : sequence of (callable, int)
+        Functions ``f(t, y)``, ``f(t, q, v)`` or ``f(t, y, z)``, with the parameters last if there is one more argument;
+        and how many arguments each of them takes.
+    """
+    problem = traced.problem
+    tracer = code_of(problem).tracer
+    with tracer.lock:
+        state = _state(tracer, problem)
+        nodes, sizes, raises = switching_nodes(tracer, problem, functions)
+        other = tracer.foreign(nodes, [name for name in tracer.sizes if name not in ("yp", "xp")])
+        if other is not None:
+            raise Untraceable("depends on y'", "")
+        arguments = {"y": state, "p": parameter_nodes(tracer)}
+        statuses = [(raises, RAISES)]
+        text = c_function(tracer.graph, "switching_functions", arguments, {"result": nodes}, statuses, tracer.t.node)
+    return text, sizes
+
+
+def _state(tracer: Tracer, problem: Any) -> list[int]:
+    """The nodes of the state."""
+    if isinstance(problem, MechanicalSystem):
+        return [node for name in (("q", "v", "r") if problem.n_r else ("q", "v")) for node in tracer.nodes(name)]
+    return code_of(problem).unknowns[0]
+
+
+def _guarded(make, *arguments) -> ProblemInC:
+    try:
+        return make(*arguments)
+    except StructurallySingular as error:
+        raise Untraceable("has equations without a fixed order of pivots", "") from error
+
+
+def _reason(traced: TracedProblem, otherwise: str) -> str:
+    for name, reason in traced.refused.items():
+        return f"has a function that cannot be traced: {name} {reason.reason}"
+    return otherwise
+
+
+def parameter_nodes(tracer: Tracer) -> list[int]:
+    """The nodes of the parameters."""
+    count = 0 if tracer.layout is None else tracer.layout.count
+    return [tracer.graph.argument(NAME, k) for k in range(count)]
+
+
+class _Writer:
+    """Writes functions of one state."""
+
+    def __init__(self, tracer: Tracer, state: Sequence[int], single: bool):
+        self.tracer, self.graph = tracer, tracer.graph
+        self.arguments = {"y": list(state), "p": parameter_nodes(tracer)}
+        self.graph.most_nodes = max(self.graph.most_nodes, len(self.graph) + MOST_OPERATIONS)
+        self.worst = WORST_SINGLE if single else WORST_PIVOT
+
+    def function(self, name: str, nodes: Sequence[int], raises: int, pivots) -> str:
+        statuses = [(raises, RAISES), (weak_pivot(self.graph, pivots, self.worst), BAD_PIVOT)]
+        return c_function(self.graph, name, self.arguments, {"result": nodes}, statuses, self.tracer.t.node)
+
+
+# --- mechanisms -------------------------------------------------------------------------------------------------------
+
+
+def _mechanism(code: StraightLine, system: MechanicalSystem, single: bool) -> ProblemInC:
+    tracer, n = code.tracer, system.n_q
+    writer = _Writer(tracer, _state(tracer, system), single)
+    motion = code.formulas("accelerations")
+    nodes, raises = motion.nodes[:n], motion.raises
+    if system.n_r:
+        rate = tracer.traces.get("state_rate")
+        if rate is None:
+            raise Untraceable("has a state_rate that cannot be traced", "")
+        nodes, raises = [*nodes, *rate.nodes], tracer.graph.either(raises, rate.raises)
+    constrained = system.n_constraints + system.n_velocity_constraints > 0
+    # The corrections of velocities end every step, with the same matrix: its pivots are tested there.
+    texts = [writer.function("slopes", nodes, raises, [] if constrained else motion.solved.pivots)]
+    if system.n_constraints:
+        positions = code.formulas("position_correction")
+        texts.append(writer.function("correct_positions", positions.nodes[:n], positions.raises, []))
+    if constrained:
+        velocities = code.formulas("velocity_correction")
+        pivots = velocities.solved.pivots
+        texts.append(writer.function("correct_velocities", velocities.nodes[:n], velocities.raises, pivots))
+    return ProblemInC(
+        "\n".join(texts),
+        len(writer.arguments["y"]),
+        len(writer.arguments["p"]),
+        positions=n,
+        constraints=system.n_constraints,
+        velocity_constraints=system.n_velocity_constraints,
+        operations=tracer.graph.count(nodes),
+    )
+
+
+# --- first-order problems ---------------------------------------------------------------------------------------------
+
+
+def _explicit(code: LinearlyImplicit, single: bool) -> ProblemInC:
+    """y' = -M^{-1} F(t, y, 0)."""
+    y, _ = code.unknowns
+    writer = _Writer(code.tracer, y, single)
+    values, raises = _at_rest(code)
+    rows = code.by_rates
+    places = matching(rows)
+    solved = solve(writer.graph, [rows[i] for i in places], [[writer.graph.negative(values[i]) for i in places]])
+    text = writer.function("slopes", solved.solutions[0], raises, solved.pivots)
+    operations = writer.graph.count(solved.solutions[0])
+    return ProblemInC(text, len(y), len(writer.arguments["p"]), operations=operations)
+
+
+def _linearly_implicit(code: LinearlyImplicit, tableau: Any, single: bool) -> ProblemInC:
+    y, _ = code.unknowns
+    n, tracer = len(y), code.tracer
+    writer = _Writer(tracer, y, single)
+    step = code.step_formulas(tableau, WORST_SINGLE_REST if single else WORST_REST)
+    if step is None:
+        raise Untraceable("needs too many operations for one step", "")
+    nodes, statuses = step
+    arguments = {**writer.arguments, "h": tracer.nodes("step")}
+    results = {"end": nodes[:n], "increments": nodes[n:-n], "defect": nodes[-n:]}
+    texts = [c_function(tracer.graph, "rosenbrock_step", arguments, results, statuses, tracer.t.node)]
+    algebraic = _algebraic(code, writer)
+    return ProblemInC(
+        "\n".join([*texts, *algebraic]),
+        n,
+        len(writer.arguments["p"]),
+        algebraic=bool(algebraic),
+        operations=tracer.graph.count(nodes),
+    )
+
+
+def _algebraic(code: LinearlyImplicit, writer: _Writer) -> list[str]:
+    """Newton's step for the variables without derivatives, from the equations without; none if they are not as many."""
+    graph, (y, _) = writer.graph, code.unknowns
+    rows = code.by_rates
+    equations = [i for i, row in enumerate(rows) if not row]
+    variables = [j for j in range(len(y)) if all(j not in row for row in rows)]
+    if not equations or len(equations) != len(variables):
+        return []
+    values, raises = _at_rest(code)
+    matrix: list[Row] = jacobian(graph, [values[i] for i in equations], [y[j] for j in variables])
+    try:
+        places = matching(matrix)
+        right = [graph.negative(values[equations[k]]) for k in places]
+        solved = solve(graph, [matrix[k] for k in places], [right])
+    except StructurallySingular:
+        return []
+    change = [graph.zero] * len(y)
+    for j, node in zip(variables, solved.solutions[0], strict=True):
+        change[j] = node
+    return [writer.function("correct_algebraic", change, raises, solved.pivots)]
+
+
+def _at_rest(code: LinearlyImplicit) -> tuple[list[int], int]:
+    """F(t, y, 0), and where it raises."""
+    graph, (_, yp), residual = code.tracer.graph, code.unknowns, code.residual
+    there = {
+        graph.data[i]: graph.zero if i in set(yp) else i
+        for i, operation in enumerate(graph.operations)
+        if operation == "argument"
+    }
+    *values, raises = inlined(graph, [*residual.nodes, residual.raises], graph, there)
+    return values, raises

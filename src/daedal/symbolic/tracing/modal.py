@@ -1,0 +1,80 @@
+"""Functions whose switches are set by data: parameters with modes, and machine code that reads both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import Unevaluable
+from daedal.problems.compile import ParametersOfRun, last_argument
+from daedal.symbolic.machine import MachineFunction
+from daedal.symbolic.modes import NAME as MODES
+from daedal.symbolic.tracing.function import TracedFunction
+from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
+
+
+class Moded(ParametersOfRun):
+    """The parameters of one run: the user's, and the modes of the switches; these change from stretch to stretch.
+
+    Attributes
+    ----------
+    given : object
+        The user's parameters, None if there are none.
+    modes : numpy.ndarray
+        One number for each switch; NaN where the functions are as they were written. The last number is the rate with
+        which a motion along a surface returns to it.
+    lower, upper : numpy.ndarray
+        The bounds of each switching function in its mode.
+    slack : numpy.ndarray
+        How far beyond them it may be, on account of the tolerances, before the mode ends.
+    """
+
+    def __init__(self, given: Any, count: int):
+        self.given = given
+        self.modes = np.full(count, np.nan)
+        self.lower, self.upper, self.slack = np.full(count, -np.inf), np.full(count, np.inf), np.zeros(count)
+
+    def fresh(self, given: Any) -> Moded:
+        """Those of another run."""
+        return Moded(given, self.modes.size)
+
+
+class ModalLayout:
+    """Where numbers and modes stand in the block of machine code: one after the other."""
+
+    def __init__(self, inner: ParameterLayout | None, count: int):
+        self.inner, self.count = inner, count
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Names and lengths, in order."""
+        return ({} if self.inner is None else {NAME: self.inner.count}) | {MODES: self.count}
+
+    def numbers(self, params: Moded) -> np.ndarray:
+        """The numbers of parameters, then the modes."""
+        if self.inner is None:
+            return params.modes
+        return np.concatenate([self.inner.numbers(params.given), params.modes])
+
+
+class ModalFunction(TracedFunction):
+    """A function of the user's on the branches that the modes name."""
+
+    def __init__(self, name: str, code: MachineFunction, layout: ModalLayout, original: Callable[..., Any], **options):
+        super().__init__(name, code, layout.inner, original, **options)
+        self.layout = layout
+        self._numbers = slice(code.slices[MODES].stop - sum(layout.sizes.values()), code.slices[MODES].stop)
+        self.workspace = code.size - self._numbers.stop
+
+    def __call__(self, t: float, *arguments):
+        status, values = self.evaluate(t, *[np.asarray(a, dtype=float) for a in arguments[:-1]], arguments[-1])
+        if status != 0:
+            if not self.is_derivative:
+                self._ask(t, *arguments)  # it may say why
+            raise Unevaluable(f"{self.__name__} cannot be computed here")
+        return values
+
+    def _given(self, arguments: tuple) -> tuple:
+        return (*arguments[:-1], *last_argument(self.original, arguments[-1].given))

@@ -1,0 +1,84 @@
+"""Guards, decisions and resets of a mode of mechanisms as machine code, on the graph of its equations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from daedal.symbolic import Untraceable, trace
+from daedal.symbolic.machine import RAISES, compile_function
+from daedal.symbolic.tracing.function import TracedFunction
+from daedal.symbolic.tracing.parameters import NAME
+from daedal.symbolic.tracing.switching_functions import code_of, state_arguments, switching_nodes
+from daedal.symbolic.tracing.tracer import Tracer
+
+_TINY = 1e-300
+LEAVING = "leaving"
+"""Numbers behind the parameters: the time t0 at which a mode begins; for each guard how long its sign is held; signs.
+
+A sign of zero holds nothing; so where these numbers are left alone, as they are zero at first, guards are themselves.
+"""
+
+
+def guard_code(
+    problem: Any, functions: Sequence[tuple[Any, int]], original: Callable[..., Any]
+) -> tuple[TracedFunction, int]:
+    """All guards as machine code of (t, y, y'), and where the numbers of LEAVING stand in its block.
+
+    `functions` are those of :func:`daedal.symbolic.tracing.switching_functions.switching_nodes`.
+    """
+    tracer = _tracer(problem)
+    with tracer.lock:
+        nodes, _, raises = switching_nodes(tracer, problem, functions)
+        state, slopes = state_arguments(problem, tracer)
+        tracer.sizes[slopes] = sum(tracer.sizes[name] for name in state)
+        _check(tracer, nodes, state)
+        held = _held(tracer, nodes)
+        parameters = {} if tracer.layout is None else {NAME: tracer.layout.count}
+        code = compile_function(
+            tracer.graph,
+            {name: tracer.sizes[name] for name in (*state, slopes)},
+            {"result": np.array(held)},
+            {**parameters, LEAVING: 1 + 2 * len(nodes)},
+            [(raises, RAISES)],
+        )
+        return tracer.made("guards", code, original), code.slices[LEAVING].start
+
+
+def _held(tracer: Tracer, nodes: Sequence[int]) -> list[int]:
+    """The guards, with the sign that they are to have, for as long as it is to be held."""
+    graph, m = tracer.graph, len(nodes)
+    elapsed = graph.apply("absolute", graph.subtract(tracer.t.node, graph.argument(LEAVING, 0)))
+    held = []
+    for i, node in enumerate(nodes):
+        wait, side = graph.argument(LEAVING, 1 + i), graph.argument(LEAVING, 1 + m + i)
+        waits = graph.both(graph.apply("less_equal", elapsed, wait), graph.apply("not_equal", side, graph.zero))
+        size = graph.apply("maximum", graph.apply("absolute", node), graph.constant(_TINY))
+        held.append(graph.where(waits, graph.multiply(side, size), node))
+    return held
+
+
+def state_code(problem: Any, name: str, function: Callable[..., Any], count: int) -> tuple[TracedFunction, int]:
+    """A function of (t, q, v), with the parameters last if it takes four arguments, and how many results it has."""
+    tracer = _tracer(problem)
+    with tracer.lock:
+        symbols = [tracer.symbols("q"), tracer.symbols("v")]
+        made = tracer.trace(function, symbols, None) if count == 4 else trace(function, [tracer.t, *symbols], None)
+        state, _ = state_arguments(problem, tracer)
+        _check(tracer, made.nodes, state)
+        code = tracer.code(state, np.array(made.nodes), [(made.raises, RAISES)])
+        return tracer.made(name, code, function), len(made.nodes)
+
+
+def _tracer(problem: Any) -> Tracer:
+    code = code_of(problem)
+    if code is None:
+        raise Untraceable("belongs to a problem that is not machine code as a whole", "")
+    return code.tracer
+
+
+def _check(tracer: Tracer, nodes: Sequence[int], state: Sequence[str]):
+    if tracer.foreign(nodes, state) is not None:
+        raise Untraceable("depends on other variables than those that are integrated", "")

@@ -1,0 +1,348 @@
+"""The functions of one problem on one graph: traced, differentiated, and turned into machine code one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from daedal.kernels.functions import is_compiled
+from daedal.problems import SemiExplicitDAE
+from daedal.problems.compile import with_numbers
+from daedal.problems.semi_explicit import adopt_stacked
+from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace, vector_argument
+from daedal.symbolic.dependencies import Dependencies
+from daedal.symbolic.functions import GraphFunction
+from daedal.symbolic.graph import MOST_NODES
+from daedal.symbolic.machine import RAISES, MachineFunction, compile_function, may_raise
+from daedal.symbolic.modes import NAME as MODES
+from daedal.symbolic.modes import Modes
+from daedal.symbolic.substitution import DRAWN
+from daedal.symbolic.switches import switches
+from daedal.symbolic.trace import remembers
+from daedal.symbolic.tracing.function import TracedFunction
+from daedal.symbolic.tracing.modal import ModalFunction, ModalLayout, Moded
+from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
+
+MOST_OPERATIONS = 20_000
+"""Operations of a problem, derivatives included, beyond which functions are called as they are by default, unless they
+are loops in Python.
+
+An operation costs 10 us each time that a problem is stated anew and 40 us of code generation once: together one second
+at this limit. A plain loop over 1000 grid points gains a factor of hundreds by it, one in NumPy's vectors nothing.
+"""
+FOR_EACH_READ = 50
+"""Operations that each single entry of an array allows beyond this limit, if it is read by itself: a loop in Python."""
+MOST_ARGUMENTS = 100_000
+"""Numbers among the arguments with which larger problems are looked at."""
+STATE = ("q", "v", "r", "y", "z", "yp")
+"""Arguments that a switching function of a run may depend on, besides time and parameters."""
+
+
+@dataclass(eq=False)
+class TracedProblem:
+    """A problem whose functions are machine code as far as possible.
+
+    Attributes
+    ----------
+    problem : object
+        Of the same class as the one that was given.
+    words : dict
+        For each function how it is evaluated.
+    functions : dict
+        Those functions of the user's that are machine code.
+    derivatives : dict
+        Derivatives as machine code.
+    refused : dict
+        What cannot be traced, with the reason.
+    arguments : dict
+        For each function the names of its arguments behind the time, without the parameters.
+    exact_matrix : callable, optional
+        Where the user gave the matrix of Newton's method: ``exact_matrix(values)``, the exact one at values of all
+        arguments.
+    orders : callable, optional
+        Where the residual was traced: ``orders()``, for each equation the unknowns in it with their highest derivative.
+    n_switches : int
+        How many switching functions were found at most; those of several functions may be the same.
+    modes : Modes or None
+        Those that are set by data, in a problem that was made for that.
+    tracer : Tracer or None
+        What has made such a problem, for others that are made from its nodes.
+    """
+
+    problem: Any
+    layout: ParameterLayout | None
+    dependencies: Dependencies = field(default_factory=Dependencies)
+    words: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, TracedFunction] = field(default_factory=dict)
+    derivatives: dict[str, TracedFunction] = field(default_factory=dict)
+    refused: dict[str, Untraceable] = field(default_factory=dict)
+    arguments: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    exact_matrix: Callable[[Mapping[str, Any]], np.ndarray] | None = None
+    orders: Callable[[], list[dict[int, int]]] | None = None
+    n_switches: int = 0
+    modes: Modes | None = None
+    tracer: Tracer | None = None
+
+    def is_current(self, params: Any) -> bool:
+        """Whether the functions still read the same from outside, and the parameters have the same structure."""
+        if self.layout is not None and not self.layout.fits(params):
+            return False
+        return self._holds()
+
+    @cached_property
+    def plain(self) -> dict[str, TracedFunction]:
+        """Functions that could change their mind: those that are not compiled, with globals as they were, already."""
+        return {name: f for name, f in self.functions.items() if not is_compiled(f.original)}
+
+    @cached_property
+    def _holds(self) -> Callable[[], bool]:
+        return self.dependencies.check()
+
+
+class Tracer:
+    """Traces the functions of a problem with given arguments.
+
+    Parameters
+    ----------
+    problem : object
+        What is traced.
+    sizes : mapping
+        Names and lengths of the vectors that functions have as arguments.
+    scalars : sequence of str
+        Names of the numbers.
+    always : bool
+        Whether there may be more operations than pay.
+    follow : int
+        How many switches may be set by data; 0 leaves all functions as they are written.
+    """
+
+    def __init__(
+        self,
+        problem: Any,
+        sizes: Mapping[str, int],
+        scalars: Sequence[str] = (),
+        *,
+        always: bool = False,
+        follow: int = 0,
+    ):
+        graphs = any(isinstance(value, GraphFunction) for value in vars(problem).values())  # they need code in any case
+        most = MOST_NODES if always or graphs else MOST_OPERATIONS
+        if sum(sizes.values()) > max(most, MOST_ARGUMENTS):
+            raise Untraceable(f"needs more than {most} operations", "")
+        self.graph = Graph()
+        self.sizes = {**sizes, **dict.fromkeys(scalars, 1)}
+        self.t = scalar_argument(self.graph, "t")
+        self._symbols: dict[str, Any] = {name: vector_argument(self.graph, name, n) for name, n in sizes.items()}
+        self._symbols |= {name: scalar_argument(self.graph, name) for name in scalars}
+        params = problem.params
+        self.layout = None if params is None else ParameterLayout(params, any(map(is_compiled, vars(problem).values())))
+        self._params = () if self.layout is None else self.layout.symbols(self.graph, params)
+        self.graph.most_nodes, self.graph.for_each_read, self.graph.n_arguments = most, FOR_EACH_READ, len(self.graph)
+        self.modes = Modes(self.graph, ("t", *STATE), (NAME,)) if follow else None
+        self.modal = ModalLayout(self.layout, follow + 1) if follow else None
+        self.traces: dict[str, Traced] = {}
+        self.combined: dict[str, TracedFunction] = {}
+        self._wide: dict[str, MachineFunction | None] = {}
+        self.lock = Lock()  # for what is made on demand: a graph is for one thread at a time
+        self.result = TracedProblem(problem, self.layout)
+
+    def nodes(self, name: str) -> list[int]:
+        """The nodes of an argument."""
+        return [self.graph.argument(name, k) for k in range(self.sizes[name])]
+
+    def function(
+        self, name: str, function: Any, arguments: Sequence[str], shape: tuple[int, ...] | None
+    ) -> Traced | None:
+        """Trace a function of the user's and keep its machine code; None if that is impossible."""
+        if not callable(function):
+            return None
+        if isinstance(function, TracedFunction):
+            self.result.words[name] = f"traced, {_count(function.operations)}"
+            return None
+        self.result.arguments[name] = tuple(arguments)
+        try:
+            traced = replace(self.trace(function, [self._symbols[name] for name in arguments], shape), name=name)
+            found = len(switches(self.graph, traced.nodes))
+            if self.modes is not None:
+                traced = replace(traced, nodes=tuple(self._followed(traced.nodes)))
+            raises = may_raise(self.graph, traced.nodes, traced.raises)
+            code = self.code(arguments, traced.array, [(raises, RAISES)])
+        except Untraceable as reason:
+            drawn = reason.memory in DRAWN or "random" in reason.reason
+            if reason.memory and not drawn and not self._remembers(function, arguments):
+                reason.memory = ""
+            self._refuse(name, function, reason)
+            return None
+        self.result.dependencies.add(traced.dependencies)
+        self.result.n_switches += found
+        self.traces[name] = traced
+        made = self.made(name, code, function, is_smooth=found == 0)
+        made.in_lanes = partial(self._in_lanes, name, tuple(arguments), traced.array, raises)
+        self.result.functions[name] = made
+        self.result.words[name] = f"traced, {_count(code.operations)}"
+        return traced
+
+    def _followed(self, plain: Sequence[int]) -> list[int]:
+        """Nodes on the branches that the modes name; as they are written where a branch is not defined beyond its end,
+        as sqrt(y) where y < 0.
+        """
+        graph = self.graph
+        assert self.modes is not None
+        moded = self.modes.nodes(plain)
+        return [
+            a if a == b or graph.regular[a] else graph.where(graph.is_finite(a), a, b)
+            for a, b in zip(moded, plain, strict=True)
+        ]
+
+    def stacked(self, name: str, function: Callable, arguments: Sequence[str], nodes, parts: Sequence[Traced]):
+        """Nodes that were made from several functions as one, which Python knows as `function`."""
+        raises = self.graph.false
+        for part in parts:
+            raises = self.graph.either(raises, part.raises)
+        try:
+            array = np.array(nodes)
+            flat = array.ravel().tolist()
+            code = self.code(arguments, array, [(may_raise(self.graph, flat, raises), RAISES)])
+        except Untraceable as reason:
+            self.result.refused[name] = reason.forgetting()
+            return None
+        self.combined[name] = self.made(name, code, function)
+        return Traced(self.graph, name, tuple(flat), array.shape, raises, 1, Dependencies())
+
+    def derivative(
+        self,
+        name: str,
+        of: Traced,
+        arguments: Sequence[str],
+        nodes: Callable[[], Any],
+        shared: Sequence[int | np.ndarray],
+        original: Callable[..., Any] | None = None,
+    ) -> TracedFunction | None:
+        """Machine code for a derivative of a traced function, in the form that ``nodes()`` gives it.
+
+        `shared` says which arguments the function itself is called with, if it must be asked; `original` is what is
+        called where it was made of several functions. Operations of a derivative that needs too many are not counted
+        against what comes after it, such as switching functions.
+        """
+        before = len(self.graph)
+        try:
+            array = np.asarray(nodes(), dtype=np.int64)
+            self._check_arguments(array, arguments)
+            raises = self._raises(of, array, arguments)
+            code = self.code(arguments, array, [(raises, RAISES)], skip_zeros=True)
+        except Untraceable as reason:
+            self.result.refused[name] = reason.forgetting()
+            self.graph.most_nodes += len(self.graph) - before
+            return None
+        if original is None:
+            original = (self.result.functions | self.combined)[of.name].original
+        regular = all(self.graph.regular[i] for i in array.flat)
+        made = self.made(name, code, original, arguments=tuple(shared), is_regular=regular)
+        self.result.derivatives[name] = made
+        self.result.arguments[name] = tuple(arguments)
+        self.result.words[name] = f"exact derivative, {_count(code.operations)}"
+        return made
+
+    def finished(self, problem: Any) -> TracedProblem:
+        """The result, with the problem that was made of the functions."""
+        if self.layout is not None:
+            graph, layout = self.graph, self.layout
+            layout.fixed = {graph.data[i][1]: value for i, value in graph.fixed.items() if graph.data[i][0] == NAME}
+        self.result.problem = problem
+        if self.modes is not None and self.modal is not None:
+            self.result.modes, self.result.tracer = self.modes, self
+            moded = Moded(problem.params, self.modal.count)
+            self.result.problem = with_numbers(problem, moded)
+            if isinstance(problem, SemiExplicitDAE):
+                adopt_stacked(self.result.problem, with_numbers(problem.implicit(), moded))
+        return self.result
+
+    def made(self, name: str, code, function, **options) -> TracedFunction:
+        """What kernels call: the code, with the parameters and, where switches are set by data, these."""
+        if self.modal is not None:
+            return ModalFunction(name, code, self.modal, function, **options)
+        return TracedFunction(name, code, self.layout, function, **options)
+
+    def symbols(self, name: str) -> Any:
+        """An argument as functions see it: a number or a vector."""
+        return self._symbols[name]
+
+    def _remembers(self, function, arguments: Sequence[str]) -> bool:
+        last = self._params[1:] if is_compiled(function) else self._params[:1]
+        return remembers(function, [self.t, *(self._symbols[name] for name in arguments), *last])
+
+    def trace(self, function, symbols: Sequence[Any], shape: tuple[int, ...] | None) -> Traced:
+        """Run a function on symbols, time before and parameters behind; raises Untraceable if that is impossible."""
+        last = self._params[1:] if is_compiled(function) else self._params[:1]
+        return trace(function, [self.t, *symbols, *last], shape)
+
+    def code(
+        self,
+        arguments: Sequence[str],
+        nodes: np.ndarray,
+        statuses: Sequence[tuple[int, int]],
+        *,
+        skip_zeros: bool = False,
+        quick: bool = False,
+        lanes: bool = False,
+    ):
+        """Machine code for nodes, which returns the status of the first condition that holds.
+
+        Options are those of :func:`daedal.symbolic.machine.compile_function`.
+        """
+        written = np.count_nonzero(nodes != self.graph.zero) if skip_zeros else nodes.size
+        if written > self.graph.most:  # a dense matrix, say: every entry is an instruction
+            raise Untraceable(f"has {written} results, more than {self.graph.most}", "")
+        sizes = {name: self.sizes[name] for name in arguments}
+        parameters = {} if self.layout is None else {NAME: self.layout.count}
+        parameters = parameters if self.modal is None else self.modal.sizes
+        return compile_function(
+            self.graph, sizes, {"result": nodes}, parameters, statuses, skip_zeros=skip_zeros, quick=quick, lanes=lanes
+        )
+
+    def _in_lanes(self, name: str, arguments: tuple[str, ...], nodes: np.ndarray, raises: int):
+        """The code of a function with eight members in its lanes, made once; None where there is no such code."""
+        with self.lock:
+            if name not in self._wide:
+                try:
+                    self._wide[name] = self.code(arguments, nodes, [(raises, RAISES)], lanes=True)
+                except Untraceable:
+                    self._wide[name] = None
+            return self._wide[name]
+
+    def _raises(self, of: Traced, nodes: np.ndarray, arguments: Sequence[str]) -> int:
+        """When Python must be asked for a derivative: where the function is not finite, or, if that depends on other
+        arguments (velocities, in which it is linear), where the derivative is not."""
+        raises = may_raise(self.graph, of.nodes, of.raises)
+        if self.foreign([raises], arguments) is not None:
+            raises = may_raise(self.graph, nodes.ravel().tolist(), of.raises)
+            self._check_arguments(np.array([raises]), arguments)
+        return raises
+
+    def _check_arguments(self, nodes: np.ndarray, arguments: Sequence[str]):
+        """A derivative may not depend on anything but its arguments."""
+        other = self.foreign(nodes.ravel().tolist(), arguments)
+        if other is not None:
+            raise Untraceable(f"has a derivative that depends on {other}", "")
+
+    def foreign(self, nodes: Sequence[int], arguments: Sequence[str]) -> str | None:
+        """An argument on which nodes depend, besides these, the time and the parameters; None if there is none."""
+        allowed = {"t", NAME, MODES, *arguments}
+        for i in self.graph.needed(nodes):
+            if self.graph.operations[i] == "argument" and self.graph.data[i][0] not in allowed:
+                return self.graph.data[i][0]
+        return None
+
+    def _refuse(self, name: str, function, reason: Untraceable):
+        kind = "Numba" if hasattr(function, "py_func") else "Python"
+        self.result.refused[name] = reason.forgetting()
+        self.result.words[name] = f"{kind}: {str(reason).split('. Remedy')[0]}"
+
+
+def _count(operations: int) -> str:
+    return f"{operations} operation{'s' * (operations != 1)}"
