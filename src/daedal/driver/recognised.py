@@ -31,8 +31,8 @@ class RecognisedPlan(TracedPlan):
     """What does not depend on the start: the mechanism, and the plan for it.
 
     Machine code is held against the user's functions as for any problem; between the comparisons the mechanism is
-    solved. Its solution is put into the equations as they stand; if they do not hold, the problem is solved as any
-    other one, now and in all further runs.
+    solved. Its solution is put into the equations as they stand; if they do not hold, the run is made again as for any
+    other problem.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class RecognisedPlan(TracedPlan):
         vars(self).update(vars(plan))
         self.as_stated = False
         self.found = found
-        self._general: TracedPlan | None = None  # once a run has shown that the mechanism is another one
+        self._general: TracedPlan | None = None  # for runs that show that the mechanism is another one
         self._tolerances = self._own_tolerances(plan.settings)
         self._inner = TracedPlan(found.system, replace(plan.settings, **self._tolerances), MechanismPlan)
 
@@ -57,8 +57,6 @@ class RecognisedPlan(TracedPlan):
 
     def with_problem(self, problem: Any) -> TracedPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
-        if self._general is not None:
-            return self._general.with_problem(problem)
         other = super().with_problem(problem)
         if not isinstance(other, RecognisedPlan) or self.traced is None or self.traced.layout is None:
             return None
@@ -93,15 +91,15 @@ class RecognisedPlan(TracedPlan):
         """
         if request.settings.fixed_step is not None:
             return super()._solve(left_out, request)
+        solution, error = self._as_mechanism(request)
+        switches = self.traced is not None and self.traced.n_switches > 0
+        if solves(self._with_code(), solution, switches):
+            if request.settings.dense_output is False:
+                solution.dense = solution.mechanical.dense = None
+            if error is not None:
+                raise error
+            return solution
         if self._general is None:
-            solution, error = self._as_mechanism(request)
-            switches = self.traced is not None and self.traced.n_switches > 0
-            if solves(self._with_code(), solution, switches):
-                if request.settings.dense_output is False:
-                    solution.dense = solution.mechanical.dense = None
-                if error is not None:
-                    raise error
-                return solution
             stated = TracedPlan(self.problem, self.settings, self._make)
             self._general = reduced_plan(self.problem, self.settings, stated, recognise=False)
         return self._general.solve(request)
