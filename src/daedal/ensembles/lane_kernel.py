@@ -31,7 +31,7 @@ from daedal.kernels.records import (
     record_at,
 )
 from daedal.kernels.signatures import i64
-from daedal.mechanics.formulations.monitor import CORNER, MONITOR, NEAR, SHARP, have_turned_away
+from daedal.mechanics.formulations.monitor import MONITOR, has_corner, have_turned_away
 from daedal.methods.advance import open_run
 from daedal.methods.explicit.runge_kutta_step import HARMLESS, TABLEAU, dense_stages
 from daedal.methods.one_step import STIFF_STEPS, close_polynomial, count_stiff, next_step_size, polynomial, reject
@@ -118,6 +118,12 @@ def _gather(vector, rows, l):
         vector[i] = rows[i, l]
 
 
+@inlined
+def _flat(blocks, count):
+    """All rows of several matrices."""
+    return float_rows(data_of(blocks), count, LANES)
+
+
 @part
 def _take_next(own, batch, run, steps, l):
     """The next member that can begin, in this lane."""
@@ -159,7 +165,7 @@ def _load(own, batch, run, steps, l, k):
 @part
 def _load_watch(constraints, monitor, lane, l):
     nx, n_c = constraints.nx, constraints.n_c
-    _scatter(constraints.basis, l, floats(data_of(monitor.basis), n_c * nx))
+    _scatter(_flat(constraints.basis, n_c * nx), l, floats(data_of(monitor.basis), n_c * nx))
     _scatter(constraints.norms, l, monitor.norms)
     _scatter(constraints.v_before, l, monitor.velocity)
     _scatter(constraints.speeds, l, monitor.speeds)
@@ -242,27 +248,15 @@ def _look_back(own, constraints, steps):
         rows, basis = floats(data_of(monitor.rows), n_c * nx), floats(data_of(monitor.basis), n_c * nx)
         for l in range(LANES):
             if accepted[l] != 0.0:
-                _gather(rows, constraints.rows, l)
-                _gather(basis, constraints.basis, l)
+                _gather(rows, _flat(constraints.rows, n_c * nx), l)
+                _gather(basis, _flat(constraints.basis, n_c * nx), l)
                 if have_turned_away(monitor, monitor.rows, monitor.basis):
                     _lane(own, l).member = IDLE
     keep_basis(constraints, steps)
     independence, turn, h = constraints.independence, constraints.turn, steps.h
     for l in range(LANES):
-        if accepted[l] != 0.0 and _has_corner(_lane(own, l), independence[l], turn[l], abs(h[l])):
+        if accepted[l] != 0.0 and has_corner(_lane(own, l), independence[l], turn[l], abs(h[l])):
             _lane(own, l).member = IDLE
-
-
-@part
-def _has_corner(lane, independence, turn, h):
-    """As :func:`daedal.mechanics.formulations.monitor.monitor_hook` adds up sharp turns."""
-    lane.largest_independence = max(lane.largest_independence, independence)
-    if independence > NEAR * lane.largest_independence:
-        lane.usual_rate = max(lane.usual_rate, turn / h)
-        lane.corner = 0.0
-    elif lane.usual_rate > 0.0 and turn > SHARP * lane.usual_rate * h:
-        lane.corner += turn
-    return lane.corner > CORNER
 
 
 @part
