@@ -1,12 +1,11 @@
 """Sensitivities of first-order problems through hidden switches: stretch by stretch, on the branches that they took.
 
 Between two switches the equations are those of one branch, set by data (:mod:`daedal.symbolic.modes`); at a switch the
-state goes on, and sensitivities jump by :math:`(y'^- - y'^+)\\, dt^*/dp` (:mod:`daedal.sensitivity.saltation`).
+state goes on, and sensitivities jump by :math:`(y'^- - y'^+)\\, dt^*/dp` (:mod:`daedal.sensitivity.jumps`).
 """
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -15,101 +14,32 @@ import numpy as np
 from daedal.common.messages import warn
 from daedal.driver.finish import joined_dense_output
 from daedal.driver.request import Request
-from daedal.problems.compile import with_numbers
-from daedal.sensitivity.first_order import FirstOrderSensitivity, Kept
+from daedal.sensitivity.jumps import Point, SensitivityWarning, event_time
 from daedal.sensitivity.result import Sensitivities
-from daedal.sensitivity.saltation import Point, event_time
-from daedal.sensitivity.variational import variational_problem
 from daedal.solution.solution import Solution
-
-_MOST_ITERATIONS = 20
-_INSIDE = (0.25, 0.5, 0.75)
 
 
 class Unfollowed(Exception):
     """The branches of a run cannot be told, or are not of index 0 or 1."""
 
 
-class ModedSensitivity(FirstOrderSensitivity):
-    """The plan of a problem whose switches are set: the stretches of one run."""
-
-    def __init__(self, plan: FirstOrderSensitivity):
-        vars(self).update(vars(copy(plan)))
-        self.variational = variational_problem(plan.problem, plan.columns, follow=plan.primal.traced.n_switches)
-        self._kept = Kept()
-        self.modes = np.full(len(self.variational.switches), np.nan)
-
-    def numbered(self, problem: Any) -> Any:
-        """A problem with parameters and modes, as numbers."""
-        return with_numbers(problem, self._with_modes(self.variational.numbers(self.problem.params)))
-
-    def _with_modes(self, numbers: np.ndarray | None) -> np.ndarray:
-        return np.concatenate([np.zeros(0) if numbers is None else numbers, self.modes])
-
-    def values(self, t: float, y: np.ndarray, yp: np.ndarray, numbers: np.ndarray | None = None) -> np.ndarray:
-        """The switching functions."""
-        rest = np.zeros(self.variational.problem.n - y.size)
-        given = self.variational.numbers(self.problem.params) if numbers is None else numbers
-        assert self.variational.switch_values is not None
-        point = np.concatenate([y, rest]), np.concatenate([yp, rest])
-        return self.variational.switch_values(t, *point, self._with_modes(given))
-
-    def set_between(self, base: Solution, a: float, b: float):
-        """Take the branches that a solution is on between two times."""
-        self.modes[:] = np.nan
-        found = []
-        for share in _INSIDE:
-            t = a + share * (b - a)
-            u = self.values(t, base(t), base(t, derivative=True))
-            found.append([switch.mode_at(float(x)) for switch, x in zip(self.variational.switches, u, strict=True)])
-        if any(modes != found[0] for modes in found):
-            raise Unfollowed
-        self.modes[:] = found[0]
-
-    def partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """dF/dy' and dF/dy on these branches."""
-        rest, n = np.zeros(self.variational.problem.n - y.size), y.size
-        problem = self.numbered(self.traced_problem())
-        found = problem.exact_partials(t, np.concatenate([y, rest]), np.concatenate([yp, rest]))
-        if found is None:
-            raise Unfollowed
-        return found[0][:n, :n], found[1][:n, :n]
-
-    def completed(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Algebraic variables and slopes of differential ones, by Newton's method."""
-        y, yp, n = y.copy(), yp.copy(), y.size
-        rest, problem = np.zeros(self.variational.problem.n - n), self.numbered(self.variational.problem)
-        for _ in range(_MOST_ITERATIONS):
-            left = problem.evaluate(t, np.concatenate([y, rest]), np.concatenate([yp, rest]))[:n]
-            e, a = self.partials(t, y, yp)
-            algebraic = ~np.any(e, axis=0)
-            try:
-                change = np.linalg.solve(np.where(algebraic, a, e), -left)
-            except np.linalg.LinAlgError:
-                raise Unfollowed from None
-            y, yp = y + np.where(algebraic, change, 0.0), yp + np.where(algebraic, 0.0, change)
-            if np.all(np.abs(change) <= 1e-13 * np.maximum(np.abs(np.where(algebraic, y, yp)), 1e-300)):
-                break
-        return y, yp
-
-
-def solve_through_switches(plan: FirstOrderSensitivity, request: Request, base: Solution) -> Solution:
-    """The solution `base` with sensitivities that jump at its switches."""
-    moded = ModedSensitivity(plan)
+def solve_through_switches(moded: Any, request: Request, base: Solution) -> Solution:
+    """The solution `base` with sensitivities that jump at its switches; `moded` are those on set branches."""
     walk = _Walk(moded, request, base)
     pieces = walk.pieces()
     values, slopes = walk.at_output(pieces)
     parts = [piece.sensitivities.dense for piece in pieces]
     dense = None if base.dense is None else joined_dense_output([part for part in parts if part is not None])
-    base.sensitivities = Sensitivities(plan.names, base.t, values, slopes, dense, pieces[0].sensitivities.starts)
-    base.message, base.functions = " ".join([base.message, *plan.notes]), plan.words
+    starts = pieces[0].sensitivities.starts
+    base.sensitivities = Sensitivities(moded.given.names, base.t, values, slopes, dense, starts)
+    base.message, base.functions = " ".join([base.message, *moded.notes]), moded.words
     return base
 
 
 class _Walk:
     """From switch to switch."""
 
-    def __init__(self, plan: ModedSensitivity, request: Request, base: Solution):
+    def __init__(self, plan: Any, request: Request, base: Solution):
         self.plan, self.request, self.base = plan, request, base
         switched = {event.t for event in base.events if event.kind == "switch"}
         end = float(base.t[-1]) if base.status == "event" else request.span[1]
@@ -120,7 +50,7 @@ class _Walk:
         """The stretches."""
         plan, sign, found = self.plan, self.request.sign, []
         y, yp = plan.start(self.request)
-        total, tau = plan.starts, np.zeros(plan.m)
+        total, tau = plan.given.starts, np.zeros(plan.m)
         for k, (a, b) in enumerate(zip(self.edges, self.edges[1:])):
             plan.set_between(self.base, a, b)
             y, yp = plan.completed(a, y, yp)
@@ -144,8 +74,8 @@ class _Walk:
     def _time(self, a: float, b: float, y: np.ndarray, yp: np.ndarray, s: np.ndarray) -> np.ndarray:
         """dt/dp of the switch at b."""
         plan = self.plan
-        numbers = plan.variational.numbers(plan.problem.params)
-        positions = [column.position for column in plan.columns]
+        numbers = plan.variational.numbers(plan.given.problem.params)
+        positions = [column.position for column in plan.given.columns]
         theta = np.array([0.0 if k is None or numbers is None else numbers[k] for k in positions])
         u = plan.values(b, y, yp)
         bounds = [
@@ -165,8 +95,6 @@ class _Walk:
         size = float(np.max([values[fired] for values in far]))
         tau, grazing = event_time(guard, Point(b, y, theta), yp, s, abs(b - a), size)
         if grazing:
-            from daedal.sensitivity.events import SensitivityWarning
-
             name = plan.variational.switches[fired].name
             warn(
                 f"sensitivities do not exist behind t = {b:.6g}, where the solution only touches the surface of "
@@ -179,7 +107,7 @@ class _Walk:
         """Values and slopes at the output points; at a switch those before it."""
         sign, t = self.request.sign, self.base.t
         which = np.searchsorted(sign * np.array(self.edges[1:-1]), sign * t, side="left")
-        n, m = self.plan.problem.n, self.plan.m
+        n, m = self.plan.given.problem.n, self.plan.m
         values, slopes = np.full((m, n, t.size), np.nan), np.full((m, n, t.size), np.nan)
         for i in np.flatnonzero(which < len(pieces)):
             piece = pieces[which[i]]
