@@ -40,7 +40,7 @@ _SLOWEST = 0.5  # factor from one correction to the next beyond which an iterati
 class StructuralStart:
     """The stages of a problem with its parameters."""
 
-    def __init__(self, structure: _Structure, params: np.ndarray | None):
+    def __init__(self, structure: _StartStructure, params: np.ndarray | None):
         self._structure, self._params = structure, params
 
     @classmethod
@@ -69,7 +69,7 @@ class StructuralStart:
         return InitialResult(stages.y, stages.yp, True, 0.0, guesses=self._structure.guesses)
 
 
-class _Structure:
+class _StartStructure:
     """What belongs to the equations: offsets, and the stages as machine code."""
 
     def __init__(self, equations: SystemEquations, signature: StructuralSignature):
@@ -96,22 +96,22 @@ def _hidden_unknowns(signature: StructuralSignature) -> np.ndarray:
     return found
 
 
-def _made(equations: SystemEquations) -> _Structure | None:
+def _made(equations: SystemEquations) -> _StartStructure | None:
     try:
         signature = StructuralSignature.of(equations)
     except StructurallySingularError:
         return None
     applies = equations.order == 1 and signature.d.max(initial=0) <= 1 and signature.c.max(initial=0) <= 1
-    return _Structure(equations, signature) if applies and not signature.vanished else None
+    return _StartStructure(equations, signature) if applies and not signature.vanished else None
 
 
 class _Stages:
     """The values of one start."""
 
-    def __init__(self, structure: _Structure, params: Any, t: float, y: np.ndarray, yp: np.ndarray):
+    def __init__(self, structure: _StartStructure, params: Any, t: float, y: np.ndarray, yp: np.ndarray):
         self.structure, self.params, self.t = structure, params, t
         self.y, self.yp = y.copy(), yp.copy()
-        self._factors: _Factors | None = None
+        self._factors: _StartFactors | None = None
 
     def _at(self, code: Any) -> np.ndarray:
         """Values of machine code here, with second derivatives set to zero."""
@@ -152,7 +152,7 @@ class _Stages:
         made, last = self.structure, np.inf
         for _ in range(_ITERATIONS):
             residual, matrix = self._at(made.values), self._jacobian()
-            self._factors = _Factors.of(matrix) if np.isfinite(residual).all() else None
+            self._factors = _StartFactors.of(matrix) if np.isfinite(residual).all() else None
             if self._factors is None:
                 return False
             change = self._factors.solve(residual)
@@ -177,14 +177,14 @@ class _Stages:
         return bool(np.isfinite(self.yp).all())
 
 
-class _Factors:
+class _StartFactors:
     """Dense or sparse factors of a matrix with scaled rows and columns."""
 
     def __init__(self, rows: np.ndarray, columns: np.ndarray, factors: Any):
         self._rows, self._columns, self._of = rows, columns, factors
 
     @classmethod
-    def of(cls, matrix: sp.csr_array) -> _Factors | None:
+    def of(cls, matrix: sp.csr_array) -> _StartFactors | None:
         """None for a matrix that is nearly singular."""
         n = matrix.shape[0]
         if not np.isfinite(matrix.data).all():
@@ -215,7 +215,7 @@ class _Factors:
 def _shortest(matrix: sp.csr_array, right: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
     """The solution of A x = b with the smallest x / weights; None if rows of A depend on each other."""
     weighted = sp.csr_array(scaled(matrix, np.ones(matrix.shape[0]), weights))
-    factors = _Factors.of(sp.csr_array(weighted @ weighted.T))
+    factors = _StartFactors.of(sp.csr_array(weighted @ weighted.T))
     return None if factors is None else weights * (weighted.T @ factors.solve(right))
 
 
