@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from daedal.analysis.order_conditions.formulas import Condition, conditions
-from daedal.analysis.order_conditions.trees import ScalarField, Evaluation, choose_arithmetic
+from daedal.analysis.order_conditions.trees import Evaluation, ScalarField, choose_arithmetic
 from daedal.errors import InvalidProblemError
 from daedal.methods.half_explicit.half_explicit_tableaux import TABLEAUX
 from daedal.methods.tableau import HalfExplicitTableau, as_coefficient
