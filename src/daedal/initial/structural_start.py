@@ -25,9 +25,9 @@ from scipy.sparse.linalg import LinearOperator, onenormest, splu
 from daedal.errors import StructurallySingularError
 from daedal.index.structure.derivative_array import DerivativeArray
 from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.equilibration import equilibrate, scaled
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.signature import StructuralSignature
 from daedal.initial.newton import InitialResult
 
 _LARGEST_DENSE = 100  # unknowns up to which dense factors are quicker
@@ -47,11 +47,11 @@ _SLOWEST = 0.5  # factor from one correction to the next beyond which an iterati
 class StructuralStart:
     """The stages of a problem with its parameters."""
 
-    def __init__(self, structure: _Structure, params: np.ndarray | None):
+    def __init__(self, structure: _StartStructure, params: np.ndarray | None):
         self._structure, self._params = structure, params
 
     @classmethod
-    def of(cls, equations: Equations) -> StructuralStart | None:
+    def of(cls, equations: SystemEquations) -> StructuralStart | None:
         """The stages of a problem, made once for all parameters; None where the structure is of another kind."""
         with equations.lock:
             if cls not in equations.levels:
@@ -83,10 +83,10 @@ class StructuralStart:
         return InitialResult(stages.y, stages.yp, True, 0.0, guesses=self._structure.guesses)
 
 
-class _Structure:
+class _StartStructure:
     """What belongs to the equations: offsets, and the stages as machine code."""
 
-    def __init__(self, equations: Equations, signature: Signature):
+    def __init__(self, equations: SystemEquations, signature: StructuralSignature):
         c, d, n = signature.c, signature.d, equations.n
         self.n, self.states, self.hidden = n, d == 1, np.flatnonzero(c == 1)
         leading = [(i, j, k) for i, row in enumerate(signature.leading()) for j, k in row.items()]
@@ -104,7 +104,7 @@ class _Structure:
         self.highest = d * n + np.arange(n)
 
 
-def _hidden_unknowns(signature: Signature) -> np.ndarray:
+def _hidden_unknowns(signature: StructuralSignature) -> np.ndarray:
     """The unknowns that no equations without derivatives determine, and so only hidden constraints."""
     free = np.flatnonzero(signature.d == 0)
     place = {int(j): k for k, j in enumerate(free)}
@@ -115,22 +115,22 @@ def _hidden_unknowns(signature: Signature) -> np.ndarray:
     return found
 
 
-def _made(equations: Equations) -> _Structure | None:
+def _made(equations: SystemEquations) -> _StartStructure | None:
     try:
-        signature = Signature.of(equations)
+        signature = StructuralSignature.of(equations)
     except StructurallySingularError:
         return None
     applies = equations.order == 1 and signature.d.max(initial=0) <= 1 and signature.c.max(initial=0) <= 1
-    return _Structure(equations, signature) if applies and not signature.vanished else None
+    return _StartStructure(equations, signature) if applies and not signature.vanished else None
 
 
 class _Stages:
     """The values of one start."""
 
-    def __init__(self, structure: _Structure, params: Any, t: float, y: np.ndarray, yp: np.ndarray):
+    def __init__(self, structure: _StartStructure, params: Any, t: float, y: np.ndarray, yp: np.ndarray):
         self.structure, self.params, self.t = structure, params, t
         self.y, self.yp = y.copy(), yp.copy()
-        self._factors: _Factors | None = None
+        self._factors: _StartFactors | None = None
 
     def _at(self, code: Any) -> np.ndarray:
         """Values of machine code here, with second derivatives set to zero."""
@@ -171,7 +171,7 @@ class _Stages:
         last, made = np.inf, self.structure
         for _ in range(_ITERATIONS):
             residual, matrix = self._at(made.values), self._jacobian()
-            self._factors = _Factors.of(matrix) if np.isfinite(residual).all() else None
+            self._factors = _StartFactors.of(matrix) if np.isfinite(residual).all() else None
             if self._factors is None:
                 return False
             size = self._change(self._factors.solve(residual), weights, self._factors.columns)
@@ -283,14 +283,14 @@ def _left_kernel(matrix: np.ndarray) -> np.ndarray | None:
     return q[:, rank:].T
 
 
-class _Factors:
+class _StartFactors:
     """Dense or sparse factors of a matrix with scaled rows and columns."""
 
     def __init__(self, rows: np.ndarray, columns: np.ndarray, factors: Any):
         self._rows, self.columns, self._of = rows, columns, factors
 
     @classmethod
-    def of(cls, matrix: sp.csr_array) -> _Factors | None:
+    def of(cls, matrix: sp.csr_array) -> _StartFactors | None:
         """None for a matrix that is nearly singular."""
         n = matrix.shape[0]
         if not np.isfinite(matrix.data).all():
@@ -321,7 +321,7 @@ class _Factors:
 def _shortest(matrix: sp.csr_array, right: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
     """The solution of A x = b with the smallest x / weights; None if rows of A depend on each other."""
     weighted = sp.csr_array(scaled(matrix, np.ones(matrix.shape[0]), weights))
-    factors = _Factors.of(sp.csr_array(weighted @ weighted.T))
+    factors = _StartFactors.of(sp.csr_array(weighted @ weighted.T))
     return None if factors is None else weights * (weighted.T @ factors.solve(right))
 
 

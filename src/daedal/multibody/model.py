@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from daedal import HybridProblem
@@ -18,12 +18,13 @@ from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, layout_of
 from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
+from daedal.multibody.start import Start
 from daedal.multibody.system import MultibodySystem, system_of
-from daedal.multibody.topology import Topology
+from daedal.multibody.topology import SpanningTree
 
 if TYPE_CHECKING:
     from daedal.multibody.conditions import Conditions
-    from daedal.multibody.equations import Equations
+    from daedal.multibody.equations import MotionEquations
     from daedal.multibody.large import LargeMachine
 
 
@@ -47,7 +48,7 @@ class Model(Analyses):
     >>> from daedal.multibody import Body, Model, Revolute, ground
     >>> rod = Body.rod("rod", length=2.0, mass=1.0)
     >>> pendulum = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
-    >>> sol = daedal.solve(pendulum.system(), (0.0, 1.0), pendulum.start())
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), pendulum.start())
     >>> sol.success
     True
     """
@@ -75,12 +76,19 @@ class Model(Analyses):
             raise InvalidProblemError("the model has no bodies: name them, or joints and forces that hold on to some")
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
-        self._equations: dict[Layout, Equations] = {}
+        self._equations: dict[Layout, MotionEquations] = {}
+        self._problems: dict[tuple[str | None, tuple[str, ...]], Any] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """The parts; what was computed from them is computed again."""
-        return self.__dict__ | {"_layouts": {}, "_conditions": {}, "large_machines": {}}
+        return self.__dict__ | {
+            "_layouts": {},
+            "_conditions": {},
+            "_equations": {},
+            "_problems": {},
+            "large_machines": {},
+        }
 
     def body(self, name: str) -> Body:
         """The body of this name."""
@@ -130,7 +138,7 @@ class Model(Analyses):
         check_inertia(self, system)
         return system
 
-    def topology(self, cut: Sequence[str] = ()) -> Topology:
+    def topology(self, cut: Sequence[str] = ()) -> SpanningTree:
         """The spanning tree of bodies and joints: connection array, chains, joints that are cut.
 
         Examples
@@ -214,10 +222,40 @@ class Model(Analyses):
         """
         from daedal.multibody.forces.hybrid import problem_of
 
-        chosen = coordinates or (ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE)
+        chosen = coordinates or self._coordinates
         system = system_of(self, self.layout(chosen, cut))
         check_inertia(self, system)
         return problem_of(self, system, law, rest_speed) if self.discontinuities else system
+
+    @property
+    def _coordinates(self) -> str:
+        return ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE
+
+    def as_problem(self, initial: Any = None) -> MultibodySystem | HybridProblem:
+        """What :func:`daedal.solve` solves where it is given the model: :meth:`problem`, the same one each time.
+
+        Where a start is in other coordinates than these, the problem is in those of the start.
+        """
+        layout = initial.layout if isinstance(initial, Start) else None
+        key = next((key for key, known in self._layouts.items() if known is layout), (None, ()))
+        if key not in self._problems:
+            self._problems[key] = self.problem(key[0], cut=key[1])
+        return self._problems[key]
+
+    def as_initial(self, initial: Any, t0: float, params: Any = None) -> Any:
+        """A start for :meth:`as_problem`, from values of joints by name, and of their velocities with ``'``.
+
+        None is the machine at rest, as it is drawn; a start is returned as it is.
+        """
+        if initial is not None and not isinstance(initial, Mapping):
+            return initial
+        given = dict(initial or {})
+        hold = {name: value for name, value in given.items() if not name.endswith("'")}
+        velocities = {name.removesuffix("'"): value for name, value in given.items() if name.endswith("'")}
+        return self.assemble(hold=hold, velocities=velocities, coordinates=self._coordinates, t=t0)
+
+    def as_breakpoints(self, t0: float, t1: float, params: Any = None) -> None:
+        """None: what switches in a machine is found by the run."""
 
     def draw(self, start: Any = None, path: Any = None, **options: Any):
         """A picture of the machine, with its bodies named.

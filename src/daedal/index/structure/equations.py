@@ -40,7 +40,7 @@ def argument_name(order: int) -> str:
     return f"x{order}"
 
 
-class Equations:
+class SystemEquations:
     """n equations in n unknowns on a graph, differentiated on demand.
 
     Parameters
@@ -66,8 +66,8 @@ class Equations:
     params : numpy.ndarray or None
         The numbers of the parameters, in the order of the graph's argument ``p``.
     levels : dict
-        Machine code of derivative arrays that was made already, see
-        :class:`~daedal.index.structure.derivative_array.DerivativeArray`. Copies with other parameters share it.
+        Machine code of derivative arrays that was made already, shared by copies with other parameters; see
+        :class:`~daedal.index.structure.derivative_array.NonlinearDerivativeArray`.
     lock : threading.RLock
         Held by whoever makes nodes or levels: a graph is for one thread at a time.
     is_constant : bool
@@ -76,9 +76,9 @@ class Equations:
     Examples
     --------
     >>> import daedal
-    >>> from daedal.index.structure.equations import Equations
+    >>> from daedal.index.structure.equations import SystemEquations
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2)
-    >>> equations = Equations(problem)
+    >>> equations = SystemEquations(problem)
     >>> equations.signature()
     [{0: 1, 1: 0}, {0: 0}]
     >>> equations.values([equations.equation(1, 1)], 0.0, [[3.0, 0.0], [0.5, 0.0]])  # 2 x x' - 1
@@ -102,7 +102,7 @@ class Equations:
         self.levels: dict[Any, Any] = {}
         self.lock = RLock()
 
-    def with_problem(self, problem: Any) -> Equations | None:
+    def with_problem(self, problem: Any) -> SystemEquations | None:
         """The same equations with the parameters of another problem; None if the trace does not hold for these."""
         if self.layout is None:
             return self
@@ -139,7 +139,7 @@ class Equations:
                 levels += self.rates([levels[-1]])
         return levels[times]
 
-    def replaced(self, changes: Mapping[int, int]) -> Equations:
+    def replaced(self, changes: Mapping[int, int]) -> SystemEquations:
         """The same equations on the same graph, but for some: {i: node} makes equation i node = 0."""
         other = copy(self)
         for name in ("partials", "orders"):
@@ -239,7 +239,7 @@ class Equations:
 _KEPT = "equations"
 
 
-def kept_equations(problem: Any) -> Equations:
+def kept_equations(problem: Any) -> SystemEquations:
     """The equations of a problem; those of machine code are traced once, and kept with it for other parameters.
 
     Raises Untraceable where a function cannot be traced.
@@ -250,13 +250,13 @@ def kept_equations(problem: Any) -> Equations:
         found = known[1].with_problem(problem)
         if found is not None:
             return found
-    made = Equations(problem)
+    made = SystemEquations(problem)
     if carrier is not None and made.is_constant:
         carrier.kept[_KEPT] = problem, made
     return made
 
 
-def equations_of(problem: Any) -> Equations | None:
+def equations_of(problem: Any) -> SystemEquations | None:
     """The equations of a problem, or None where its functions cannot be traced."""
     try:
         return kept_equations(problem)
@@ -264,7 +264,7 @@ def equations_of(problem: Any) -> Equations | None:
         return None
 
 
-def required_equations(problem: Any, refusal: str) -> Equations:
+def required_equations(problem: Any, refusal: str) -> SystemEquations:
     """The equations of a problem; where a function cannot be traced, an error with the words of `refusal` and why."""
     try:
         return kept_equations(problem)
@@ -289,10 +289,10 @@ class UnfollowedSwitches:
 
     Parameters
     ----------
-    equations : Equations
+    equations : SystemEquations
     """
 
-    def __init__(self, equations: Equations):
+    def __init__(self, equations: SystemEquations):
         graph = equations.graph
         with equations.lock:
             modes = Modes(graph, ("t", *map(argument_name, range(equations.order + 1))), (NAME,))
@@ -304,7 +304,7 @@ class UnfollowedSwitches:
                 linear = modes.depends_on(rate) <= {NAME}
                 self._in_time.append(linear and modes.depends_on(switch.function) <= {"t", NAME})
 
-    def warning(self, equations: Equations, span: tuple[float, float]) -> str | None:
+    def warning(self, equations: SystemEquations, span: tuple[float, float]) -> str | None:
         """What to tell about switches that a run may meet, with the parameters of `equations`; None if it meets none.
 
         Conditions linear in time alone are not met where their times lie outside the interval, or at its ends, as
@@ -325,7 +325,7 @@ class UnfollowedSwitches:
         )
 
 
-def _switches_within(switch: Followed, equations: Equations, span: tuple[float, float]) -> bool:
+def _switches_within(switch: Followed, equations: SystemEquations, span: tuple[float, float]) -> bool:
     """Whether a function that is linear in time leaves the bounds of its mode within the interval."""
     begin, middle, end = (
         float(equations.values([switch.function], t, np.zeros((0, equations.n)))[0])
@@ -365,7 +365,7 @@ def linear_system(problem: Any) -> TimeVarying:
     >>> system.index(0.0), system.consistent([1.0, 0.0], 0.0).x
     (2, array([0., 1.]))
     """
-    equations = Equations(problem.semi_explicit() if isinstance(problem, LinearDAE) else problem)
+    equations = SystemEquations(problem.semi_explicit() if isinstance(problem, LinearDAE) else problem)
     if equations.order != 1:
         raise InvalidProblemError("a SecondOrderDAE has no system of first order; give an ImplicitDAE")
     n = equations.n
@@ -398,7 +398,7 @@ def linear_system(problem: Any) -> TimeVarying:
     )
 
 
-def _levels(equations: Equations, nodes: list[int]) -> Callable[[float, int], np.ndarray]:
+def _levels(equations: SystemEquations, nodes: list[int]) -> Callable[[float, int], np.ndarray]:
     """Nodes and their total derivatives, with all unknowns and their derivatives set to zero."""
     derivatives, codes = [nodes], [equations.evaluator(nodes)]
 
