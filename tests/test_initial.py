@@ -13,7 +13,7 @@ from scipy.sparse import csc_array
 
 import daedal
 from daedal import library
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.equations import SystemEquations
 from daedal.initial.derivative_array import derivative_array_initial
 from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.structure import algebraic_variables
@@ -505,8 +505,10 @@ def test_equations_of_a_start_are_traced_once_with_the_first_run(monkeypatch):
         lambda t, y, p: [-p[0] * y[0], 1.0 - y[1] - y[0]], 2, mass=[[1.0, -1.0], [-1.0, 1.0]], params=[1.0]
     )
     made, known = [], 0
-    usual = Equations.__init__
-    monkeypatch.setattr(Equations, "__init__", lambda self, problem: (made.append(problem), usual(self, problem))[1])
+    usual = SystemEquations.__init__
+    monkeypatch.setattr(
+        SystemEquations, "__init__", lambda self, problem: (made.append(problem), usual(self, problem))[1]
+    )
     for p in (1.0, 1.0, 3.0):
         y0 = [0.2, 1.0 - 0.2 * (1.0 + p)]
         sol = daedal.solve(problem, (0.0, 0.1), (y0, None), params=[p])

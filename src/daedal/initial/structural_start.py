@@ -23,7 +23,7 @@ from scipy.linalg import lapack, lstsq, qr
 from scipy.sparse.linalg import LinearOperator, onenormest, splu
 
 from daedal.errors import StructurallySingularError
-from daedal.index.structure.derivative_array import DerivativeArray
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray
 from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn
 from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.equilibration import equilibrate, scaled
@@ -97,7 +97,7 @@ class _StartStructure:
         self.entries = equations.evaluator([equations.partials[i][j, k] for i, j, k in leading])
         self.rates = equations.evaluator(equations.rates(once))
         self.guesses = _hidden_unknowns(signature)
-        self.array = DerivativeArray(equations, c + 1)
+        self.array = NonlinearDerivativeArray(equations, c + 1)
         place = {entry: k for k, entry in enumerate(self.array.rows)}
         self.once = np.array([place[i, int(c[i])] for i in range(n)])
         self.twice = np.array([place[i, int(c[i]) + 1] for i in range(n)])
@@ -252,7 +252,7 @@ class _Stages:
         return False
 
     def _array(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
-        """The second stage and its derivative, and their matrices: F for highest derivatives and for states, then F'."""
+        """The second stage F and F' with matrices: of F for its unknowns and for states, of F' for these unknowns."""
         made = self.structure
         jet = np.zeros((made.array.highest + 1, made.n))
         jet[:2] = self.y, self.yp
