@@ -12,10 +12,10 @@ from daedal.driver.low_index import has_low_index
 from daedal.driver.request import checked_settings
 from daedal.driver.solver import make_plan
 from daedal.index.reduction.lifting import lift
-from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.reduction.selection import SingularBlock
-from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.signature import StructuralSignature
+from daedal.index.structure.system_equations import SystemEquations
 from residual_models import as_residual, start_of
 from scrambled_problems import scrambled
 from tiers import sampled

@@ -10,8 +10,8 @@ from scipy.special import j0
 
 import daedal
 from daedal.index.structure.derivative_array import NonlinearDerivativeArray
-from daedal.index.structure.equations import SystemEquations, equations_of
 from daedal.index.structure.signature import StructuralSignature
+from daedal.index.structure.system_equations import SystemEquations, equations_of
 from daedal.initial.jet import consistent_jet
 from daedal.initial.local_structure import local_structure
 from daedal.symbolic.formula import Formulas

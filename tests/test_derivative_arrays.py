@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.index.structure.derivative_array import NonlinearDerivativeArray
-from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.initial.local_structure import local_structure
 from derivative_array_problems import KNOWN, implicit, pendulum
 

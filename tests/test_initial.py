@@ -13,10 +13,10 @@ from scipy.sparse import csc_array
 
 import daedal
 from daedal import library
-from daedal.index.structure.equations import SystemEquations
-from daedal.initial.difference_array import difference_array_initial
-from daedal.initial.euler_step import damped_euler_step
-from daedal.initial.structure import algebraic_variables
+from daedal.index.structure.system_equations import SystemEquations
+from daedal.initial.array_start import difference_array_initial
+from daedal.initial.newton_start import damped_euler_step
+from daedal.initial.variable_kinds import algebraic_variables
 from daedal.methods.workspace import Workspace
 
 

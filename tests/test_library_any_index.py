@@ -11,9 +11,9 @@ from scipy.integrate import solve_ivp
 import daedal
 from daedal import library
 from daedal.analysis.index import local_index
-from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.structural_analysis import StructuralAnalysis
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.initial.local_structure import local_structure
 
 BEFORE = [  # solved in other files

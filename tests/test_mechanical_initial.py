@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daedal
-from daedal.analysis.constraints import dependency_in_words, independent_rows, least_norm
-from daedal.initial.mechanical import MechanicalStart, check_start, consistent_state
+from daedal.analysis.dependent_constraints import dependency_in_words, independent_rows, least_norm
+from daedal.initial.mechanical_start import MechanicalStart, check_start, consistent_state
 
 GRAVITY = 9.81
 

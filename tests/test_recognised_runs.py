@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.index.reduction.mechanism import recognise_mechanism
 from daedal.index.reduction.recognised_solution import RecognisedSolution
-from daedal.index.structure.equations import SystemEquations
+from daedal.index.reduction.recognition import recognise_mechanism
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.library import car_axis, fekete, flexible_slider_crank, planar_pendulum, seven_body
 from residual_models import as_residual, start_of
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.index.reduction.mechanism import recognise_mechanism
-from daedal.index.structure.equations import SystemEquations
+from daedal.index.reduction.recognition import recognise_mechanism
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.library import car_axis, fekete, flexible_slider_crank, planar_pendulum, seven_body
 from residual_models import as_residual
 

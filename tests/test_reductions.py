@@ -10,7 +10,7 @@ from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.formulations import FORMULATIONS, GGL, Baumgarte, Formulation, Index2
 from daedal.mechanics.formulations.constraint_levels import VelocityConstraints
 from daedal.mechanics.formulations.formulation import ACCELERATION, Shape, Sizes
-from daedal.mechanics.formulations.reduction import attach_monitor
+from daedal.mechanics.formulations.reformulation import attach_monitor
 from daedal.mechanics.formulations.second_order_forms import second_order_form
 from daedal.mechanics.hessenberg import HessenbergAssembly
 from daedal.mechanics.sparse.assembly import SparseAssembly

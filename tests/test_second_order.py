@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal import SecondOrderDAE
-from daedal.initial.orders import detect_order
+from daedal.initial.variable_kinds import detect_order
 
 DIRECT = ["modified_bdf", "collocation"]
 ALL = [*DIRECT, "dassl"]

@@ -10,8 +10,8 @@ import pytest
 
 import daedal
 from daedal.index.structure.derivative_array import NonlinearDerivativeArray
-from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.structural_analysis import StructuralAnalysis
+from daedal.index.structure.system_equations import SystemEquations
 from derivative_array_problems import implicit
 
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.signature import StructuralSignature
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import SystemJacobian
 from daedal.studies.pantelides import Pantelides
 

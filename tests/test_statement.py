@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.structural_analysis import StructuralAnalysis
+from daedal.index.structure.system_equations import SystemEquations
 
 
 @pytest.mark.parametrize("name", ["seven_body", "knife_edge_on_paraboloid", "truck"])

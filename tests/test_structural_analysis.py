@@ -10,9 +10,9 @@ from scipy import sparse
 
 import daedal
 from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn
-from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.structural_analysis import StructuralAnalysis
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import regularity
 
 

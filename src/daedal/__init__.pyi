@@ -59,12 +59,12 @@ from daedal.hybrid.solution import HybridSolution as HybridSolution
 from daedal.index import linear as linear
 from daedal.index.reduction.recognised_solution import RecognisedSolution as RecognisedSolution
 from daedal.index.reduction.reduce import reduce_index as reduce_index
-from daedal.index.reduction.reduced import ReducedProblem as ReducedProblem
+from daedal.index.reduction.reduced_problem import ReducedProblem as ReducedProblem
 from daedal.index.reduction.regularisation import regularise as regularise
-from daedal.index.structure.equations import linear_system as linear_system
+from daedal.index.structure.system_equations import linear_system as linear_system
 from daedal.initial.consistent import consistent_initial as consistent_initial
-from daedal.initial.structure_along import StructureAlong as StructureAlong
-from daedal.initial.structure_along import analyse_along as analyse_along
+from daedal.initial.local_structure import StructureAlong as StructureAlong
+from daedal.initial.local_structure import analyse_along as analyse_along
 from daedal.mechanics.formulations import GGL as GGL
 from daedal.mechanics.formulations import Baumgarte as Baumgarte
 from daedal.mechanics.formulations import CoordinateProjection as CoordinateProjection

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from daedal.analysis.constraints import (
+from daedal.analysis.dependent_constraints import (
     Dependency,
     dependency_in_words,
     free_of_mass,

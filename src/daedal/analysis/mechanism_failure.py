@@ -1,14 +1,20 @@
-"""Why the integration of a constrained system could not go on, in words."""
+"""Why the integration of a constrained system could not go on, in words, with dense or sparse matrices."""
+
+from __future__ import annotations
 
 import numpy as np
 
+from daedal.analysis.dependent_constraints import SingularPoint, describe, smallest_singular_value, usual_norms
 from daedal.analysis.diagnosis import diagnose
-from daedal.analysis.endings import fixed_step_failed, more_steps, stopped_step
+from daedal.analysis.failure import fixed_step_failed, more_steps, stopped, stopped_step
 from daedal.analysis.probe import Jump, Path, Probe, find_jump, first_time_behind, flow, in_time, jumps_with
-from daedal.analysis.singular import SingularPoint, describe, smallest_singular_value, usual_norms
 from daedal.analysis.wording import MOST_NAMED, counted, listing, number
+from daedal.errors import Unevaluable
 from daedal.kernels.endings import Ending
 from daedal.mechanics.complaints import complaint
+from daedal.mechanics.sparse.assembly import SparseAssembly
+from daedal.mechanics.sparse.structure import SingularMatrix
+from daedal.problems import MechanicalSystem
 
 _NEARLY_SINGULAR = 1e-3
 _TORN = 1e-9  # jumps of constraints, beside the coordinates
@@ -216,3 +222,44 @@ def _mass(assembly, t: float, state: np.ndarray) -> list[str]:
         f"The mass matrix is singular on the motions that the constraints leave free, mainly in {', '.join(names)}: "
         "their accelerations are not determined there. Give these coordinates a mass, or make them algebraic."
     ]
+
+
+# --- Why the integration of a system with sparse matrices could not go on, in words ----------------------------------
+
+
+def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
+    """Why a run failed: dependent constraints where it stopped, or what the method says."""
+    t, nx = float(failure.t), assembly.nx
+    if failure.code in (Ending.MAX_STEPS, Ending.STALLED):
+        limit = f"the limit of {counted(failure.steps, 'step')} was reached"
+        what = limit if failure.code == Ending.MAX_STEPS else Ending.STALLED.meaning
+        return f"{stopped_step(failure, what, failure.t_span)} Remedy: {more_steps(failure, failure.t_span)}."
+    q = failure.y[:nx]
+    try:
+        assembly.augmented.factor(assembly.mass(t, q).data, assembly.jacobian(t, q).data)
+    except SingularMatrix as error:
+        return stopped(t, describe_dependence(assembly.system, t, error.null), digits=10)
+    except Unevaluable:
+        pass
+    return diagnose(reduction.problem, failure, frozenset({"MechanicalSystem"}))
+
+
+def describe_dependence(system: MechanicalSystem, t: float, null: np.ndarray) -> str:
+    """What makes the augmented matrix singular, from the vector that it annihilates."""
+    n = system.n_q
+    free, dependent = np.abs(null[:n]), np.abs(null[n:])
+    reason = "constraints are dependent, or directions that they leave free have no mass"
+    largest = float(np.max(np.abs(null), initial=0.0))
+    if np.isfinite(largest) and largest > 0.0:
+        rows = np.flatnonzero(dependent > 0.1 * np.max(dependent, initial=0.0))
+        columns = np.flatnonzero(free > 0.1 * np.max(free, initial=0.0))
+        if np.max(dependent, initial=0.0) > np.max(free, initial=0.0):
+            named = listing((system.constraint_label(int(i)) for i in rows[:MOST_NAMED]), rows.size)
+            reason = f"the gradients of these constraints are dependent: {named}"
+        else:
+            named = listing((system.label(int(i)) for i in columns[:MOST_NAMED]), columns.size)
+            reason = f"the mass matrix is singular in a direction that the constraints leave free: {named}"
+    return (
+        f"accelerations and multipliers are not determined at t = {t:g}: {reason}. "
+        "Remedy: sparse systems need independent constraints; leave out those that follow from others."
+    )

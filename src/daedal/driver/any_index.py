@@ -19,7 +19,7 @@ from daedal.errors import (
     IntegrationError,
     StructurallySingularError,
 )
-from daedal.index.structure.equations import UnfollowedSwitches
+from daedal.index.structure.system_equations import UnfollowedSwitches
 from daedal.initial.consistent import NO_UNIQUE_SOLUTION
 from daedal.symbolic.tracing import SwitchWarning
 

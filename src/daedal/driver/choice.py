@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis import dependent_constraints as singular
 from daedal.analysis.thresholds import (
     PATIENCE,
     STABILITY_BOUND,
@@ -151,7 +152,6 @@ class MethodChoice:
 
     def _singular_point(self, segment, passed: bool):
         """The singular configuration that the monitor found; None for a false alarm or a smooth passage."""
-        from daedal.analysis import singular
 
         monitor, dense = segment.equations.monitor, segment.outcome.last_step
         t0, t1 = float(monitor["t_before"]), float(monitor["t"])
@@ -181,7 +181,7 @@ class MethodChoice:
 
     def _note_passage(self, point):
         """One note for all of them."""
-        from daedal.analysis.singular import in_passing
+        from daedal.analysis.dependent_constraints import in_passing
 
         if self._passed:
             self.notes.remove(in_passing(self._assembly, self._passed))

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from daedal.analysis.endings import stopped
+from daedal.analysis.failure import stopped
 from daedal.driver.request import Request
 from daedal.driver.run import Segment
 from daedal.errors import IntegrationError

@@ -32,11 +32,10 @@ from daedal.driver.stages import Plan
 from daedal.driver.unresolved_sign import contradict, in_words, lost_sign
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.index.reduction import WAYS
-from daedal.initial.algebraic_slopes import all_slopes
+from daedal.initial.array_start import all_slopes
 from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
-from daedal.initial.given_structure import missing_entry, refuse_wrong_algebraic
-from daedal.initial.structure import algebraic_variables
 from daedal.initial.unknown_z import evaluable_guesses
+from daedal.initial.variable_kinds import algebraic_variables, missing_entry, refuse_wrong_algebraic
 from daedal.mechanics.formulations.linear_reduction import first_order
 from daedal.methods import named_method
 from daedal.methods.step_size import first_step_size

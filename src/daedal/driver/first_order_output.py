@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from daedal.analysis.endings import fixed_step_failed, stopped
+from daedal.analysis.failure import fixed_step_failed, stopped
 from daedal.driver.finish import ending, joined_history, joined_outcome, joined_statistics, told, until_the_end
 from daedal.driver.request import Request
 from daedal.driver.run import Segment

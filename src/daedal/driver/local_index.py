@@ -17,7 +17,7 @@ from daedal.driver.request import Request, Settings
 from daedal.driver.stages import Plan, Wrapped
 from daedal.driver.traced import TracedPlan
 from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError
-from daedal.initial.newton import nearest_point
+from daedal.initial.newton_start import nearest_point
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 

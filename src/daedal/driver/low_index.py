@@ -8,7 +8,7 @@ import numpy as np
 
 from daedal.driver.request import Settings
 from daedal.index.reduction import WAYS
-from daedal.index.structure.equations import orders_of
+from daedal.index.structure.system_equations import orders_of
 from daedal.problems import SecondOrderDAE
 from daedal.problems.compile import machine_value
 from daedal.symbolic.tracing.tracer import TracedProblem

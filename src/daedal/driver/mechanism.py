@@ -19,7 +19,7 @@ from daedal.driver.run import Course, Segment, keeps_dense_output, run
 from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
-from daedal.mechanics.formulations.reduction import Reformulation, attach_monitor
+from daedal.mechanics.formulations.reformulation import Reformulation, attach_monitor
 from daedal.mechanics.formulations.second_order_forms import second_order_form
 from daedal.mechanics.hessenberg import prepare_hessenberg
 from daedal.mechanics.sparse.assembly import is_sparse

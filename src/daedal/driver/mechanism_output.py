@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from daedal.analysis.singular import describe
-from daedal.analysis.sparse_failure import explain_sparse
+from daedal.analysis.dependent_constraints import describe
+from daedal.analysis.mechanism_failure import explain_sparse
 from daedal.driver.finish import (
     ending,
     joined_dense_output,
@@ -19,7 +19,7 @@ from daedal.driver.finish import (
 )
 from daedal.driver.request import Request
 from daedal.driver.run import MOST_IDLE, Segment
-from daedal.mechanics.formulations.reduction import Reformulation
+from daedal.mechanics.formulations.reformulation import Reformulation
 from daedal.mechanics.pool import Keeper, Lender
 from daedal.solution.constrained_solution import HessenbergSolution, RawOutput
 from daedal.solution.mechanical_solution import MechanicalSolution

@@ -9,7 +9,7 @@ import numpy as np
 
 from daedal.driver.request import Request
 from daedal.initial.given_derivatives import check_given
-from daedal.initial.mechanical import check_start, split_mechanical
+from daedal.initial.mechanical_start import check_start, split_mechanical
 from daedal.kernels.functions import CodedFunction
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.pool import Pool

@@ -18,8 +18,8 @@ from daedal.driver.request import Request, Settings
 from daedal.driver.stages import Plan
 from daedal.driver.traced import Form, TracedPlan, add_note
 from daedal.errors import InconsistentInitialError, IntegrationError
-from daedal.index.reduction.mechanism import RecognisedMechanism
 from daedal.index.reduction.recognised_solution import RecognisedSolution
+from daedal.index.reduction.recognition import RecognisedMechanism
 from daedal.initial.consistent import split_initial
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers

@@ -23,9 +23,9 @@ from daedal.driver.reduced_start import consistent_start, given_values
 from daedal.driver.request import Request, Settings
 from daedal.driver.run import Segment, run
 from daedal.errors import IntegrationError, InvalidProblemError
-from daedal.index.reduction.mechanism import is_silent
 from daedal.index.reduction.prolongation import Block
-from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.recognition import is_silent
+from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.reduction.selection import SingularBlock
 from daedal.kernels.endings import Ending
 from daedal.problems.checks import check_tolerances

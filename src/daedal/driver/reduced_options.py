@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.driver.request import Settings
-from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.problems.checks import check_mask
 
 _FOR_HIGHER_INDEX = ("variable_index", "newton_weights", "row_scaling")

@@ -14,7 +14,7 @@ from daedal.driver.first_order_output import complaint, methods_of
 from daedal.driver.request import Request
 from daedal.driver.run import Segment
 from daedal.index.reduction.prolongation import Block
-from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.structure.derivative_array import equation_in_words
 from daedal.methods.task import Outcome
 from daedal.problems import SemiExplicitDAE

@@ -17,11 +17,11 @@ from daedal.driver.reduced import ReducedPlan
 from daedal.driver.request import Request, Settings
 from daedal.driver.second_order import converted, events_of_form
 from daedal.errors import IntegrationError
-from daedal.index.reduction.reduced import ReducedProblem
-from daedal.index.structure.equations import SystemEquations
+from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.structure.signature import StructuralSignature
-from daedal.initial.orders import check_order
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.initial.second_order_start import split_second_order, tolerance_of_y
+from daedal.initial.variable_kinds import check_order
 from daedal.problems import SecondOrderDAE
 from daedal.problems.second_order_form import natural_form
 from daedal.solution.second_order_solution import SecondOrderSolution

@@ -10,7 +10,7 @@ from daedal.analysis.probe import Probe
 from daedal.driver.given_start import GivenStart
 from daedal.driver.request import Request
 from daedal.index.reduction.lifting import lift
-from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.structure.derivative_array import equation_in_words
 from daedal.initial.consistent import split_initial
 from daedal.problems import SemiExplicitDAE

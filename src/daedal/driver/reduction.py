@@ -12,12 +12,12 @@ from daedal.driver.request import Settings
 from daedal.driver.stages import Plan
 from daedal.driver.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
-from daedal.index.reduction.mechanism import recognise_mechanism
+from daedal.index.reduction.recognition import recognise_mechanism
 from daedal.index.reduction.reduce import analysed, named_reduction
-from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.reduction.strangeness_free import StrangenessFreeProblem, UndeterminedError, characteristic_values
-from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.signature import StructuralSignature
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import SystemJacobian
 from daedal.problems import SecondOrderDAE
 

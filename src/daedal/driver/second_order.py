@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.endings import more_steps
+from daedal.analysis.failure import more_steps
 from daedal.common.progress import Progress
 from daedal.driver.event_view import EventView, switching_functions
 from daedal.driver.finish import delivered, ending, joined_history, joined_statistics, until_the_end

@@ -16,10 +16,10 @@ from daedal.driver.run import Segment
 from daedal.driver.sliding import SlidingEquations, SlidingRate
 from daedal.driver.switching import JUMP, KINK, Follower, Unfollowable
 from daedal.events.event import EventRecord
+from daedal.initial.array_start import exact_array_initial
 from daedal.initial.consistent import complete, from_structure, index_above_one
-from daedal.initial.exact_array import exact_array_initial
-from daedal.initial.newton import InitialResult, nearest_point, newton_initial
-from daedal.initial.structure import LARGEST_DENSE, algebraic_variables
+from daedal.initial.newton_start import InitialResult, nearest_point, newton_initial
+from daedal.initial.variable_kinds import LARGEST_DENSE, algebraic_variables
 from daedal.kernels.endings import Ending
 from daedal.methods.step_size import first_step_size
 from daedal.problems.compile import with_numbers

@@ -10,18 +10,28 @@ from daedal.analysis.diagnosis import describe_inconsistency
 from daedal.analysis.inconsistency import NEEDED
 from daedal.analysis.index import judge
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.index.structure.equations import equations_of
-from daedal.initial.difference_array import HIGHEST_INDEX, difference_array_initial
-from daedal.initial.euler_step import damped_euler_step
-from daedal.initial.exact_array import agrees, exact_array_initial, exact_second_order
-from daedal.initial.given_structure import refuse_wrong_algebraic
-from daedal.initial.mechanical import consistent_state, split_mechanical
-from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
+from daedal.index.structure.system_equations import equations_of
+from daedal.initial.array_start import (
+    HIGHEST_INDEX,
+    agrees,
+    difference_array_initial,
+    exact_array_initial,
+    exact_second_order,
+)
+from daedal.initial.mechanical_start import consistent_state, split_mechanical
+from daedal.initial.newton_start import InitialResult, damped_euler_step, newton_initial, newton_with_given_slope
 from daedal.initial.second_order_start import consistent_second_order, held_values, split_second_order
 from daedal.initial.sparse_start import consistent_sparse
 from daedal.initial.structural_start import StructuralStart, reciprocal_condition, weighted_size
-from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan, partials_of, time_scale
 from daedal.initial.unknown_z import REMEDY, TRIED, evaluable_guesses, not_finite
+from daedal.initial.variable_kinds import (
+    LARGEST_DENSE,
+    algebraic_variables,
+    evaluate_or_nan,
+    partials_of,
+    refuse_wrong_algebraic,
+    time_scale,
+)
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
@@ -60,7 +70,7 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     Returns
     -------
     (y0, yp0), or (y0, z0) for a semi-explicit problem, (x0, y0) for a linear one, (x0, xp0, xpp0) for one of second
-    order, or for a mechanical system a :class:`~daedal.initial.mechanical.MechanicalStart` with q, v, a, lam; its
+    order, or for a mechanical system a :class:`~daedal.initial.mechanical_start.MechanicalStart` with q, v, a, lam; its
     ``initial`` is what :func:`daedal.solve` takes.
 
     Raises

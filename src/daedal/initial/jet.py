@@ -13,9 +13,9 @@ from daedal.common.tabular import derivative_name
 from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
 from daedal.index.structure.characteristics import array_ranks, open_rates
 from daedal.index.structure.derivative_array import NonlinearDerivativeArray
-from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.equilibration import equilibrate
 from daedal.index.structure.signature import StructuralSignature
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.initial.array_newton import LARGEST_DENSE, RANK, SATISFIED, ArrayPoint, solve_array
 
 _MOST_DIFFERENTIATIONS = 12  # before equations are said not to determine the solution
@@ -80,7 +80,7 @@ def consistent_jet(
     >>> import daedal
     >>> import numpy as np
     >>> from daedal.initial.jet import consistent_jet
-    >>> from daedal.index.structure.equations import Equations
+    >>> from daedal.index.structure.system_equations import Equations
     >>> def pendulum(t, s, sp):
     ...     x, y, u, v, lam = s
     ...     return [sp[0] - u, sp[1] - v, sp[2] + lam * x, sp[3] + lam * y + 1, x**2 + y**2 - 1]

@@ -1,20 +1,27 @@
-"""What a problem is made of at one point: index by two notions, constraints, degrees of freedom, initial values."""
+"""The structure of a problem at a point, and where it changes along a solution.
+
+Index by two notions, constraints, degrees of freedom, initial values that may be chosen, times at which ranks change.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from daedal.analysis.wording import MOST_NAMED
 from daedal.common.tabular import listing
+from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.index.linear.rank import RankDecision, decision_table
-from daedal.index.structure.characteristics import Characteristics, array_ranks
+from daedal.index.structure.characteristics import ArrayRanks, Characteristics, Weakest, array_ranks, dominant
 from daedal.index.structure.derivative_array import NonlinearDerivativeArray, equation_in_words
-from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.equilibration import equilibrate
 from daedal.index.structure.hidden_constraints import HiddenConstraint, find_constraints
 from daedal.index.structure.initial_choices import FreeUnknowns, initial_choices
+from daedal.index.structure.system_equations import SystemEquations, required_equations
 from daedal.initial.jet import checked_values, resolved_array
 
 _TAKES_PART = 1e-3  # part of the largest coefficient of a combination
@@ -191,3 +198,287 @@ def _origin(constraint: HiddenConstraint) -> str:
     for i, r, _ in constraint.rows:
         parts.append(equation_in_words(i, r))
     return f" ({listing(parts)})"
+
+
+# --- Where the structure of a problem changes in time: index, constraints and degrees of freedom along a solution ----
+
+
+_SAMPLES = 33
+_HALVINGS = 30
+_DIP = 0.5  # part of the largest value below which a smallest one is looked at closely
+_FLAT = 0.99  # part of a neighbour from which on a smallest value is none
+_NEAR = 1e-5  # part of the largest value below which it counts as zero
+_RESOLVED = 1e-8  # part of the distance of samples to which a time is narrowed down
+
+
+@dataclass(frozen=True)
+class StructureInterval:
+    """An interval with the same structure; None where there are no consistent values near the solution."""
+
+    start: float
+    end: float
+    structure: Characteristics | None
+
+
+@dataclass(frozen=True)
+class RankChange:
+    """A time at which ranks change.
+
+    Attributes
+    ----------
+    t : float
+        The time, as far as it could be narrowed down.
+    what : str
+        Which rank is lost there, or what changes.
+    equations : tuple of int
+        The equations that take part most, numbered from 0.
+    unknowns : tuple of str
+        The unknowns that do.
+    """
+
+    t: float
+    what: str
+    equations: tuple[int, ...]
+    unknowns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        numbers = listing(map(str, self.equations[:MOST_NAMED]), len(self.equations))
+        names = listing(self.unknowns[:MOST_NAMED], len(self.unknowns))
+        return f"t = {self.t:.6g}: {self.what}; equations {numbers} (numbered from 0), unknowns {names}"
+
+
+@dataclass(frozen=True)
+class StructureAlong:
+    """The structure of a problem along a solution, see :func:`daedal.analyse_along`; ``print`` shows it.
+
+    Attributes
+    ----------
+    stretches : tuple of Stretch
+        Intervals with the same structure.
+    singular_points : tuple of SingularPoint
+        Times at which it changes, or ranks are lost for a moment, with the equations and unknowns that take part.
+    """
+
+    stretches: tuple[StructureInterval, ...]
+    singular_points: tuple[RankChange, ...]
+
+    @property
+    def constant(self) -> bool:
+        """Whether nothing changes."""
+        return len(self.stretches) == 1 and not self.singular_points
+
+    def __str__(self) -> str:
+        lines = []
+        for stretch in self.stretches:
+            found = "no consistent values near the solution" if stretch.structure is None else stretch.structure
+            lines.append(f"{stretch.start:.6g} <= t <= {stretch.end:.6g}: {found}")
+        return "\n".join([*lines, *(f"singular point {point}" for point in self.singular_points)])
+
+
+def analyse_along(
+    problem: Any,
+    solution: Callable[[float], Any],
+    t_span: tuple[float, float] | None = None,
+    *,
+    samples: int = _SAMPLES,
+) -> StructureAlong:
+    """Follow index, constraints and degrees of freedom along a solution.
+
+    At each sample the values are made consistent first. Where the structure of two neighbours differs, the time is
+    narrowed down by bisection; where a rank comes near a loss between samples, the nearest approach is looked for. A
+    singular point that is no more than a small part of the distance of samples wide may be missed.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE or Equations
+    solution : callable
+        ``solution(t)``: the values of x; a :class:`daedal.Solution` is one.
+    t_span : (float, float), optional
+        The interval, whichever end is named first; that of the solution by default.
+    samples : int
+        How many times are looked at, evenly spaced.
+
+    Returns
+    -------
+    StructureAlong
+
+    Raises
+    ------
+    InvalidProblemError
+        If the functions of the problem cannot be traced, or an argument is wrong.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [(t - 0.3) * yp[0] - y[0] + t], 1, names=["x"])
+    >>> print(daedal.analyse_along(problem, lambda t: [t], (0.0, 1.0)))
+    0 <= t <= 1: index 0, strangeness index 0 (d = 1, a = 0, v = 0)
+    singular point t = 0.3: ranks are lost; equations 0 (numbered from 0), unknowns x
+    """
+    if samples < 3:
+        raise InvalidProblemError(f"samples must be at least 3, got {samples}")
+    refusal = "the problem cannot be analysed: a function of it"
+    equations = problem if isinstance(problem, SystemEquations) else required_equations(problem, refusal)
+    if t_span is None:
+        times_of = getattr(solution, "t", None)
+        if times_of is None or len(times_of) < 2:
+            raise InvalidProblemError("t_span is missing: the solution does not say where it begins and ends")
+        t_span = float(times_of[0]), float(times_of[-1])
+    follower = _StructureFollower(equations, solution)
+    times = np.linspace(min(t_span), max(t_span), samples)
+    points = [follower.at(float(t)) for t in times]
+    stretches, singular = [], []
+    begin, first = float(times[0]), 0
+    for k, (before, after) in enumerate(pairwise(points)):
+        if before.structure == after.structure:
+            continue
+        left, right = follower.bisect(before, after)
+        middle = 0.5 * (left.t + right.t)
+        stretches.append(StructureInterval(begin, middle, before.structure))
+        singular += [follower.change(left, right, after, middle), *follower.dips(points[first : k + 1])]
+        begin, first = middle, k + 1
+    stretches.append(StructureInterval(begin, float(times[-1]), points[-1].structure))
+    singular += follower.dips(points[first:])
+    return StructureAlong(tuple(stretches), tuple(sorted(singular, key=lambda point: point.t)))
+
+
+@dataclass(frozen=True)
+class _SolutionPoint:
+    t: float
+    structure: Characteristics | None
+    array: NonlinearDerivativeArray | None = None
+    jet: np.ndarray | None = None
+    ranks: tuple[ArrayRanks, ...] = ()
+
+
+class _StructureFollower:
+    def __init__(self, equations: SystemEquations, solution: Callable[[float], Any]):
+        self.equations, self.solution = equations, solution
+
+    def at(self, t: float) -> _SolutionPoint:
+        """The structure at one time."""
+        consistent = self._consistent(t)
+        if consistent is None:
+            return _SolutionPoint(t, None)
+        array, jet = consistent
+        ranks = array_ranks(array, t, jet)
+        found = Characteristics.of(ranks)
+        return _SolutionPoint(t, found, array, jet, tuple(found.used(ranks)))
+
+    def _consistent(self, t: float) -> tuple[NonlinearDerivativeArray, np.ndarray] | None:
+        """Consistent values near the solution; they do not depend on other times that were looked at."""
+        given = checked_values(self.equations, np.asarray(self.solution(t), dtype=float), None, "solution(t)")
+        try:
+            return resolved_array(self.equations, t, *given, None)
+        except (InconsistentInitialError, InvalidProblemError, np.linalg.LinAlgError):
+            return None
+
+    def bisect(self, left: _SolutionPoint, right: _SolutionPoint) -> tuple[_SolutionPoint, _SolutionPoint]:
+        """Two times close together with the structures of the given ones, or with another one between them."""
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (left.t + right.t)
+            if middle in (left.t, right.t):
+                break
+            point = self.at(middle)
+            if point.structure == left.structure:
+                left = point
+            else:
+                right = point
+        return left, right
+
+    def change(self, left: _SolutionPoint, right: _SolutionPoint, end: _SolutionPoint, t: float) -> RankChange:
+        """Where the structure is another one afterwards."""
+        before, after = (
+            "no consistent values" if point.structure is None else str(point.structure) for point in (left, end)
+        )
+        near = left if left.ranks else right
+        weakest = [entry for ranks in near.ranks for entry in ranks.weakest]
+        kept = [decision.kept for ranks in near.ranks for decision in ranks.decisions]
+        found = weakest[int(np.argmin(kept))] if kept else Weakest((), ())
+        return self._named(t, f"{before} before, {after} afterwards", found)
+
+    def _named(self, t: float, what: str, found: Weakest) -> RankChange:
+        return RankChange(t, what, found.equations, tuple(self.equations.names[j] for j in found.unknowns))
+
+    def dips(self, points: Sequence[_SolutionPoint]) -> list[RankChange]:
+        """Times inside a stretch at which the rank of the array is lost for a moment."""
+        if len(points) < 3 or points[0].structure is None:
+            return []
+        gauge = _Gauge.of(points)
+        values = [gauge.weakest(point) for point in points]
+        found: list[RankChange] = []
+        for k in range(1, len(points) - 1):
+            near = values[k - 1], values[k + 1]
+            if values[k] <= min(near) and values[k] < _FLAT * max(near) and values[k] < _DIP * max(values):
+                t, value = self._lowest(gauge, points[k - 1].t, points[k + 1].t)
+                if value <= _NEAR * max(values):
+                    found.append(self._named(t, "ranks are lost", gauge.members(points[k])))
+        return found
+
+    def _lowest(self, gauge: _Gauge, low: float, high: float) -> tuple[float, float]:
+        """The time at which a singular value is smallest, by golden-section search, and that value."""
+        ratio = 0.5 * (3.0 - np.sqrt(5.0))
+        times = [low + ratio * (high - low), high - ratio * (high - low)]
+        values = [self._gauged(gauge, t) for t in times]
+        enough = _RESOLVED * (high - low)
+        while high - low > enough:
+            if values[0] <= values[1]:
+                high, times[1], values[1] = times[1], times[0], values[0]
+                times[0] = low + ratio * (high - low)
+                values[0] = self._gauged(gauge, times[0])
+            else:
+                low, times[0], values[0] = times[0], times[1], values[1]
+                times[1] = high - ratio * (high - low)
+                values[1] = self._gauged(gauge, times[1])
+            if not times[0] < times[1]:
+                break
+        best = int(np.argmin(values))
+        return times[best], values[best]
+
+    def _gauged(self, gauge: _Gauge, t: float) -> float:
+        """The smallest singular value at a time; 0 where there are no consistent values."""
+        found = self._consistent(t)
+        if found is None:
+            return 0.0
+        if found[0].times.max() < gauge.times:  # fewer differentiations suffice there: no rank is lost
+            return np.inf
+        return gauge.weakest(_SolutionPoint(t, None, *found))
+
+
+@dataclass(frozen=True)
+class _Gauge:
+    """The smallest singular value of the array that counts, in units that hold for a whole stretch."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    above: np.ndarray
+    times: int  # of differentiation
+    rank: int
+
+    @classmethod
+    def of(cls, points: Sequence[_SolutionPoint]) -> _Gauge:
+        times = min(point.ranks[-1].times for point in points)  # differ only where nothing determines x'
+        array, ranks = points[0].array, points[0].ranks[times]
+        assert array is not None
+        above = np.flatnonzero((array.excess >= 0) & (array.order <= times + array.equations.order))
+        rows = sum(r <= times for _, r in array.rows)
+        largest = np.max([np.abs(_matrix(point, rows, above)) for point in points], axis=0)
+        return cls(*equilibrate(largest), above, times, ranks.decisions[0].rank)
+
+    def _svd(self, point: _SolutionPoint):
+        return np.linalg.svd(self.rows[:, None] * _matrix(point, self.rows.size, self.above) * self.columns)
+
+    def weakest(self, point: _SolutionPoint) -> float:
+        return float(self._svd(point)[1][self.rank - 1]) if self.rank else np.inf
+
+    def members(self, point: _SolutionPoint) -> Weakest:
+        assert point.array is not None
+        u, _, vt = self._svd(point)
+        numbers = np.array([i for i, _ in point.array.rows])
+        last = self.rank - 1
+        return Weakest(dominant(u[:, last], numbers), dominant(vt[last], self.above % point.array.n))
+
+
+def _matrix(point: _SolutionPoint, rows: int, columns: np.ndarray) -> np.ndarray:
+    assert point.array is not None and point.jet is not None
+    return point.array.jacobian(point.t, point.jet).toarray()[:rows, columns]

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from daedal.analysis.constraints import UNSYMMETRIC, unsymmetric_mass
-from daedal.analysis.sparse_failure import describe_dependence
+from daedal.analysis.dependent_constraints import UNSYMMETRIC, unsymmetric_mass
+from daedal.analysis.mechanism_failure import describe_dependence
 from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.errors import InconsistentInitialError, InvalidProblemError, Unevaluable
 from daedal.initial.given_derivatives import check_given
-from daedal.initial.mechanical import MechanicalStart
+from daedal.initial.mechanical_start import MechanicalStart
 from daedal.mechanics.probes import check_point, looks_autonomous
 from daedal.mechanics.sparse.assembly import SparseAssembly, check_supported
 from daedal.mechanics.sparse.structure import SingularMatrix

@@ -25,7 +25,7 @@ from daedal.driver.run import run
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_vector
 from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
-from daedal.mechanics.formulations.reduction import Reformulation
+from daedal.mechanics.formulations.reformulation import Reformulation
 from daedal.mechanics.start import ConsistentStart
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE

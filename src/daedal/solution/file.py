@@ -17,7 +17,7 @@ _LAYOUTS = {  # the classes that a file may hold: the module with the layout of 
     "SecondOrderSolution": "daedal.solution.solution_layout",
     "MechanicalSolution": "daedal.solution.solution_layout",
     "HessenbergSolution": "daedal.solution.solution_layout",
-    "RecognisedSolution": "daedal.index.reduction.recognised_layout",
+    "RecognisedSolution": "daedal.index.reduction.recognised_solution",
     "HybridSolution": "daedal.hybrid.solution_layout",
     "KinematicSolution": "daedal.solution.machine_record",
     "Ensemble": "daedal.ensembles.ensemble",

@@ -17,9 +17,9 @@ from daedal.common.tabular import Tabular, derivative_name, listing, times
 from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.index.structure.characteristics import Tractability
 from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, equations_named
-from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.signature import true_orders
 from daedal.index.structure.structural_analysis import StructuralAnalysis
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.initial.local_structure import LocalStructure
 
 _MOST_NAMED, _MOST_SHOWN = 12, 16

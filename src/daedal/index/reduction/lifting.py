@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.reduction.selection import SingularBlock
 from daedal.initial.jet import consistent_jet
 

@@ -21,8 +21,8 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from daedal.common.tabular import derivative_name
-from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.signature import StructuralSignature
+from daedal.index.structure.system_equations import SystemEquations
 
 Derivative = tuple[int, int]
 """(j, k): the derivative of order k of unknown j."""
@@ -94,7 +94,7 @@ class Prolongation:
     --------
     >>> import daedal
     >>> from daedal.index.reduction.prolongation import Prolongation
-    >>> from daedal.index.structure.equations import Equations
+    >>> from daedal.index.structure.system_equations import Equations
     >>> from daedal.index.structure.signature import Signature
     >>> def pendulum(t, y, yp):
     ...     x, z, u, w, lam = y

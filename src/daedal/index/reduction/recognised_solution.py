@@ -1,4 +1,4 @@
-"""The solution of a mechanism in the unknowns of the problem that it was found in."""
+"""The solution of a mechanism in the unknowns of the problem that it was found in, and what a file holds of it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import numpy as np
 
 from daedal.common.tabular import FunctionTable
 from daedal.events.table import EventTable
-from daedal.index.reduction.mechanism import RecognisedMechanism
+from daedal.index.reduction.recognition import RecognisedMechanism
 from daedal.mechanics.pool import Lender
 from daedal.problems.checks import check_real
+from daedal.solution.file import AnySolution
 from daedal.solution.mechanical_solution import MechanicalSolution, augmented
 from daedal.solution.pieces import Pieces
 from daedal.solution.quantities import Quantity
+from daedal.solution.schema import ArrayFormat, Integer, Optional, RecordFormat, Text
 from daedal.solution.solution import Solution
+from daedal.solution.solution_layout import COMMON, PIECES, wrong_sizes
 
 _LAZY = ("y", "yp", "message", "events", "drift")
 
@@ -188,3 +191,44 @@ class RecognisedSolution(Solution):
 
 def _column(i: int, *arrays: np.ndarray) -> list[np.ndarray]:
     return [np.ascontiguousarray(array[:, i]) for array in arrays]
+
+
+# --- What a file holds of a solution that was computed as that of a mechanism ----------------------------------------
+
+
+_FIELDS = {name: kind for name, kind in COMMON.items() if name != "dense"} | {
+    "yp": ArrayFormat("f8", ("n", "nt")),
+    "n_differential": Optional(Integer()),
+    "formulation": Text(),
+    "mechanical": AnySolution("MechanicalSolution"),
+    "stored": Optional(PIECES),
+}
+
+
+def _taken(solution: RecognisedSolution) -> dict[str, Any]:
+    dense = solution.mechanical.dense is not None
+    return {name: getattr(solution, name, None) for name in _FIELDS} | {"stored": solution.pieces() if dense else None}
+
+
+def _wrong(given: dict[str, Any]) -> str | None:
+    stored, n = given["stored"], len(given["names"])
+    if (stored is None) != (given["mechanical"].dense is None):
+        return "has dense output in part only"
+    if stored is not None and stored.sizes.tolist() != [n, n]:
+        return "has dense output of other sizes"
+    return wrong_sizes(given | {"dense": None})
+
+
+def _made(mechanical: Any, stored: Any, **given) -> RecognisedSolution:
+    solution = RecognisedSolution.__new__(RecognisedSolution)
+    given["events"] = EventTable(given["events"], {None: given["names"]})
+    solution.__dict__ |= {
+        "_found": None,
+        "mechanical": mechanical,
+        "_stored": stored,
+        "dense": mechanical.dense,
+    } | given
+    return solution
+
+
+LAYOUTS = {"RecognisedSolution": RecordFormat(_FIELDS, _made, _wrong, _taken)}

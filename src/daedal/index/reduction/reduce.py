@@ -7,14 +7,11 @@ from typing import Any
 
 from daedal.errors import InvalidProblemError
 from daedal.index.reduction import WAYS
-from daedal.index.reduction.coordinate_partitioning import CoordinatePartitioning
-from daedal.index.reduction.minimal_extension import MinimalExtensionProblem
-from daedal.index.reduction.projection import Projection
-from daedal.index.reduction.reduced import ReducedProblem
-from daedal.index.reduction.stabilised import Stabilised
+from daedal.index.reduction.alternatives import CoordinatePartitioning, MinimalExtensionProblem, Projection, Stabilised
+from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.index.reduction.strangeness_free import StrangenessFreeProblem
-from daedal.index.structure.equations import SystemEquations, required_equations
 from daedal.index.structure.signature import StructuralSignature
+from daedal.index.structure.system_equations import SystemEquations, required_equations
 
 _KINDS = (
     ReducedProblem,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from daedal.index.structure.equations import SystemEquations, argument_name
+from daedal.index.structure.system_equations import SystemEquations, argument_name
 from daedal.symbolic.derivative import jacobian, sparsity
 from daedal.symbolic.functions import inlined
 from daedal.symbolic.graph import Graph

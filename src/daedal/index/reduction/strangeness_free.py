@@ -10,15 +10,14 @@ import numpy as np
 
 from daedal.common.tabular import times
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.index.reduction.constraints import Constraints, Projector
 from daedal.index.reduction.prolongation import Block, Prolongation
-from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.prolonged_constraints import Constraints, Projector
+from daedal.index.reduction.reduced_problem import ReducedProblem, Sheet
 from daedal.index.reduction.selection import SingularBlock, kernel, row_space
-from daedal.index.reduction.sheet import Sheet
 from daedal.index.structure.characteristics import ArrayRanks, array_ranks
 from daedal.index.structure.derivative_array import NonlinearDerivativeArray
-from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.signature import StructuralSignature
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import SystemJacobian
 from daedal.initial.jet import checked_values, resolved_array
 from daedal.problems.compile import with_numbers

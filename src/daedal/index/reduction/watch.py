@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.index.reduction.reduced import ReducedProblem
+from daedal.index.reduction.reduced_problem import ReducedProblem
 from daedal.symbolic.tracing.parameters import NAME
 
 

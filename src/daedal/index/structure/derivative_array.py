@@ -19,8 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from daedal.common.tabular import derivative_name, times
-from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.equilibration import natural_units
+from daedal.index.structure.system_equations import SystemEquations
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class NonlinearDerivativeArray:
     --------
     >>> import daedal
     >>> from daedal.index.structure.derivative_array import DerivativeArray
-    >>> from daedal.index.structure.equations import Equations
+    >>> from daedal.index.structure.system_equations import Equations
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2)
     >>> array = DerivativeArray(Equations(problem), 1)
     >>> jet = [[1.0, 0.5], [0.5, 3.0], [0.0, 0.0]]

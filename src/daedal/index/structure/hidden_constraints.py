@@ -16,7 +16,7 @@ import numpy as np
 from daedal.common.tabular import derivative_name, listing
 from daedal.index.structure.characteristics import ArrayRanks
 from daedal.index.structure.derivative_array import NonlinearDerivativeArray, equation_in_words
-from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.symbolic.formula import Formulas
 from daedal.symbolic.modes import replaced
 
@@ -195,7 +195,7 @@ def find_constraints(
     >>> import daedal
     >>> from daedal.index.structure.characteristics import array_ranks
     >>> from daedal.index.structure.derivative_array import DerivativeArray
-    >>> from daedal.index.structure.equations import Equations
+    >>> from daedal.index.structure.system_equations import Equations
     >>> from daedal.index.structure.hidden_constraints import find_constraints
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - t**2], 2, names=["x", "v"])
     >>> array = DerivativeArray(Equations(problem), 2)

@@ -19,11 +19,10 @@ from daedal.index.structure.dulmage_mendelsohn import (
     refuse_singular,
     unknowns_named,
 )
-from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.equilibration import equilibrate
-from daedal.index.structure.signature import StructuralSignature, true_orders
+from daedal.index.structure.signature import CANCELLATION, StructuralSignature, cancel, true_orders, vanishing
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import Regularity, SystemJacobian
-from daedal.index.structure.vanishing import CANCELLATION, cancel, vanishing
 from daedal.symbolic.derivative import sparsity
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.modes import replaced as substituted
@@ -63,7 +62,7 @@ def combinations(equations: SystemEquations, jacobian: SystemJacobian) -> list[C
     Examples
     --------
     >>> import daedal
-    >>> from daedal.index.structure.equations import Equations
+    >>> from daedal.index.structure.system_equations import Equations
     >>> from daedal.index.structure.structural_analysis import combinations
     >>> from daedal.index.structure.signature import Signature
     >>> from daedal.index.structure.system_jacobian import SystemJacobian
@@ -273,7 +272,7 @@ class StructuralAnalysis:
         The structure of these equations suggests two states; it is wrong, since the derivatives occur as a sum only:
 
         >>> import daedal
-        >>> from daedal.index.structure.equations import Equations
+        >>> from daedal.index.structure.system_equations import Equations
         >>> from daedal.index.structure.structural_analysis import StructuralAnalysis
         >>> def residual(t, y, yp):
         ...     return [yp[0] + yp[1] - y[0], 2 * yp[0] + 2 * yp[1] + y[1]]

@@ -16,9 +16,8 @@ import scipy.sparse as sparse
 from scipy.sparse.linalg import LinearOperator, norm, onenormest, splu
 
 from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, SystemPart
-from daedal.index.structure.equations import SystemEquations
-from daedal.index.structure.signature import StructuralSignature, best_transversal, smallest_duals
-from daedal.index.structure.vanishing import random_points
+from daedal.index.structure.signature import StructuralSignature, best_transversal, random_points, smallest_duals
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.symbolic.evaluate import evaluate
 
 SINGULAR, REGULAR = 1e-12, 1e-8
@@ -53,7 +52,7 @@ class SystemJacobian:
     Examples
     --------
     >>> import daedal
-    >>> from daedal.index.structure.equations import Equations
+    >>> from daedal.index.structure.system_equations import Equations
     >>> from daedal.index.structure.signature import Signature, best_transversal, smallest_duals
     >>> from daedal.index.structure.system_jacobian import SystemJacobian
     >>> equations = Equations(daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2))

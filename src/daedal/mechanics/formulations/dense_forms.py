@@ -22,7 +22,7 @@ from daedal.mechanics.formulations.formulation import (
     THROUGH_MASS,
     Shape,
 )
-from daedal.mechanics.formulations.reduction import Reformulation, step_hook
+from daedal.mechanics.formulations.reformulation import Reformulation, step_hook
 from daedal.mechanics.start import ConsistentStart
 from daedal.problems import ImplicitDAE
 

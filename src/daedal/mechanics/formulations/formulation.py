@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from daedal.errors import InvalidProblemError
 
 if TYPE_CHECKING:
-    from daedal.mechanics.formulations.reduction import Reformulation
+    from daedal.mechanics.formulations.reformulation import Reformulation
     from daedal.mechanics.start import ConsistentStart
 
 
@@ -178,7 +178,7 @@ class Formulation:
 
         shape = self.shape(assembly)
         if isinstance(assembly, SparseAssembly):
-            from daedal.mechanics.formulations.reduction import SparseReduction
+            from daedal.mechanics.formulations.reformulation import SparseReduction
 
             return SparseReduction(self, shape, assembly, start)
         return self.dense(shape, assembly, start)

@@ -1,7 +1,7 @@
 """The derivatives of F(t, x, x', x'') along the motion that given values begin, as machine code: for consistent starts.
 
 The motion is x + tau x' + tau^2 x'' / 2, with x' only for variables of order 1 and 2 and x'' only for those of order 2
-(:mod:`daedal.initial.start_equations`).
+(:mod:`daedal.initial.second_order_start`).
 """
 
 from __future__ import annotations

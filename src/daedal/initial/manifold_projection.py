@@ -11,7 +11,7 @@ norm. Chosen coordinates and velocities are held.
 
 import numpy as np
 
-from daedal.analysis.constraints import position_terms, sizes, velocity_noise, velocity_terms
+from daedal.analysis.dependent_constraints import position_terms, sizes, velocity_noise, velocity_terms
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.complaints import complaint

@@ -76,7 +76,7 @@ class SystemEquations:
     Examples
     --------
     >>> import daedal
-    >>> from daedal.index.structure.equations import SystemEquations
+    >>> from daedal.index.structure.system_equations import SystemEquations
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2)
     >>> equations = SystemEquations(problem)
     >>> equations.signature()

@@ -1,17 +1,4 @@
-r"""Mechanisms inside equations that were stated as F(t, x, x') = 0.
-
-What is looked for are Lagrange's equations of the first kind, in any order and with any multiples of their rows,
-
-.. math::
-
-    \dot q = v, \qquad M(t, q)\, \dot v = f(t, q, v, r) - B(t, q)\, \lambda, \qquad \dot r = f_d(t, q, v, r), \qquad
-    0 = g(t, q) \quad\text{or}\quad 0 = \hat G(t, q)\, v + \hat g(t, q),
-
-with B = K^T S, K the Jacobian of the constraints and S regular: the multipliers then are other ones than those of a
-:class:`MechanicalSystem`, but the motion is the same. Structure is decided on the graph of the equations, symmetry and
-B at points in general position; what switches could be something else elsewhere, and matrices with switches are left
-alone. Everything else is no mechanism.
-"""
+r"""Mechanisms inside equations that were stated as F(t, x, x') = 0."""
 
 from __future__ import annotations
 
@@ -21,16 +8,91 @@ from typing import Any
 
 import numpy as np
 
-from daedal.index.reduction.balance import Balance, find_balance
-from daedal.index.reduction.motion import MechanismGraph
+from daedal.index.reduction.motion_graph import Balance, MechanismGraph, find_balance, has_full_rank
 from daedal.index.reduction.roles import Roles, find_roles
-from daedal.index.reduction.stabilisers import without_stabilisers
-from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.system_equations import SystemEquations
 from daedal.problems import MechanicalSystem
 from daedal.symbolic import Untraceable
+from daedal.symbolic.derivative import Row
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.tracing.parameters import NAME
+
+_SAME = 1e-9  # relative size of what vanishes but for round-off
+
+
+def without_stabilisers(motion: MechanismGraph) -> MechanismGraph | None:
+    """The same motion without the velocity constraints that are derivatives; None if its form is another one."""
+    m, n = motion.sizes["mu"], motion.sizes["q"]
+    if m == 0:
+        return motion
+    if not len(motion.position) == len(motion.velocity) == motion.sizes["lam"] == m:
+        return None
+    position, velocity = ([i for i, _ in rows] for rows in (motion.position, motion.velocity))
+    if not (motion.is_affine(motion.kinematic, ("mu",), {"q"}) and motion.is_affine(velocity, ("v",), {"q"})):
+        return None
+    rates = motion.along(position)
+    rows = [*_with_constant(motion, rates), *_with_constant(motion, velocity)]
+    every = motion.sampled([*rows, *motion.by(motion.kinematic, ("mu",))], n + 1)
+    if every is None:
+        return None
+    derived, given, forces = every[:, :m], every[:, m : 2 * m], every[:, 2 * m :, :m] / _slope_factors(motion)[:, None]
+    if not (has_full_rank(derived) and has_full_rank(given) and _span_the_same(derived, given)):
+        return None
+    if not _is_regular(derived[:, :, :n], forces):
+        return None
+    motion.velocity = []
+    return motion
+
+
+def _with_constant(motion: MechanismGraph, nodes: list[int]) -> list[Row]:
+    """The coefficients of velocities, and what is left without them."""
+    rest = motion.without(nodes, ("v",))
+    rows = motion.by(nodes, ("v",))
+    return [{**row, motion.sizes["q"]: node} for row, node in zip(rows, rest, strict=True)]
+
+
+def _slope_factors(motion: MechanismGraph) -> np.ndarray:
+    """The numbers by which q' is multiplied in the kinematic equations."""
+    equations, roles = motion.equations, motion.roles
+    found = []
+    for row, j in zip(roles.kinematic, roles.positions, strict=True):
+        (partials,) = equations.jacobian([equations.nodes[row]], [equations.unknown(j, 1)])
+        found.append(equations.graph.data[partials[0]])
+    return np.array(found)
+
+
+def _is_regular(gradients: np.ndarray, forces: np.ndarray) -> bool:
+    """Whether G E is regular at all points, whatever the sizes of the rows of G and of the columns of E."""
+    size = np.linalg.norm(forces, axis=1, keepdims=True)
+    if not np.all(size > 0.0):
+        return False
+    product = gradients / np.linalg.norm(gradients, axis=2, keepdims=True) @ (forces / size)
+    return bool(np.all(np.linalg.svd(product, compute_uv=False)[:, -1] > _SAME))
+
+
+def _span_the_same(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether the rows of two matrices span the same space at all points."""
+    for one, other in zip(first, second, strict=True):
+        basis = np.linalg.qr(one.T)[0]
+        if np.any(np.linalg.norm(other - (other @ basis) @ basis.T, axis=1) > _SAME * np.linalg.norm(other, axis=1)):
+            return False
+    return True
+
+
+# --- Mechanisms inside equations that were stated as F(t, x, x') = 0 -------------------------------------------------
+
+# What is looked for are Lagrange's equations of the first kind, in any order and with any multiples of their rows,
+#
+# .. math::
+#
+#     \dot q = v, \qquad M(t, q)\, \dot v = f(t, q, v, r) - B(t, q)\, \lambda, \qquad \dot r = f_d(t, q, v, r), \qquad
+#     0 = g(t, q) \quad\text{or}\quad 0 = \hat G(t, q)\, v + \hat g(t, q),
+#
+# with B = K^T S, K the Jacobian of the constraints and S regular: the multipliers then are other ones than those of a
+# :class:`MechanicalSystem`, but the motion is the same. Structure is decided on the graph of the equations, symmetry
+# and B at points in general position; what switches could be something else elsewhere, and matrices with switches are
+# left alone. Everything else is no mechanism.
 
 _MOST_COORDINATES = 500  # of a mechanism whose functions become machine code
 
@@ -41,8 +103,8 @@ def recognise_mechanism(equations: SystemEquations) -> RecognisedMechanism | Non
     Examples
     --------
     >>> import daedal
-    >>> from daedal.index.reduction.mechanism import recognise_mechanism
-    >>> from daedal.index.structure.equations import Equations
+    >>> from daedal.index.reduction.recognition import recognise_mechanism
+    >>> from daedal.index.structure.system_equations import Equations
     >>> def pendulum(t, y, yp):
     ...     x, z, u, w, force = y
     ...     return [yp[0] - u, yp[1] - w, 2.0 * yp[2] + force * x, 2.0 * yp[3] + force * z + 19.62, x * x + z * z - 1.0]

@@ -1,0 +1,271 @@
+"""Ways to reduce the index besides dummy derivatives and the strangeness-free form."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.index.reduction.prolongation import Block
+from daedal.index.reduction.prolonged_constraints import LARGEST_DENSE
+from daedal.index.reduction.reduced_problem import ReducedProblem, Sheet
+from daedal.index.reduction.selection import tangents
+from daedal.index.reduction.watch import PivotWatch
+from daedal.index.structure.signature import StructuralSignature
+from daedal.index.structure.system_equations import SystemEquations
+
+
+class CoordinatePartitioning(ReducedProblem):
+    r"""All equations with :math:`S\,(u' - \dot u) = 0`, the rows of S an orthonormal basis of the tangent space.
+
+    Dummy derivatives are the special case in which the rows of S are unit vectors: there some of the unknowns
+    themselves are integrated, here combinations of them, those along which the equations allow motion at the point
+    where S was computed. There dependent directions do not change with integrated ones to first order, whatever the
+    coordinates; whether S is then exchanged less often depends on the problem. The price are matrices that are less
+    sparse (R. A. Wehage and E. J. Haug, J. Mech. Design 104, 1982, 247-255, for mechanisms, with
+    the tangent space by singular values as in N. K. Mani, E. J. Haug and K. E. Atkinson, J. Mech. Transm. 107, 1985;
+    F. A. Potra and W. C. Rheinboldt, Mech. Struct. Mach. 19, 1991). The dependent unknowns follow from all equations
+    implicitly, within the nonlinear systems of the method.
+    """
+
+    by = "coordinate partitioning"
+    choice = staticmethod(tangents)
+
+
+# --- Minimal extension: derivatives that hidden constraints determine become unknowns of their own, and no others ----
+
+
+class MinimalExtensionProblem(ReducedProblem):
+    r"""All equations, hidden ones included, in as few unknowns as possible.
+
+    With the selection S of what is integrated and the rows D of what is not, unit vectors both, the highest
+    derivatives stand in the equations as
+
+    .. math::
+
+        \dot u = S^T S\,u' + D^T w:
+
+    derivatives of what is integrated as such, the others as new unknowns w, one for each equation that ties them (P.
+    Kunkel and V. Mehrmann, Math. Control Signals Systems 16, 2004; for mechanisms (7.13) in L. Wunderlich's thesis on
+    second-order DAEs). Dummy derivatives have unknowns for all of them, and equations :math:`S (u' - \dot u) = 0`. The
+    unknowns w mean something else where another selection is taken; the method then begins anew.
+    """
+
+    by = "minimal extension"
+    unknowns_stay = False
+
+    @cached_property
+    def _extended(self) -> list[Block]:
+        """The blocks whose derivatives are partly replaced."""
+        return [block for block in self.blocks if block.rows and block.free and all(map(self._is_new, block.targets))]
+
+    def _without(self) -> Collection[int]:
+        return {*self._slope_of, *(target for block in self._extended for target in block.targets)}
+
+    def _further_unknowns(self) -> list[tuple[str, int]]:
+        likes = [target for block in self._extended for target in block.targets[: len(block.rows)]]
+        return [(f"w[{k}]", target) for k, target in enumerate(likes)]
+
+    def _write_unknowns(self, sheet: Sheet) -> None:
+        for block in self._extended:
+            rates = [sheet.rate(low) for low in block.columns]
+            integrated = [sheet.data(len(rates)) for _ in range(block.free)]
+            others = [sheet.data(len(rates)) for _ in block.rows]
+            parts = [sheet.combination(rates, row) for row in integrated]
+            parts += [sheet.further() for _ in block.rows]
+            for target, factors in zip(block.targets, zip(*integrated, *others, strict=True), strict=True):
+                sheet.nodes[target] = sheet.combination(parts, factors)
+
+    def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
+        return [] if any(block is other for other in self._extended) else super()._relations(block, sheet)
+
+    def _splits(self) -> list[tuple[Block, np.ndarray, np.ndarray]]:
+        """For each of these blocks S and D."""
+        rows = {id(block): rows for block, rows in zip(self.blocks, self.chosen, strict=True)}
+        found = []
+        for block in self._extended:
+            selected = rows[id(block)]
+            found.append((block, selected, np.eye(len(block.columns))[~np.any(selected != 0.0, axis=0)]))
+        return found
+
+    def _data(self) -> list[np.ndarray]:
+        others = [
+            rows.ravel()
+            for block, rows in zip(self.blocks, self.chosen, strict=True)
+            if block.rows and not any(block is other for other in self._extended)
+        ]
+        return [part.ravel() for _, s, d in self._splits() for part in (s, d)] + others
+
+    def all_unknowns(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+        """u at points given by the unknowns of `problem` and their derivatives, one in each row."""
+        u, first = super().all_unknowns(y, yp), self._inside.size
+        for block, s, d in self._splits():
+            w = y[:, first : first + len(d)]
+            u[:, block.next_places] = yp[:, self.places(block.columns)] @ s.T @ s + w @ d
+            first += len(d)
+        return u
+
+    def _own(self, u: np.ndarray) -> np.ndarray:
+        return np.concatenate([u[self._inside], *(d @ u[block.next_places] for block, _, d in self._splits())])
+
+
+# --- All hidden constraints kept by further multipliers, in the manner of Gear, Gupta and Leimkuhler -----------------
+
+
+class Stabilised(ReducedProblem):
+    r"""A problem of any index as one of index 2 that keeps all its constraints.
+
+    Of the equations :math:`f_i^{(r)} = 0` of the prolonged system those that determine the highest derivatives,
+    :math:`r = c_i > 0`, are left out: their work is done by unknowns of the problem whose derivatives do not occur,
+    such as the multipliers of mechanics. What is left are constraints between unknowns that are integrated; the lower
+    ones, :math:`r < c_i - 1`, would be redundant and get multipliers of their own,
+
+    .. math::
+
+        u' = \dot u + A^T \mu,   \qquad   A = \partial f^{(r)} / \partial u,
+
+    level by level, so that differentiation of these constraints leaves :math:`A A^T \mu = 0`: :math:`\mu` is zero on
+    solutions, and where it is not it tells of the errors of a run (C. W. Gear, G. K. Gupta and B. Leimkuhler, J.
+    Comput. Appl. Math. 12, 1985; Brenan, Campbell and Petzold, (2.5.10), theorems 2.5.1 and 2.5.2). For mechanisms it
+    is the GGL formulation. A problem of index 2 is left as it is.
+    """
+
+    by = "stabilisation with further multipliers"
+    result_index = 2
+
+    @cached_property
+    def kept(self) -> list[tuple[int, int]]:
+        """The equations of `problem` among those given and their derivatives."""
+        return [
+            (i, r) for i, r in self.prolongation.kept if r < self.prolongation.c[i] or r == 0 == self.prolongation.c[i]
+        ]
+
+    def _slopes_taken(self) -> dict[int, int]:
+        pairs = ((high, low) for block in self.blocks for low, high in zip(block.columns, block.targets, strict=True))
+        return {high: low for high, low in pairs if self._is_new(high)}
+
+    def _further_unknowns(self) -> list[tuple[str, int]]:
+        lower = [block for block in self.blocks if self._is_lower(block)]
+        likes = [column for block in lower for column in block.columns[: len(block.rows)]]
+        return [(f"mu[{k}]", column) for k, column in enumerate(likes)]
+
+    def _is_lower(self, block: Block) -> bool:
+        """Whether the constraints of a block are such that the highest of their derivatives is a constraint as well."""
+        return bool(block.rows) and block.equations[0][1] < self.prolongation.c[block.equations[0][0]] - 1
+
+    def _untested(self) -> np.ndarray:
+        """Variables of index 2: multipliers, and unknowns whose derivatives do not occur."""
+        return self.is_highest[self._like] | (np.arange(self._like.size) >= self._inside.size)
+
+    def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
+        pairs = list(zip(block.columns, block.targets, strict=True))
+        nodes = {low: sheet.difference(low, high) for low, high in pairs if high not in self._slope_of}
+        if self._is_lower(block):
+            for row in block.rows:
+                mu, entries = sheet.further(), sheet.written(list(row.values()))
+                for low, entry in zip(row, entries, strict=True):
+                    nodes[low] = sheet.graph.subtract(nodes[low], sheet.graph.multiply(entry, mu))
+        return [(nodes[low], self._told(low, high)) for low, high in pairs if low in nodes]
+
+    def _data(self) -> list[np.ndarray]:
+        return []
+
+    def _own(self, u: np.ndarray) -> np.ndarray:
+        return np.concatenate([u[self._inside], np.zeros(self._like.size - self._inside.size)])
+
+
+# --- The differentiated equations integrated, and every accepted step projected onto all constraints -----------------
+
+
+class Projection(ReducedProblem):
+    r"""The overdetermined system of all equations: some are integrated, the others hold by projection.
+
+    Integrated are the equations as often differentiated as possible, :math:`f_i^{(c_i)} = 0`, together with
+    :math:`u' = \dot u` for all unknowns that have derivatives: index 1, but of solutions of these equations alone the
+    constraints drift off. After every accepted step u is brought back to all equations, lower derivatives included,
+    along the directions across the tangent space, of which a basis S is kept and exchanged as by coordinate
+    partitioning (E. Eich, SIAM J. Numer. Anal. 30, 1993, 1467-1482, on multistep methods with projection; L. F.
+    Shampine, Comput. Math. Appl. 12B, 1986, on one-step methods).
+    """
+
+    by = "projection after every step"
+    choice = staticmethod(tangents)
+
+    @classmethod
+    def checked(
+        cls, original: Any, equations: SystemEquations, signature: StructuralSignature, *leading: Any
+    ) -> ReducedProblem:
+        """The problem reduced; refused where it is too large for dense matrices."""
+        made = super().checked(original, equations, signature, *leading)
+        if made.prolongation.n > LARGEST_DENSE:
+            raise InvalidProblemError(
+                f"projection after every step works with dense matrices of at most {LARGEST_DENSE} unknowns, and the "
+                f"prolonged problem has {made.prolongation.n}. Remedy: take by='dummy_derivatives'."
+            )
+        return made
+
+    @cached_property
+    def kept(self) -> list[tuple[int, int]]:
+        """The equations of `problem` among those given and their derivatives."""
+        return [(i, r) for i, r in self.prolongation.kept if r == self.prolongation.c[i]]
+
+    def _slopes_taken(self) -> dict[int, int]:
+        return {}
+
+    def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
+        pairs = zip(block.columns, block.targets, strict=True)
+        return [(sheet.difference(low, high), self._told(low, high)) for low, high in pairs]
+
+    def _data(self) -> list[np.ndarray]:
+        return []
+
+    @property
+    def fixed(self) -> np.ndarray:
+        """The rows S of all blocks, which stay as they are when u is projected."""
+        return self._fixed[0]
+
+    def watch(self) -> Any:
+        """What is called after every accepted step of a run, with memory of its own."""
+        return ProjectingWatch(self)
+
+
+class ProjectingWatch:
+    """Projection after every accepted step of a run, and the watch over the selection.
+
+    Parameters
+    ----------
+    reduced : Projection
+        Its selection may change from segment to segment; its blocks do not.
+    """
+
+    def __init__(self, reduced: Projection):
+        from daedal.index.reduction.projecting import PROJECTING, projecting_hook
+        from daedal.kernels.records import Record
+
+        n = reduced.prolongation.n
+        self._watch = PivotWatch(reduced) if reduced.tied else None
+        self._equations = reduced.constraints.record()
+        self.scale = np.zeros(n) if self._watch is None else self._watch.scale
+        self._fixed = np.zeros((n - reduced.constraints.m, n))
+        hook, record = (None, None) if self._watch is None else self._watch.hook
+        self._record = Record.allocated(
+            PROJECTING,
+            equations=self._equations,
+            fixed=self._fixed,
+            scale=self.scale,
+            watch=0 if hook is None else hook.address,
+            watch_record=0 if record is None else record.address,
+        )
+        self._reduced = reduced  # whose machine code is called
+        self.hook: tuple[Any, Any] = projecting_hook, self._record
+
+    def begin(self, reduced: Projection, scale: np.ndarray, limit: float) -> None:
+        """Project with a selection; `scale` are the sizes that the unknowns have had."""
+        self._fixed[:] = reduced.fixed
+        reduced.constraints.give_numbers(self._equations)
+        self.scale[:] = scale
+        if self._watch is not None:
+            self._watch.begin(reduced, scale, limit)

@@ -1,0 +1,244 @@
+"""Consistent values from a derivative array: the exact one of functions that can be traced, or one by differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb, factorial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.index.structure.system_equations import SystemEquations, equations_of
+from daedal.initial.array_newton import solve_array
+from daedal.initial.jet import checked_values, resolved_array
+from daedal.initial.local_structure import local_structure
+from daedal.initial.newton_start import InitialResult
+from daedal.initial.variable_kinds import LARGEST_DENSE, algebraic_variables, evaluate_or_nan, partials_of
+from daedal.problems import SecondOrderDAE
+
+LARGEST_ARRAY = 200
+"""Unknowns beyond which dense matrices of the derivative array take too long."""
+_AGREES = 1e-8  # residual of the user's function, relative to the change that the values themselves make
+
+
+def exact_array_initial(
+    problem,
+    t: float,
+    y: np.ndarray,
+    yp: np.ndarray,
+    *,
+    fixed: np.ndarray,
+    fixed_slope: np.ndarray | None = None,
+    weights: np.ndarray,
+) -> InitialResult | None:
+    """Solve the exact derivative array for what is not fixed; None where there is none.
+
+    Parameters
+    ----------
+    fixed, fixed_slope : bool masks
+        Components of y, and of y', that keep their given values (by default no component of y').
+    weights : array
+        Changes of y that do not matter, rtol |y| + atol: what values that are zero are measured by.
+    """
+    equations = equations_of(problem) if problem.n <= LARGEST_ARRAY else None
+    if equations is None:
+        return None
+    held = np.array([fixed, np.zeros(problem.n, dtype=bool) if fixed_slope is None else fixed_slope])
+    sizes = np.maximum(np.abs(y), 1e3 * weights)
+    try:
+        _, jet = resolved_array(equations, t, *checked_values(equations, [y, yp], held), sizes, whole=False)
+    except InconsistentInitialError as refusal:
+        return InitialResult(y, yp, False, np.inf, _explained(refusal, equations, t, y, fixed, sizes))
+    except (InvalidProblemError, np.linalg.LinAlgError):  # not defined there, or beyond the arithmetic
+        return None
+    return InitialResult(jet[0], jet[1], True, 0.0) if agrees(problem, t, jet[0], jet[1], sizes) else None
+
+
+def _explained(
+    refusal: InconsistentInitialError, equations: SystemEquations, t: float, y: np.ndarray, fixed: np.ndarray, sizes
+) -> InconsistentInitialError:
+    """A refusal with the constraints, hidden ones included, that values which are held violate."""
+    try:
+        constraints = local_structure(equations, t, y, weights=sizes).constraints
+    except (InconsistentInitialError, InvalidProblemError, np.linalg.LinAlgError):
+        return refusal
+    held = {equations.unknown(int(j)) for j in np.flatnonzero(fixed)}
+    own = {equations.unknown(j) for j in range(equations.n)}
+    violated = []
+    for constraint in constraints:
+        node = constraint.node
+        if node is None or not own.intersection(equations.graph.needed([node])) <= held:
+            continue
+        (value,) = equations.values([node], t, [y])
+        (row,) = equations.jacobian([node], equations.unknowns([0]))
+        terms = np.abs(equations.values(list(row.values()), t, [y])) @ sizes[list(row)]
+        if not abs(value) <= _AGREES * terms:
+            violated.append(f"{constraint.text} (left side {value:.4g})")
+    if not violated:
+        return refusal
+    words = f"{refusal}\nThe values that are held violate: {'; '.join(violated)}."
+    return InconsistentInitialError(words, refusal.equations, refusal.residual)
+
+
+def exact_second_order(problem: SecondOrderDAE, t: float, values, held) -> list[np.ndarray] | None:
+    """(x, x', x'') of a second-order problem of any index near `values`; None where there are none, or no array.
+
+    `held` are masks of x and x' that keep their values.
+    """
+    equations = equations_of(problem) if problem.n <= LARGEST_ARRAY else None
+    if equations is None:
+        return None
+    try:
+        _, jet = resolved_array(equations, t, *checked_values(equations, values, held), None, whole=False)
+    except (InconsistentInitialError, InvalidProblemError, np.linalg.LinAlgError):
+        return None
+    residual, moved = (problem.evaluate(t, *(jet[:3] * factor)) for factor in (1.0, 1.001))
+    agree = np.all(np.abs(residual) <= _AGREES * (1e3 * np.abs(moved - residual) + np.max(np.abs(jet[:3]))))
+    return list(jet[:3]) if agree else None
+
+
+def agrees(problem, t: float, y: np.ndarray, yp: np.ndarray, sizes: np.ndarray) -> bool:
+    """Whether the user's own function finds the values consistent as well."""
+    residual = problem.evaluate(t, y, yp)
+    slopes = np.maximum(np.abs(yp), np.max(np.abs(yp), initial=0.0) * 1e-3)
+    with np.errstate(all="ignore"):
+        moved = np.abs(problem.sample(t, y + 1e-3 * sizes, yp + 1e-3 * slopes) - residual)
+        other = np.abs(problem.sample(t, y - 2e-3 * sizes, yp + 1e-3 * slopes) - residual)
+    terms = 1e3 * np.nan_to_num(np.maximum(moved, other), nan=np.inf)
+    return bool(np.all(np.abs(residual) <= _AGREES * terms + 1e-13 * np.max(np.abs(residual), initial=0.0)))
+
+
+# --- The derivative array of functions that cannot be traced, by differences: consistent values up to index 3 --------
+
+# F and its partial derivatives are sampled along the Taylor polynomial of x from t0 on, at the points of Chebyshev on
+# the side of the run, and the interpolating polynomials are differentiated at t0 (Leimkuhler, Petzold and Gear's D_h
+# of high order; Brenan, Campbell and Petzold, section 5.3.4). A long stretch of few points loses fewer digits than a
+# short one.
+
+HIGHEST_INDEX = 3
+_POINTS = 7
+_STRETCHES = 10.0 ** np.arange(2.0, -6.1, -0.5)  # lengths that are tried, in units of the time scale
+_RANK = 1e-6  # singular values below it count as zero: partial derivatives have errors
+_SATISFIED = 1e-6
+_ROUNDS = 3
+
+
+@dataclass
+class DifferenceArray:
+    """F, F', ..., F^(times) at t for x, x', ..., x^(times + 1), by differences over a stretch of time."""
+
+    problem: Any
+    times: int
+    stretch: float
+
+    def __post_init__(self):
+        self.n, self.highest = self.problem.n, self.times + 1
+        points = 0.5 * (1.0 - np.cos(np.pi * np.arange(_POINTS) / (_POINTS - 1)))
+        inverse = np.linalg.inv(np.vander(points, increasing=True))
+        self._taus = self.stretch * points
+        self._rules = [factorial(r) * inverse[r] / self.stretch**r for r in range(self.times + 1)]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the Jacobian."""
+        return self.n * (self.times + 1), self.n * (self.highest + 1)
+
+    def residual(self, t: float, jet: np.ndarray) -> np.ndarray:
+        """All equations, NaN where they cannot be evaluated on the way."""
+        samples = np.array([evaluate_or_nan(self.problem, t + tau, *_path(jet, tau)) for tau in self._taus])
+        return np.concatenate([samples[0], *(rule @ samples for rule in self._rules[1:])])
+
+    def jacobian(self, t: float, jet: np.ndarray) -> sp.csr_array:
+        """Their derivatives with respect to x, x', ..., block by block as those of the exact array."""
+        samples = [partials_of(self.problem, t + tau, *_path(jet, tau)) for tau in self._taus]
+        slopes, values = (np.array(matrices) for matrices in zip(*samples, strict=True))
+        blocks = [[np.tensordot(rule, matrices, 1) for rule in self._rules] for matrices in (values, slopes)]
+        n, found = self.n, np.zeros(self.shape)
+        for r in range(self.times + 1):
+            for k in range(r + 1):
+                for s in range(2):
+                    column = (s + r - k) * n
+                    found[r * n : (r + 1) * n, column : column + n] += comb(r, k) * blocks[s][k]
+        return sp.csr_array(found)
+
+
+def difference_array_initial(
+    problem, t: float, y: np.ndarray, yp: np.ndarray, *, fixed, fixed_slope=None, weights, index: int, side: float = 1.0
+) -> InitialResult:
+    """Consistent y and y' of a problem whose index is known, with some of them held.
+
+    Parameters
+    ----------
+    index : int
+        2 or 3; equations are differentiated once less. Derivatives of algebraic variables are not determined by that.
+    side : float
+        On which side of t the equations may be evaluated.
+    """
+    times, n = index - 1, problem.n
+    jet = np.zeros((times + 2, n))
+    jet[:2] = y, yp
+    held = np.zeros(jet.shape, dtype=bool)
+    held[0], held[1] = fixed, False if fixed_slope is None else fixed_slope
+    free, tiers = np.flatnonzero(~held.ravel()), [np.arange(jet.size) < n]
+    values, rates = np.abs(jet[:2]).max(axis=1)
+    time = values / rates if values > 0.0 and rates > 0.0 else 1.0
+    sizes = np.maximum(np.abs(y), 1e3 * weights) / time ** np.arange(times + 2.0)[:, None]
+    found = None
+    for _ in range(_ROUNDS):  # the values change the path, and that the best stretch
+        array = _best_array(problem, times, t, jet, side * time)
+        point = solve_array(array, t, jet, free, tiers, sizes.ravel(), rank=_RANK, tolerance=_SATISFIED)
+        if point is None:
+            break
+        jet = point.jet
+        found = point if point.satisfied else found
+    if found is None:
+        return InitialResult(y, yp, False, np.inf)
+    return InitialResult(found.jet[0], found.jet[1], True, 0.0)
+
+
+def _path(jet: np.ndarray, tau: float) -> tuple[np.ndarray, np.ndarray]:
+    """x and x' at t0 + tau by Taylor's polynomial."""
+    powers = [tau**k / factorial(k) for k in range(len(jet))]
+    return powers @ jet, powers[:-1] @ jet[1:]
+
+
+def _best_array(problem, times: int, t: float, jet: np.ndarray, time: float) -> DifferenceArray:
+    """The array whose highest derivatives change least when its stretch is halved."""
+    best, least = DifferenceArray(problem, times, 1e-2 * time), np.inf
+    for stretch in time * _STRETCHES:
+        here, half = (DifferenceArray(problem, times, stretch * part).residual(t, jet) for part in (1.0, 0.5))
+        change = float(np.linalg.norm((here - half)[-problem.n :]))
+        if change < least:
+            best, least = DifferenceArray(problem, times, stretch), change
+    return best
+
+
+# --- y' at the start of all variables, also of those whose derivative does not occur in the equations ----------------
+
+
+def all_slopes(
+    problem: Any, t: float, y: np.ndarray, yp: np.ndarray, weights: np.ndarray, sign: int, method: Any
+) -> np.ndarray:
+    """The y' that satisfies F = 0 and dF/dt = 0 with y as it is.
+
+    For index 1 it is unique (Brenan, Campbell and Petzold 5.3.4). `yp` satisfies F = 0 but for algebraic variables; the
+    equations are evaluated on the side of t that `sign` says, and `method` needs the result.
+    """
+    if np.any(weights <= 0.0):
+        return yp  # the integrator reports the vanishing weight with the name of the variable
+    if problem.n <= LARGEST_DENSE:
+        everything = np.ones(problem.n, dtype=bool)
+        found = difference_array_initial(problem, t, y, yp, fixed=everything, weights=weights, index=2, side=sign)
+        if found.converged:
+            return found.yp
+    unknown = algebraic_variables(problem, t, y, yp)
+    if not unknown.any():
+        return yp
+    names = [problem.label(int(i)) for i in np.flatnonzero(unknown)]
+    raise InvalidProblemError(
+        f"{method.title} begins with y' of all variables at t = {t:g}, and that of {', '.join(names[:5])}"
+        f"{' and others' if len(names) > 5 else ''} could not be computed: give yp0, or take a method whose first "
+        "stage is not the start of the step, such as 'radau5' or 'lobatto_iiic3'"
+    )
