@@ -14,7 +14,7 @@ from daedal.driver.below_atol import warn_below_atol, warn_too_sharp
 from daedal.driver.request import Request, Settings, checked_request, checked_settings
 from daedal.driver.run import LARGEST_KEPT
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.mechanics.formulations.linear_reduction import is_as_stated
 from daedal.problems import (
     HessenbergDAE,
@@ -177,7 +177,7 @@ def make_plan(problem, settings: Settings):
 def _plan_as_it_is(problem, settings: Settings):
     """A plan for a problem of this class, whatever its functions are."""
     if isinstance(problem, HybridProblem):
-        from daedal.hybrid.plan import HybridPlan
+        from daedal.hybrid.mode_plans import HybridPlan
 
         return HybridPlan(problem)
     if isinstance(problem, (MechanicalSystem, HessenbergDAE)):

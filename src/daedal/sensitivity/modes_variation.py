@@ -12,17 +12,14 @@ from daedal.common.messages import warn
 from daedal.driver.request import Request, Settings, Wanted
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
-from daedal.hybrid.by_mode import ByMode
-from daedal.hybrid.hybrid_event import HybridEvent
-from daedal.hybrid.mode_settings import ModeSettings, RunSettings
+from daedal.hybrid.hybrid_problem import ZENO, GuardOfRun, HybridProblem, Transition
+from daedal.hybrid.hybrid_solution import HybridSolution
+from daedal.hybrid.mode_plans import ByMode, ModeSettings, RunSettings
+from daedal.hybrid.mode_state import BoundTransition, StateForm, make_consistent
 from daedal.hybrid.models.filippov import Filippov
 from daedal.hybrid.models.friction import Friction
 from daedal.hybrid.models.unilateral import UnilateralProblem
-from daedal.hybrid.problem import ZENO, GuardOfRun, HybridProblem, Transition
-from daedal.hybrid.reset import BoundTransition, make_consistent
-from daedal.hybrid.segments import HybridSegment
-from daedal.hybrid.solution import HybridSolution
-from daedal.hybrid.state_form import StateForm
+from daedal.hybrid.segments import HybridEvent, HybridSegment
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.arguments import positional_names
 from daedal.sensitivity.differentiation import Column, Differentiation, ParameterNumbers, require_known, with_floats

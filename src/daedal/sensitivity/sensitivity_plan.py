@@ -8,7 +8,7 @@ from typing import Any
 
 from daedal.driver.request import Settings
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.sensitivity.variation import SensitivityPlan
 

@@ -1,11 +1,13 @@
 """What to say when a run through modes ends early."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterable
 
 import numpy as np
 
-from daedal.hybrid.state_form import StateForm
+from daedal.hybrid.mode_state import StateForm
 
 _MOST_NAMED = 8
 _MOST_MODES = 30

@@ -1,18 +1,119 @@
-"""What runs through modes keep from one to the next: the plans of the modes, whatever the parameters are."""
+"""What each mode of a run has, made when it is first needed: its settings and its plan."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from daedal.driver.request import Request, Settings
+from daedal.driver.request import Request, Settings, checked_settings
 from daedal.driver.solver import described, plan_for
 from daedal.driver.traced import TracedPlan
+from daedal.errors import InvalidProblemError
 from daedal.mechanics.setting import missing_derivatives, plain_setting
+from daedal.problems.checks import check_flag
 from daedal.problems.compile import differ_in_parameters_only
+
+T = TypeVar("T")
+
+
+class ByMode(Mapping[str, T]):
+    """A mapping over the modes of a problem whose values are made by a function of their names, once."""
+
+    def __init__(self, modes: Mapping[str, Any], make: Callable[[str], T]):
+        self._modes, self._make = modes, make
+        self._made: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._made:
+            if name not in self._modes:
+                raise KeyError(name)
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modes)
+
+    def __len__(self) -> int:
+        return len(self._modes)
+
+
+# --- the settings of a run through modes: those of the run itself, and those of each mode -----------------------------
+
+
+_MAX_EVENTS = 10**6
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What holds for the whole run; `common` are the settings of modes that say nothing themselves."""
+
+    max_events: int
+    record_events: bool
+    common: Settings
+
+    @classmethod
+    def of(cls, settings: Settings) -> RunSettings:
+        """From the settings of a request, whose options hold those of hybrid runs too."""
+        options = dict(settings.options)
+        max_events = _check_count(options.pop("max_events", _MAX_EVENTS))
+        record_events = check_flag(options.pop("record_events", True), "record_events")
+        return cls(max_events, record_events, replace(settings, options=options, events=None))
+
+    @property
+    def rtol(self) -> float:
+        """The smallest relative tolerance."""
+        return float(np.min(_numbers(self.common.rtol, "rtol")))
+
+
+class ModeSettings:
+    """The request of the stretches in a mode, but for time, state and events."""
+
+    def __init__(self, request: Request, common: Settings, name: str):
+        mode = request.problem.modes[name]
+        own = checked_settings(**mode.options)
+        shared = {option: request.problem.tolerance(name, getattr(common, option)) for option in ("rtol", "atol")}
+        settings = replace(common, **shared | {option: getattr(own, option) for option in mode.options})
+        self.request = request.changed(problem=mode.problem, settings=settings, progress=False, event_names=[])
+        self._rtol, self._atol = _numbers(settings.rtol, "rtol"), _numbers(settings.atol, "atol")
+
+    def weights(self, y: np.ndarray) -> np.ndarray:
+        """rtol |y| + atol; tolerances that are given for other unknowns count with their extremes."""
+        rtol, atol = self.tolerances(y.shape)
+        return np.maximum(rtol * np.abs(y) + atol, 1e-300)
+
+    def tolerances(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Those of a state: a number or one for each entry."""
+        rtol = self._rtol if self._rtol.shape in ((), shape) else self._rtol.min()
+        atol = self._atol if self._atol.shape in ((), shape) else self._atol.max()
+        return rtol, atol
+
+
+def _numbers(value, name: str) -> np.ndarray:
+    try:
+        numbers = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if not numbers.size:
+        raise InvalidProblemError(f"{name} must be a number or a vector of numbers, got {value!r}")
+    return numbers
+
+
+def _check_count(value) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InvalidProblemError(f"max_events must be a positive integer, got {value!r}")
+    return int(value)
+
+
+# --- what runs through modes keep from one to the next: the plans of the modes, whatever the parameters are -----------
+
 
 _MOST_PLANS = 32
 _LARGEST_SETTLED = 100  # coordinates and multipliers, whose matrices are dense there
@@ -38,7 +139,7 @@ class HybridPlan:
 
     def solve(self, request: Request):
         """Run through the modes."""
-        from daedal.hybrid.run import solve_hybrid
+        from daedal.hybrid.hybrid_run import solve_hybrid
 
         return solve_hybrid(request, self)
 
