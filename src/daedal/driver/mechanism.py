@@ -16,6 +16,7 @@ from daedal.driver.mechanism_output import Salvage, finished, outputs
 from daedal.driver.mechanism_start import MechanismStarts
 from daedal.driver.request import Request, Settings
 from daedal.driver.run import Course, Segment, keeps_dense_output, run
+from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
 from daedal.mechanics.formulations.reduction import Reduction, attach_monitor
@@ -32,7 +33,7 @@ from daedal.symbolic.tracing.modal import Moded
 _ORDINARY = "index1, baumgarte, projection, state_space, essential or loetstedt"
 
 
-class MechanismPlan:
+class MechanismPlan(Plan):
     """What does not depend on the start: tolerances, the user's method, and assemblies that are made once."""
 
     def __init__(self, problem: MechanicalSystem | HessenbergDAE, settings: Settings):

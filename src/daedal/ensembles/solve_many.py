@@ -21,6 +21,7 @@ from daedal.ensembles.part import NOT_RUN, Part, layout_of
 from daedal.ensembles.reductions import named_reductions
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_positive
+from daedal.problems.sources import is_source
 
 
 def solve_many(
@@ -128,6 +129,9 @@ def solve_many(
     settings = checked_settings(**options)
     span = check_span(t_span)
     times = None if t_eval is None else check_times(t_eval, span)
+    if is_source(problem):
+        initials = problem.as_initial(None, span[0], None) if initials is None else initials
+        problem = problem.as_problem()
     reductions = named_reductions(reduce)
     starts = read_starts(problem, initials) if not callable(problem) or initials is not None else Listed("", [None])
     members = Members(starts, read_params(problem, params))

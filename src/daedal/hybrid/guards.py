@@ -10,10 +10,9 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.events.event import Event, functions_of, named_events
-from daedal.hybrid.hybrid_messages import some
 from daedal.hybrid.hybrid_problem import GuardOfRun, HybridProblem, Transition
 from daedal.hybrid.mode_plans import ByMode
-from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm
+from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm, some
 
 _BAND = 10.0  # tolerances within which a guard counts as zero when a mode begins
 _NOISE = 100.0 * float(np.finfo(float).eps)  # relative changes of the state that do not tell where a guard goes

@@ -22,7 +22,7 @@ from daedal.hybrid.guards import Guards, GuardsAtStart, Instant, ModeEnd, events
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.hybrid.hybrid_solution import HybridSolution, OutputStore
 from daedal.hybrid.mode_plans import ByMode, HybridPlan, ModeSettings, RunSettings
-from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm, make_consistent, values_by_name
+from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm, make_consistent, some, values_by_name
 from daedal.hybrid.segments import HybridEvent
 from daedal.problems.checks import check_real
 from daedal.solution.solution import Solution
@@ -112,7 +112,7 @@ class HybridRun:
         if not isinstance(initial, (tuple, list)) or len(initial) != 2 or not isinstance(initial[0], str):
             raise InvalidProblemError(
                 "initial of a hybrid problem must be (mode, initial values), for example "
-                f"({next(iter(self.problem.modes))!r}, ...); there are the modes {messages.some(self.problem.modes)}"
+                f"({next(iter(self.problem.modes))!r}, ...); there are the modes {some(self.problem.modes)}"
             )
         self.mode, given = initial
         if self.mode not in self.problem.modes:
@@ -120,7 +120,7 @@ class HybridRun:
             close = difflib.get_close_matches(self.mode, known, n=1, cutoff=0.6)
             hint = f"did you mean '{close[0]}'? " if close else ""
             raise InvalidProblemError(
-                f"initial: '{self.mode}' is not a mode; {hint}there are {messages.some(self.problem.modes)}"
+                f"initial: '{self.mode}' is not a mode; {hint}there are {some(self.problem.modes)}"
             )
         form = self.forms[self.mode]
         self.given: Any = form.completed(given)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 from daedal.driver.request import Request, checked_settings
 from daedal.driver.solver import solve_request
 from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
-from daedal.hybrid.hybrid_messages import some
 from daedal.hybrid.hybrid_problem import ZENO, Transition
 from daedal.initial.by_name import initial_by_name
 from daedal.initial.consistent import consistent_initial
@@ -22,7 +22,14 @@ from daedal.problems.checks import check_vector, is_pair
 from daedal.problems.compile import last_argument
 
 _OUTGROWN = 1e4  # coordinates so many times larger need other increments of differences
+_MOST_MODES = 30  # in a message
 _SHORT_RUN = checked_settings(rtol=1e-10, correct_initial=True)
+
+
+def some(names: Iterable[str]) -> str:
+    """The names of modes, without the end of a long list."""
+    found = list(itertools.islice(names, _MOST_MODES + 1))
+    return ", ".join(found[:_MOST_MODES]) + (", ..." if len(found) > _MOST_MODES else "")
 
 
 class StateForm:

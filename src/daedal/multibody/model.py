@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from daedal import HybridProblem
@@ -77,10 +77,11 @@ class Model(Analyses):
         self._conditions: dict[Layout, Conditions] = {}
         self._equations: dict[Layout, Equations] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
+        self._problem: MultibodySystem | HybridProblem | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The parts; what was computed from them is computed again."""
-        return self.__dict__ | {"_layouts": {}, "_conditions": {}, "large_machines": {}}
+        return self.__dict__ | {"_layouts": {}, "_conditions": {}, "large_machines": {}, "_problem": None}
 
     def body(self, name: str) -> Body:
         """The body of this name."""
@@ -214,10 +215,35 @@ class Model(Analyses):
         """
         from daedal.multibody.forces.hybrid import problem_of
 
-        chosen = coordinates or (ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE)
+        chosen = coordinates or self._coordinates
         system = system_of(self, self.layout(chosen, cut))
         check_inertia(self, system)
         return problem_of(self, system, law, rest_speed) if self.discontinuities else system
+
+    @property
+    def _coordinates(self) -> str:
+        return ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE
+
+    def as_problem(self) -> MultibodySystem | HybridProblem:
+        """What :func:`daedal.solve` solves where it is given the model: :meth:`problem`, the same one each time."""
+        if self._problem is None:
+            self._problem = self.problem()
+        return self._problem
+
+    def as_initial(self, initial: Any, t0: float, params: Any = None) -> Any:
+        """A start for :meth:`as_problem`, from values of joints by name, and of their velocities with ``'``.
+
+        None is the machine at rest, as it is drawn; a start is returned as it is.
+        """
+        if initial is not None and not isinstance(initial, Mapping):
+            return initial
+        given = dict(initial or {})
+        hold = {name: value for name, value in given.items() if not name.endswith("'")}
+        velocities = {name.removesuffix("'"): value for name, value in given.items() if name.endswith("'")}
+        return self.assemble(hold=hold, velocities=velocities, coordinates=self._coordinates, t=t0)
+
+    def as_breakpoints(self, t0: float, t1: float, params: Any = None) -> None:
+        """None: what switches in a machine is found by the run."""
 
     def draw(self, start: Any = None, path: Any = None, **options: Any):
         """A picture of the machine, with its bodies named.

@@ -15,6 +15,7 @@ import numpy as np
 
 from daedal.driver.request import Request, Settings
 from daedal.driver.second_order import converted
+from daedal.driver.stages import Plan
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.events.event import Event, named_events
 from daedal.initial.second_order_start import orders_at_start, split_second_order, tolerance_of_y
@@ -26,7 +27,7 @@ from daedal.sensitivity.variation import SensitivityPlan
 from daedal.solution.second_order_solution import SecondOrderSolution
 
 
-class CompanionPlan:
+class CompanionPlan(Plan):
     """A plan for a second-order DAE with its variational equations.
 
     Parameters

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from daedal.driver.request import Request
+from daedal.driver.stages import Plan
 from daedal.sensitivity.differentiation import Differentiation
 from daedal.sensitivity.jumps import timed_events
 from daedal.symbolic.dependencies import Dependencies
@@ -81,7 +82,7 @@ class Variation(ABC):
         raise NotImplementedError
 
 
-class SensitivityPlan:
+class SensitivityPlan(Plan):
     """A plan of the driver with the variational equations of its problem beside it."""
 
     def __init__(self, variation: Variation):
@@ -94,8 +95,7 @@ class SensitivityPlan:
 
     def is_current(self) -> bool:
         """Whether the functions read the same from outside as when they were traced."""
-        check = getattr(self.variation.given.primal, "is_current", lambda: True)
-        return self.variation.is_current() and check()
+        return self.variation.is_current() and self.variation.given.primal.is_current()
 
     def with_problem(self, problem: Any) -> SensitivityPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made again."""

@@ -17,6 +17,7 @@ from daedal.index.structure.structural_analysis import StructuralAnalysis
 from daedal.initial.local_structure import LocalStructure, local_structure
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_vector
+from daedal.problems.sources import problem_of
 
 _FORM = "at must be (t, initial), with initial values in the form that solve takes"
 
@@ -77,7 +78,7 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, HessenbergDAE or MechanicalSystem
-        Its functions must be traceable (see ``problem.functions``).
+        Its functions must be traceable (see ``problem.functions``). A model of bodies or a circuit is taken as it is.
     at : tuple, optional
         (t, initial): the point at which the index is computed, with initial values in the form that
         :func:`daedal.solve` takes, or a mapping from names to the values that are known, ``(0.0, {"x": 0.6})``. It need
@@ -118,6 +119,7 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     >>> analysis.hidden_constraints[0]
     '2*x*u + 2*y*v = 0'
     """
+    problem = problem_of(problem)
     equations = required_equations(problem, "the problem cannot be analysed: a function of it")
     t, rows = point_of(problem, equations, at)
     try:
