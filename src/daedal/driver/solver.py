@@ -150,43 +150,30 @@ class Solver:
 
 
 @dataclass(frozen=True)
-class Stages:
+class PlanStages:
     """The stages that problems of a class pass on their way to a solution; plans are named by module and class."""
 
     method: str  # starts, chooses, runs and finishes
-    sensitivities: str
     traced: bool = True  # functions become machine code, held against the user's
     reduced: bool = False  # equations whose index is too high are solved in another form
     restated: str | None = None  # solves the problem as it was stated, in place of all others, unless a form was chosen
 
 
-_FIRST_ORDER = Stages(
-    "daedal.driver.first_order:FirstOrderPlan",
-    "daedal.sensitivity.first_order_variation:first_order_plan",
-    reduced=True,
-)
-STAGES: dict[type, Stages] = {
+_FIRST_ORDER = PlanStages("daedal.driver.first_order:FirstOrderPlan", reduced=True)
+STAGES: dict[type, PlanStages] = {
     ImplicitDAE: _FIRST_ORDER,
     SemiExplicitDAE: _FIRST_ORDER,
-    LinearDAE: Stages(
+    LinearDAE: PlanStages(
         "daedal.driver.first_order:LinearPlan",
-        "daedal.sensitivity.first_order_variation:first_order_plan",
         restated="daedal.driver.traced:RestatedPlan",
     ),
-    SecondOrderDAE: Stages(
+    SecondOrderDAE: PlanStages(
         "daedal.driver.second_order:SecondOrderPlan",
-        "daedal.sensitivity.companion_plan:CompanionPlan",
         reduced=True,
     ),
-    MechanicalSystem: Stages(
-        "daedal.driver.mechanism:MechanismPlan", "daedal.sensitivity.motion_variation:motion_plan"
-    ),
-    HessenbergDAE: Stages(
-        "daedal.driver.mechanism:MechanismPlan", "daedal.sensitivity.homogeneous_variation:homogeneous_plan"
-    ),
-    HybridProblem: Stages(
-        "daedal.hybrid.mode_plans:HybridPlan", "daedal.sensitivity.modes_variation:modes_plan", traced=False
-    ),
+    MechanicalSystem: PlanStages("daedal.driver.mechanism:MechanismPlan"),
+    HessenbergDAE: PlanStages("daedal.driver.mechanism:MechanismPlan"),
+    HybridProblem: PlanStages("daedal.hybrid.mode_plans:HybridPlan", traced=False),
 }
 
 
@@ -199,8 +186,9 @@ def make_plan(problem, settings: Settings) -> Plan:
             f"HessenbergDAE or a HybridProblem, got {type(problem).__name__}"
         )
     if settings.sensitivities is not None:
-        stated = problem.semi_explicit() if isinstance(problem, LinearDAE) else problem
-        return _named(stages.sensitivities)(stated, settings, make_plan)
+        from daedal.sensitivity.sensitivity_plan import sensitivity_plan
+
+        return sensitivity_plan(problem, settings, make_plan)
     method = _named(stages.method)
     if not stages.traced:
         return method(problem, settings)

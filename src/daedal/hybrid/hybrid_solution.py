@@ -15,10 +15,10 @@ from daedal.events.table import EventTable
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.hybrid.mode_state import StateForm
 from daedal.hybrid.segments import (
-    Chunk,
     Derived,
     HybridEvent,
     HybridSegment,
+    ModeOutput,
     add_drift,
     first_column,
     joined_rows,
@@ -42,7 +42,7 @@ class HybridOutput(Tabulated):
         modes: tuple[str, ...],
         labels: list[tuple[str, ...]],
         n_q: list[int | None],
-        chunks: list[Chunk],
+        chunks: list[ModeOutput],
         segments: list[HybridSegment],
         events: EventTable,
         n_events: int,
@@ -520,7 +520,7 @@ class OutputStore:
         self._keeps_segments, self._records_events = keeps_segments, records_events
         self._index = {name: i for i, name in enumerate(problem.mode_names)}  # and what is met on the way
         self.segments: list[HybridSegment] = []
-        self.chunks: list[Chunk] = []
+        self.chunks: list[ModeOutput] = []
         self.events: list[HybridEvent] = []
         self.n_events = 0
         self._counts = dict.fromkeys(_COUNTERS, 0)
@@ -549,12 +549,12 @@ class OutputStore:
             add_drift(self._drift, solution)
         if count or self._keeps_segments:
             index = self._index.setdefault(mode, len(self._index))
-            self.chunks.append(Chunk(index, solution.t[:count], form.output(solution)[:, :count]))
+            self.chunks.append(ModeOutput(index, solution.t[:count], form.output(solution)[:, :count]))
 
     def add_point(self, mode: str, t: float, y: np.ndarray):
         """Keep a single output point, at which a run ends that has just passed a break point."""
         index = self._index.setdefault(mode, len(self._index))
-        self.chunks.append(Chunk(index, np.array([t]), y[:, None].copy()))
+        self.chunks.append(ModeOutput(index, np.array([t]), y[:, None].copy()))
 
     def _labels(self, mode: str) -> tuple[str, ...]:
         """The names of the variables of a mode, without those at its end that are the model's own."""
@@ -565,7 +565,7 @@ class OutputStore:
         """Forget the last output point, for which a later state is to come."""
         last = next(i for i in reversed(range(len(self.chunks))) if self.chunks[i].t.size)
         chunk = self.chunks[last]
-        self.chunks[last] = Chunk(chunk.mode, chunk.t[:-1], chunk.y[:, :-1])
+        self.chunks[last] = ModeOutput(chunk.mode, chunk.t[:-1], chunk.y[:, :-1])
 
     def finish(self, success: bool, status: str, message: str, seconds: float) -> HybridSolution:
         """The solution, of what there is."""
