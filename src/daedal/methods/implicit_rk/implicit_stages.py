@@ -94,7 +94,7 @@ class Stages:
         """The first block of each matrix of Newton's method."""
         return tuple({block.matrix: block for block in reversed(self.blocks)}[k] for k in range(self._n_matrices))
 
-    def of_block(self, block: Block) -> np.ndarray:
+    def of_block(self, block: StageBlock) -> np.ndarray:
         """The part of A that belongs to a block."""
         last = block.first + block.size
         return self.a[block.first : last, block.first : last]
