@@ -21,9 +21,8 @@ from daedal.hybrid.segments import (
     stacked,
 )
 from daedal.problems.checks import check_real
-from daedal.solution.quantities import NamedValues, Quantity, row_named
+from daedal.solution.quantities import NamedValues, Quantity, Tabulated, check_within, no_dense_output, row_named
 from daedal.solution.solution import Statistics
-from daedal.solution.tabulated import Tabulated
 
 
 class HybridOutput(Tabulated):
@@ -250,14 +249,12 @@ class HybridOutput(Tabulated):
 
     def _times_of(self, t) -> np.ndarray:
         if not self.segments:
-            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+            raise no_dense_output()
         times = check_real(t, "t", "be a number or a vector")
         if times.ndim > 1:
             raise InvalidProblemError(f"t must be a number or a vector, got shape {times.shape}")
         low, high = sorted((self.segments[0].t0, self.segments[-1].t1))
-        slack = 1e-9 * (high - low) + 1e-14 * max(abs(low), abs(high))
-        if times.size and not (times.min() >= low - slack and times.max() <= high + slack):
-            raise InvalidProblemError(f"t must lie in the integrated interval [{low}, {high}]")
+        check_within(times, (low, high))
         return times
 
     def __call__(self, t):

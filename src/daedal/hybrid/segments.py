@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.solution.mechanical_state import PARTS, State
+from daedal.solution.mechanical_solution import PARTS, State
 from daedal.solution.solution import Solution
 
 

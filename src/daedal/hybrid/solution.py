@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from daedal.common.tabular import Tabular, plural
+from daedal.common.tabular import plural
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.output import HybridOutput
-from daedal.solution.machine_record import RecordedMachine, joined
+from daedal.solution.machine_record import PartsOfMachine, RecordedMachine, joined
 from daedal.solution.solution import History
 
 
-class HybridSolution(HybridOutput):
+class HybridSolution(PartsOfMachine, HybridOutput):
     r"""The solution of a :class:`HybridProblem`.
 
     Attributes
@@ -47,8 +47,6 @@ class HybridSolution(HybridOutput):
         For each mode that the run went through how its functions were evaluated.
     """
 
-    sensitivities: Any = None
-
     @property
     def method(self) -> str:
         """The methods of all segments, each once; empty where the segments were not kept (``dense_output=False``)."""
@@ -61,14 +59,6 @@ class HybridSolution(HybridOutput):
         if not parts:
             return None
         return History(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("t", "h", "order")))
-
-    def sensitivity(self, parameter, t=None) -> np.ndarray:
-        """The derivative of `y` with respect to a parameter, (n, nt), or at the times `t`; see the guide."""
-        if self.sensitivities is None:
-            raise InvalidProblemError(
-                "the solution has no sensitivities: call solve with sensitivities=[...]; files do not hold them"
-            )
-        return self.sensitivities.at(parameter, t)
 
     # --- contacts ---------------------------------------------------------------------------------------------------
 
@@ -132,18 +122,10 @@ class HybridSolution(HybridOutput):
         """(q, v, r) at `times`, in columns, if all modes are mechanical systems with as many coordinates."""
         return self(times).y
 
-    def body(self, name: str, t: Any = None):
-        """The motion of a body of a :class:`daedal.multibody.Model`, at the output points or at the times `t`."""
-        return self._results.body(name, t)
-
-    def joint(self, name: str, t: Any = None):
-        """The motion of a joint of a :class:`daedal.multibody.Model`."""
-        return self._results.joint(name, t)
-
     @property
-    def energy(self):
-        """Kinetic, potential and total energy of a :class:`daedal.multibody.Model` at the output points."""
-        return self._results.energy()
+    def parts(self) -> Any:
+        """Bodies, joints and forces of a machine."""
+        return self._results
 
     # --- how it is shown --------------------------------------------------------------------------------------------
 
@@ -167,17 +149,13 @@ class HybridSolution(HybridOutput):
 
     def summary(self) -> list[tuple[str, str]]:
         """The rows of the small table shown for a solution."""
-        stats = self.stats
-        interval = f"{self.t[0]:g} to {self.t[-1]:g}" if self.t.size else "nothing stored"
-        visited = dict.fromkeys(self.mode.tolist())
+        run = self._run_in_words()
         return [
             ("status", self.status),
-            ("time", f"{interval} ({plural(self.t.size, 'point')})"),
-            ("modes", ", ".join(visited)),
+            ("time", run["time"]),
+            ("modes", ", ".join(dict.fromkeys(self.mode.tolist()))),
             ("transitions", f"{self.n_events}"),
-            ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
-            ("evaluations", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for Jacobians)"),
-            ("seconds", self.cost_in_words),
+            *((name, run[name]) for name in ("steps", "evaluations", "seconds")),
             *self._functions_in_short(),
         ]
 
@@ -188,11 +166,7 @@ class HybridSolution(HybridOutput):
             return [("functions", next(iter(short.values())))]
         return [("functions" if k == 0 else "", f"{mode}: {words}") for k, (mode, words) in enumerate(short.items())]
 
-    def __repr__(self) -> str:
-        rows = Tabular("ll", self.summary(), indent=2)
-        return f"Solution of a hybrid problem with {plural(len(self.modes), 'mode')}\n{rows}\n  {self.message}"
-
-    def _repr_html_(self) -> str:
-        from daedal.viz import solution_html
-
-        return solution_html(self)
+    @property
+    def title(self) -> str:
+        """What it is a solution of."""
+        return f"Solution of a hybrid problem with {plural(len(self.modes), 'mode')}"
