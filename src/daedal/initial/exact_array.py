@@ -44,7 +44,7 @@ def exact_array_initial(
         return InitialResult(y, yp, False, np.inf, _explained(refusal, equations, t, y, fixed, sizes))
     except (InvalidProblemError, np.linalg.LinAlgError):  # not defined there, or beyond the arithmetic
         return None
-    return InitialResult(jet[0], jet[1], True, 0.0) if _agree(problem, t, jet[0], jet[1], sizes) else None
+    return InitialResult(jet[0], jet[1], True, 0.0) if agrees(problem, t, jet[0], jet[1], sizes) else None
 
 
 def _explained(
@@ -90,7 +90,7 @@ def exact_second_order(problem: SecondOrderDAE, t: float, values, held) -> list[
     return list(jet[:3]) if agree else None
 
 
-def _agree(problem, t: float, y: np.ndarray, yp: np.ndarray, sizes: np.ndarray) -> bool:
+def agrees(problem, t: float, y: np.ndarray, yp: np.ndarray, sizes: np.ndarray) -> bool:
     """Whether the user's own function finds the values consistent as well."""
     residual = problem.evaluate(t, y, yp)
     slopes = np.maximum(np.abs(yp), np.max(np.abs(yp), initial=0.0) * 1e-3)

@@ -81,7 +81,7 @@ class Assembly:
         """Where kernels find the record."""
         return self.record.address
 
-    sensitivities_at_start: Any = None  # of the run that has borrowed it
+    sensitivities_at_start: Any = None  # of the run that has borrowed it, and whether named values are held
 
     def adopt(self, setting: Setting, system: MechanicalSystem | None = None) -> Assembly:
         """Evaluate from now on as `setting` says, which has the same rows; nothing of an earlier use is left.
@@ -134,6 +134,7 @@ class Assembly:
             n_arguments=sum(argument_sizes(system, "force")),
             constant_mass=not callable(system.mass),
             uses_multipliers=system.force_uses_multipliers,
+            length=float(np.max(getattr(self.given, "typical_sizes", 0.0), initial=0.0)),
             kkt=dense_lu(self.nx + self.n_c),
             projection=dense_lu(self.nx + self.n_c),
             inner_matrix=dense_lu(max(self.n_c + self.n_w, 1)),

@@ -261,8 +261,9 @@ class Analyses:
         motion : KinematicSolution, MechanicalSolution or Start
             What :meth:`kinematics` gives, a solution of :meth:`system`, or one state.
         by : sequence of str, optional
-            The joints (or "joint.coordinate") that act; by default those that were driven or whose
-            accelerations are given, otherwise all in the tree.
+            The joints (or "joint.coordinate") that act, and no others: drives of the model (:class:`Prescribed`,
+            :class:`PrescribedMotion`) only show the way. By default those that were driven, that drives of the model
+            move, or whose accelerations are given, otherwise all in the tree.
         accelerations : dict, optional
             With a start: accelerations of joints; those that are not given are as small as possible.
         coordinates, cut

@@ -174,6 +174,14 @@ def fill_lifted_mass(tree, q, mass, parameter_mass, lifted, result):
                     result[p + k, p + l] += parameter_mass[j] * q[p + k] * q[p + l]
 
 
+def with_unit_parameters(tree, q):
+    """Coordinates (n_q, nt) with Euler parameters of length 1."""
+    q = q.copy()
+    for end in tree.first_q[1:][tree.turn == ANY_ROTATION]:
+        q[end - 4 : end] /= np.linalg.norm(q[end - 4 : end], axis=0)
+    return q
+
+
 def norms(tree, q):
     """|p|^2 - 1 for each joint with Euler parameters."""
     values = np.zeros((tree.turn == ANY_ROTATION).sum())

@@ -188,10 +188,15 @@ class Layout:
         return int(self.tree.first_v[-1])
 
     @cached_property
+    def length(self) -> float:
+        """The size of the machine: the largest distance of a joint from a centre of mass, 1 if all are zero."""
+        tree, places = self.tree, self.closures.place.reshape(-1, 3)
+        return float(np.max(np.linalg.norm([*tree.place, *tree.own_place, *places], axis=1), initial=0.0)) or 1.0
+
+    @cached_property
     def typical_sizes(self) -> np.ndarray:
         """What coordinates are small beside: 1 for angles and Euler parameters, the machine for displacements."""
-        tree, places = self.tree, self.closures.place.reshape(-1, 3)
-        length = float(np.max(np.linalg.norm([*tree.place, *tree.own_place, *places], axis=1), initial=0.0)) or 1.0
+        tree, length = self.tree, self.length
         sizes = np.ones(self.n_q)
         for j in range(tree.father.size):
             shifts = tree.first_v[j + 1] - tree.first_v[j] - tree.turn[j]  # which counts the rotations

@@ -10,15 +10,19 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame
+from daedal.multibody.constraints import Distance
+from daedal.multibody.constraints.rolling import OnPlane
 from daedal.multibody.course import MotionHistory
-from daedal.multibody.forces import Spring
+from daedal.multibody.forces import Contact, SoftContact, Spring
 from daedal.multibody.joints import Z
 from daedal.multibody.tree import ABOUT_Z, NO_ROTATION
-from daedal.viz import Arrow, Line, Part, Plot, Scene, SpringLine, Trace
-from daedal.viz.shapes3d import SLIM, Cylinder, Rod, SolidShape, Sphere
+from daedal.viz import Arrow, Line, Part, Plot, RodLine, Scene, SpringLine, Trace
+from daedal.viz.shapes3d import SLIM, Cylinder, Plane, Rod, SolidShape, Sphere
 
 POINT, PIN = 0.03, 0.021  # of the size of the machine, but no more than fits its rods: radii of point masses and hinges
 GROUND_COLOR = "#8d939b"
+Z_AXIS = np.array([0.0, 0.0, 1.0])
+_FLOOR = 1.5  # of the size of the machine: edges of planes
 
 
 def scene_of(course: MotionHistory, *, traces: Any = (), arrows=(), plots=(), title: str = "") -> Scene:
@@ -26,7 +30,8 @@ def scene_of(course: MotionHistory, *, traces: Any = (), arrows=(), plots=(), ti
     size = size_of(course)
     unit = min(size, 6.0 * _usual_rod(course.model) or size)
     parts: list[Any] = [_part(course, body, unit) for body in course.model.bodies]
-    parts += [*_supports(course, unit), *_rails(course, size), *_springs(course)]
+    parts += [*_supports(course, unit), *_rails(course, size), *_springs(course), *_rods(course, unit)]
+    parts += _planes(course, size)
     up = "y" if _points_along_y(course) else "z"
     found = [Trace(name, course.position(frame).T) for name, frame in _traced(traces, course.model)]
     return Scene(course.t, parts, found, tuple(arrows), tuple(plots), title or course.model.name, up)
@@ -128,6 +133,36 @@ def _widened(values: np.ndarray, by: float) -> tuple[float, float]:
 def _springs(course: MotionHistory) -> list[SpringLine]:
     springs = [force for force in course.model.forces if isinstance(force, Spring)]
     return [SpringLine(one.name, course.position(one.a).T, course.position(one.b).T) for one in springs]
+
+
+def _rods(course: MotionHistory, unit: float) -> list[RodLine]:
+    rods = [one for one in course.model.constraints if isinstance(one, Distance)]
+    return [RodLine(one.name, course.position(one.a).T, course.position(one.b).T, SLIM * unit) for one in rods]
+
+
+def _planes(course: MotionHistory, size: float) -> list[Part]:
+    """What contacts and wheels touch: one square for all that touch the same plane of a body."""
+    model = course.model
+    found: list[tuple[Frame, np.ndarray, str]] = [
+        (one.against, one.normal, one.name)
+        for one in (*model.discontinuities, *model.forces)
+        if isinstance(one, (Contact, SoftContact))
+    ]
+    found += [(one.plane, Z_AXIS, one.name) for one in model.constraints if isinstance(one, OnPlane)]
+    parts: list[Part] = []
+    known: list[tuple[str, np.ndarray, float]] = []
+    for frame, normal, name in found:
+        n = frame.rotation @ normal
+        height = float(n @ frame.position)
+        if any(
+            body == frame.body.name and np.allclose(n, other) and abs(height - at) <= 1e-9 * size
+            for body, other, at in known
+        ):
+            continue
+        known.append((frame.body.name, n, height))
+        plane, body = Plane(_FLOOR * size, tuple(n), tuple(frame.position)), frame.body.at()
+        parts.append(Part(f"plane of {name}", [plane], course.position(body).T, course.rotation(body), GROUND_COLOR))
+    return parts
 
 
 def _traced(given: Any, model: Any) -> list[tuple[str, Frame]]:

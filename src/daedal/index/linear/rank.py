@@ -124,7 +124,7 @@ def rank_decision(
 
     Examples
     --------
-    >>> from daedal import linear
+    >>> from daedal.index import linear
     >>> print(linear.rank_decision([[1.0, 2.0], [2.0, 4.0]]))
     matrix: rank 1 (smallest kept 5, largest dropped ..., threshold 5e-10)
     >>> print(linear.rank_decision([[1.0, 0.0], [0.0, 3e-10]]))

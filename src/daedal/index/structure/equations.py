@@ -23,12 +23,14 @@ from daedal.errors import InvalidProblemError
 from daedal.index.linear.time_dependent import TimeVarying
 from daedal.index.structure.statement import statement
 from daedal.problems import LinearDAE
+from daedal.problems.compile import differ_in_parameters_only
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.machine import compile_function
 from daedal.symbolic.modes import Followed, Modes
+from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.tracer import Tracer
 
@@ -68,13 +70,15 @@ class SystemEquations:
         :class:`~daedal.index.structure.derivative_array.NonlinearDerivativeArray`.
     lock : threading.RLock
         Held by whoever makes nodes or levels: a graph is for one thread at a time.
+    is_constant : bool
+        Whether all functions were machine code, which does not change with what is outside of them.
 
     Examples
     --------
     >>> import daedal
-    >>> from daedal.index.structure.equations import Equations
+    >>> from daedal.index.structure.equations import SystemEquations
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2)
-    >>> equations = Equations(problem)
+    >>> equations = SystemEquations(problem)
     >>> equations.signature()
     [{0: 1, 1: 0}, {0: 0}]
     >>> equations.values([equations.equation(1, 1)], 0.0, [[3.0, 0.0], [0.5, 0.0]])  # 2 x x' - 1
@@ -90,12 +94,24 @@ class SystemEquations:
         self.graph = tracer.graph
         self.traces, nodes = form.write(tracer, [tracer.symbols(x) for x in arguments])
         self.t = self.graph.argument("t", 0)
+        self.layout, self.is_constant = tracer.layout, not tracer.asks_user
         self.params = None if tracer.layout is None else tracer.layout.numbers(self.problem.params)
         self._parameter_names = [] if tracer.layout is None else tracer.layout.labels(self.problem.params)
         self._derivatives: list[list[int]] = [[node] for node in nodes]
         self._rates: dict[int, int] = {}
         self.levels: dict[Any, Any] = {}
         self.lock = RLock()
+
+    def with_problem(self, problem: Any) -> SystemEquations | None:
+        """The same equations with the parameters of another problem; None if the trace does not hold for these."""
+        if self.layout is None:
+            return self
+        if any(self.graph.data[i][0] == NAME for i in self.graph.fixed) or not self.layout.fits(problem.params):
+            return None
+        assert len(self.partials) == len(self.orders)  # made once for all copies
+        other = copy(self)
+        other.problem, other.params = problem, self.layout.numbers(problem.params)
+        return other
 
     @property
     def nodes(self) -> list[int]:
@@ -220,10 +236,30 @@ class SystemEquations:
         return np.array(evaluate(self.graph, array.ravel().tolist(), given), dtype=float).reshape(array.shape)
 
 
+_KEPT = "equations"
+
+
+def kept_equations(problem: Any) -> SystemEquations:
+    """The equations of a problem; those of machine code are traced once, and kept with it for other parameters.
+
+    Raises Untraceable where a function cannot be traced.
+    """
+    carrier = next((f for f in vars(problem).values() if isinstance(f, TracedFunction) and not f.is_derivative), None)
+    known = None if carrier is None else carrier.kept.get(_KEPT)
+    if known is not None and differ_in_parameters_only(known[0], problem):
+        found = known[1].with_problem(problem)
+        if found is not None:
+            return found
+    made = SystemEquations(problem)
+    if carrier is not None and made.is_constant:
+        carrier.kept[_KEPT] = problem, made
+    return made
+
+
 def equations_of(problem: Any) -> SystemEquations | None:
     """The equations of a problem, or None where its functions cannot be traced."""
     try:
-        return SystemEquations(problem)
+        return kept_equations(problem)
     except Untraceable:
         return None
 
@@ -231,7 +267,7 @@ def equations_of(problem: Any) -> SystemEquations | None:
 def required_equations(problem: Any, refusal: str) -> SystemEquations:
     """The equations of a problem; where a function cannot be traced, an error with the words of `refusal` and why."""
     try:
-        return SystemEquations(problem)
+        return kept_equations(problem)
     except Untraceable as reason:
         raise InvalidProblemError(f"{refusal} {reason}") from reason
 
@@ -253,7 +289,7 @@ class UnfollowedSwitches:
 
     Parameters
     ----------
-    equations : Equations
+    equations : SystemEquations
     """
 
     def __init__(self, equations: SystemEquations):

@@ -41,12 +41,12 @@ class StructuralSignature:
     The pendulum x'' = -x lam, y'' = -y lam - 1, x^2 + y^2 = 1 as equations of first order:
 
     >>> import daedal
-    >>> from daedal.index.structure.equations import Equations
-    >>> from daedal.index.structure.signature import Signature
+    >>> from daedal.index.structure.equations import SystemEquations
+    >>> from daedal.index.structure.signature import StructuralSignature
     >>> def pendulum(t, y, yp):
     ...     x, z, u, w, lam = y
     ...     return [yp[0] - u, yp[1] - w, yp[2] + x * lam, yp[3] + z * lam + 1, x**2 + z**2 - 1]
-    >>> signature = Signature.of(Equations(daedal.ImplicitDAE(pendulum, 5)))
+    >>> signature = StructuralSignature.of(SystemEquations(daedal.ImplicitDAE(pendulum, 5)))
     >>> signature.index, signature.degrees_of_freedom
     (3, 2)
     >>> signature.c.tolist(), signature.d.tolist()
@@ -66,16 +66,22 @@ class StructuralSignature:
 
     @classmethod
     def of(cls, equations: SystemEquations) -> StructuralSignature:
-        """The signature of the equations of a problem.
+        """The signature of the equations of a problem, kept with them for the parameters of the last call.
 
         Raises
         ------
         StructurallySingularError
             If some of the equations contain fewer unknowns than there are of them.
         """
+        numbers = None if equations.params is None else equations.params.tobytes()
+        known = equations.levels.get(cls)
+        if known is not None and known[0] == numbers:
+            return known[1]
         sigma, vanished = true_orders(equations)
         refuse_singular(DulmageMendelsohn.of(sigma, equations.n), equations.names, vanished)
-        return cls.of_orders(sigma, vanished)
+        found = cls.of_orders(sigma, vanished)
+        equations.levels[cls] = numbers, found
+        return found
 
     @classmethod
     def of_orders(cls, sigma: Orders, vanished: Sequence[tuple[int, int, int]] = ()) -> StructuralSignature:

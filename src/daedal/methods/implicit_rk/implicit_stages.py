@@ -94,6 +94,11 @@ class Stages:
         """The first block of each matrix of Newton's method."""
         return tuple({block.matrix: block for block in reversed(self.blocks)}[k] for k in range(self._n_matrices))
 
+    def of_block(self, block: StageBlock) -> np.ndarray:
+        """The part of A that belongs to a block."""
+        last = block.first + block.size
+        return self.a[block.first : last, block.first : last]
+
     @property
     def _n_matrices(self) -> int:
         return 1 + max(block.matrix for block in self.blocks)
