@@ -14,8 +14,8 @@ from daedal.driver.solver import make_plan
 from daedal.index.reduction.lifting import lift
 from daedal.index.reduction.reduced import ReducedProblem
 from daedal.index.reduction.selection import SingularBlock
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.signature import StructuralSignature
 from residual_models import as_residual, start_of
 from scrambled_problems import scrambled
 from tiers import sampled
@@ -428,7 +428,7 @@ def test_low_index_is_solved_as_it_stands(name):
 
 def test_the_glance_at_the_structure():
     def low(residual, n):
-        return has_low_index(Equations(daedal.ImplicitDAE(residual, n)).signature(), n)
+        return has_low_index(SystemEquations(daedal.ImplicitDAE(residual, n)).signature(), n)
 
     assert low(lambda t, y, yp: [yp[0] - y[1], y[0] + y[1]], 2)
     assert not low(lambda t, y, yp: [yp[0] - y[1], y[0] - t], 2)
@@ -440,7 +440,7 @@ def test_the_glance_at_the_structure():
 def test_the_glance_agrees_with_the_signature_method(n, random):
     orders = [{j: random.choice([0, 1]) for j in range(n) if random.random() < 0.4} for _ in range(n)]
     try:
-        low = int(Signature.of_orders(orders).c.max()) == 0
+        low = int(StructuralSignature.of_orders(orders).c.max()) == 0
     except ValueError:  # structurally singular
         low = False
     assert has_low_index(orders, n) == low

@@ -18,8 +18,8 @@ from daedal.driver.request import Request, Settings
 from daedal.driver.stages import Plan, Wrapped
 from daedal.driver.traced import TracedPlan
 from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.signature import StructuralSignature
 from daedal.initial.newton import nearest_point
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
 
@@ -64,7 +64,7 @@ class LocallyJudgedPlan(Wrapped):
         self.as_stated = not misleads
         self._known: tuple[Any, Plan | None] = None, None  # the last start, and the plan that it asks for
         self._forms: dict[tuple[int, int], TracedPlan] = {}  # by their characteristic values
-        self._analysed: tuple[Equations, Signature] | None = None
+        self._analysed: tuple[SystemEquations, StructuralSignature] | None = None
 
     def with_problem(self, problem: Any) -> LocallyJudgedPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
@@ -122,9 +122,9 @@ class LocallyJudgedPlan(Wrapped):
         try:
             return self._form(request, y, yp, LOWEST_REDUCED)
         except DaedalError as error:
-            from daedal.index.reduction.strangeness_free import Undetermined
+            from daedal.index.reduction.strangeness_free import UndeterminedError
 
-            return SingularPlan(self.plan, error) if self._misleads and isinstance(error, Undetermined) else None
+            return SingularPlan(self.plan, error) if self._misleads and isinstance(error, UndeterminedError) else None
 
     def _is_clear(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
         """Whether the index is clearly 0 or 1 at the point next to the start that satisfies the equations."""
@@ -142,7 +142,7 @@ class LocallyJudgedPlan(Wrapped):
         """
         from daedal.driver.reduced import ReducedPlan
         from daedal.index.reduction.reduce import analysed
-        from daedal.index.reduction.strangeness_free import StrangenessFree, characteristic_values_near, index_of
+        from daedal.index.reduction.strangeness_free import StrangenessFreeProblem, characteristic_values_near, index_of
 
         if self._analysed is None:
             self._analysed = analysed(self.problem)
@@ -152,7 +152,7 @@ class LocallyJudgedPlan(Wrapped):
         if index_of(*values) < lowest and index_of(*values) <= max(signature.index, 1):
             return None
         if values not in self._forms:
-            reduction = StrangenessFree(self.problem, equations, signature, values)
+            reduction = StrangenessFreeProblem(self.problem, equations, signature, values)
             self._forms[values] = self.plan.in_form(
                 ReducedForm(ReducedPlan(reduction, self.plan.settings), asked=False)
             )

@@ -150,7 +150,7 @@ class Solver:
 
 
 @dataclass(frozen=True)
-class Stages:
+class PlanStages:
     """The stages that problems of a class pass on their way to a solution; plans are named by module and class."""
 
     method: str  # starts, chooses, runs and finishes
@@ -159,21 +159,21 @@ class Stages:
     restated: str | None = None  # solves the problem as it was stated, in place of all others, unless a form was chosen
 
 
-_FIRST_ORDER = Stages("daedal.driver.first_order:FirstOrderPlan", reduced=True)
-STAGES: dict[type, Stages] = {
+_FIRST_ORDER = PlanStages("daedal.driver.first_order:FirstOrderPlan", reduced=True)
+STAGES: dict[type, PlanStages] = {
     ImplicitDAE: _FIRST_ORDER,
     SemiExplicitDAE: _FIRST_ORDER,
-    LinearDAE: Stages(
+    LinearDAE: PlanStages(
         "daedal.driver.first_order:LinearPlan",
         restated="daedal.driver.traced:RestatedPlan",
     ),
-    SecondOrderDAE: Stages(
+    SecondOrderDAE: PlanStages(
         "daedal.driver.second_order:SecondOrderPlan",
         reduced=True,
     ),
-    MechanicalSystem: Stages("daedal.driver.mechanism:MechanismPlan"),
-    HessenbergDAE: Stages("daedal.driver.mechanism:MechanismPlan"),
-    HybridProblem: Stages("daedal.hybrid.plan:HybridPlan", traced=False),
+    MechanicalSystem: PlanStages("daedal.driver.mechanism:MechanismPlan"),
+    HessenbergDAE: PlanStages("daedal.driver.mechanism:MechanismPlan"),
+    HybridProblem: PlanStages("daedal.hybrid.plan:HybridPlan", traced=False),
 }
 
 

@@ -164,7 +164,7 @@ def solve(
     settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, *wanted, **method_options)
     if is_source(problem):
         source, (t0, t1) = problem, check_span(t_span)
-        problem, initial = source.as_problem(), source.as_initial(initial, t0, params)
+        problem, initial = source.as_problem(initial), source.as_initial(initial, t0, params)
         breakpoints = source.as_breakpoints(t0, t1, params) if breakpoints is None else breakpoints
     stated = None
     if params is not None:

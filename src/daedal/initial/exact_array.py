@@ -3,7 +3,7 @@
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.index.structure.equations import Equations, equations_of
+from daedal.index.structure.equations import SystemEquations, equations_of
 from daedal.initial.jet import checked_values, resolved_array
 from daedal.initial.local_structure import local_structure
 from daedal.initial.newton import InitialResult
@@ -48,7 +48,7 @@ def exact_array_initial(
 
 
 def _explained(
-    refusal: InconsistentInitialError, equations: Equations, t: float, y: np.ndarray, fixed: np.ndarray, sizes
+    refusal: InconsistentInitialError, equations: SystemEquations, t: float, y: np.ndarray, fixed: np.ndarray, sizes
 ) -> InconsistentInitialError:
     """A refusal with the constraints, hidden ones included, that values which are held violate."""
     try:

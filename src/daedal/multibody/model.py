@@ -18,12 +18,13 @@ from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, layout_of
 from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
+from daedal.multibody.start import Start
 from daedal.multibody.system import MultibodySystem, system_of
-from daedal.multibody.topology import Topology
+from daedal.multibody.topology import SpanningTree
 
 if TYPE_CHECKING:
     from daedal.multibody.conditions import Conditions
-    from daedal.multibody.equations import Equations
+    from daedal.multibody.equations import MotionEquations
     from daedal.multibody.large import LargeMachine
 
 
@@ -47,7 +48,7 @@ class Model(Analyses):
     >>> from daedal.multibody import Body, Model, Revolute, ground
     >>> rod = Body.rod("rod", length=2.0, mass=1.0)
     >>> pendulum = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
-    >>> sol = daedal.solve(pendulum.system(), (0.0, 1.0), pendulum.start())
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), pendulum.start())
     >>> sol.success
     True
     """
@@ -75,13 +76,19 @@ class Model(Analyses):
             raise InvalidProblemError("the model has no bodies: name them, or joints and forces that hold on to some")
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
-        self._equations: dict[Layout, Equations] = {}
+        self._equations: dict[Layout, MotionEquations] = {}
+        self._problems: dict[tuple[str | None, tuple[str, ...]], Any] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
-        self._problem: MultibodySystem | HybridProblem | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The parts; what was computed from them is computed again."""
-        return self.__dict__ | {"_layouts": {}, "_conditions": {}, "large_machines": {}, "_problem": None}
+        return self.__dict__ | {
+            "_layouts": {},
+            "_conditions": {},
+            "_equations": {},
+            "_problems": {},
+            "large_machines": {},
+        }
 
     def body(self, name: str) -> Body:
         """The body of this name."""
@@ -131,7 +138,7 @@ class Model(Analyses):
         check_inertia(self, system)
         return system
 
-    def topology(self, cut: Sequence[str] = ()) -> Topology:
+    def topology(self, cut: Sequence[str] = ()) -> SpanningTree:
         """The spanning tree of bodies and joints: connection array, chains, joints that are cut.
 
         Examples
@@ -224,11 +231,16 @@ class Model(Analyses):
     def _coordinates(self) -> str:
         return ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE
 
-    def as_problem(self) -> MultibodySystem | HybridProblem:
-        """What :func:`daedal.solve` solves where it is given the model: :meth:`problem`, the same one each time."""
-        if self._problem is None:
-            self._problem = self.problem()
-        return self._problem
+    def as_problem(self, initial: Any = None) -> MultibodySystem | HybridProblem:
+        """What :func:`daedal.solve` solves where it is given the model: :meth:`problem`, the same one each time.
+
+        Where a start is in other coordinates than these, the problem is in those of the start.
+        """
+        layout = initial.layout if isinstance(initial, Start) else None
+        key = next((key for key, known in self._layouts.items() if known is layout), (None, ()))
+        if key not in self._problems:
+            self._problems[key] = self.problem(key[0], cut=key[1])
+        return self._problems[key]
 
     def as_initial(self, initial: Any, t0: float, params: Any = None) -> Any:
         """A start for :meth:`as_problem`, from values of joints by name, and of their velocities with ``'``.

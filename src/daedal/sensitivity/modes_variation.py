@@ -41,7 +41,7 @@ from daedal.sensitivity.variation import SensitivityPlan, Variation
 _TAKEN = ("transition", "immediate")
 
 
-class Modes:
+class VariedModes:
     """A hybrid problem as a function of the parameters that are varied."""
 
     def __init__(self, problem: HybridProblem, names: tuple[str, ...]):
@@ -120,7 +120,7 @@ class ModesVariation(Variation):
 
     def __init__(self, given: Differentiation):
         self.given = given
-        self.modes = Modes(given.problem, given.names)
+        self.modes = VariedModes(given.problem, given.names)
         self._plans: dict[str, SensitivityPlan] = {}
 
     @classmethod

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from daedal.errors import InconsistentInitialError
+from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.hybrid.models.contact_corners import AHEAD, BEYOND, along
 from daedal.hybrid.models.contact_modes import OPEN, SIDES, STICK, States, slips
 from daedal.hybrid.models.contact_rules import AT_REST, ContactRules, Slips
 from daedal.hybrid.models.contact_terms import ContactSystem, Terms
@@ -58,6 +59,10 @@ class ContactWatch:
             elif not contact.is_pressed:
                 guard = self._guard(states, "normal", i)
                 found.append(self._leading(mode, guard, f"{contact.name} opens", self._open(states, i)))
+                corners = self.problem.corners(i)
+                if corners is not None:
+                    name, follow = f"{contact.name} passes a corner", self._round(states, i)
+                    found.append(self._leading(mode, _at_corners(corners), name, follow, False, direction=0))
         for i, (contact, state) in enumerate(zip(self.contacts, states, strict=True)):
             if state == STICK:
                 guard = self._guard(states, "reserve", i)
@@ -67,7 +72,9 @@ class ContactWatch:
                 found.append(self._leading(mode, self._slip(i, state), f"{contact.name} stops", follow, False))
         return found
 
-    def _leading(self, mode: str, guard: Callable, name: str, follow: Callable[..., Change], immediate=True):
+    def _leading(
+        self, mode: str, guard: Callable, name: str, follow: Callable[..., Change], immediate=True, direction: int = -1
+    ):
         """A transition whose target and reset come from one function of (t, q, v)."""
         last: list[Any] = [(None, None)]
 
@@ -84,9 +91,11 @@ class ContactWatch:
         def reset(t, q, v):
             states, after = once(t, q, v)
             closes = any(state != OPEN for state in states)
+            if direction == 0:
+                return along(t, q, v, BEYOND)[1], after
             return located(t, q, v) if closes and name.endswith("closes") else q, after
 
-        return Transition(mode, target, guard, direction=-1, reset=reset, name=name, immediate=immediate)
+        return Transition(mode, target, guard, direction=direction, reset=reset, name=name, immediate=immediate)
 
     def _gap(self, i: int, forces: bool) -> Callable:
         """The gap, and a second guard just below zero: a step that ends on the very zero of the first may hide it."""
@@ -213,6 +222,36 @@ class ContactWatch:
 
         return follow
 
+    def _round(self, states: States, i: int) -> Callable[..., Change]:
+        """Contact `i` at a corner of its gap: what the gap beyond it says."""
+        closed = _closed(states)
+
+        def follow(t, q, v) -> Change:
+            there = along(t, q, v, BEYOND)
+            terms = self.system.terms(*there, v)
+            size = max(float(np.abs(terms.N[i]) @ np.abs(there[1])), float(np.max(np.abs(q))))
+            edge = terms.gap[i]
+            if edge < -_PENETRATES * size:
+                raise InvalidProblemError(
+                    f"the gap of contact '{self.contacts[i].name}' jumps to {edge:.3g} at t = {t:g}, where the contact "
+                    "is closed: the bodies would overlap. Remedy: state the step as a contact as well, or as a slope"
+                )
+            rest = AT_REST * float(np.abs(terms.N[i]) @ np.abs(v[: q.size]))
+            if edge > _PENETRATES * size or terms.rate[i] > rest:
+                return self._open(states, i)(*there, v)
+            if terms.rate[i] < -rest:
+                found = self._collide(states, i)(*there, v)
+                if not _goes_on(self.problem.corners(i), t, q, v, found[1]):
+                    raise InvalidProblemError(
+                        f"at t = {t:g} the motion ends in a corner of the gap of contact '{self.contacts[i].name}', "
+                        "whose two sides hold it together. Remedy: state the sides as contacts of their own"
+                    )
+                return found
+            sliding = self.rules.slipping(terms, v, states)
+            return self._go_on(*there, v, closed, sliding)
+
+        return follow
+
     def _release(self, states: States, i: int) -> Callable[..., Change]:
         """Contact `i` begins to slip against the force that cannot hold it any more."""
 
@@ -305,6 +344,24 @@ class ContactWatch:
         sliding = self.rules.moving(terms, v, resting)
         states = self.rules.follow(terms, resting, sliding)
         return self.rules.states(resting, sliding) if states is None else states
+
+
+def _at_corners(corners: Callable) -> Callable:
+    """A guard that fires just before a corner, as the state at the corner may belong to its other side."""
+
+    def guard(t, q, v):
+        return corners(*along(t, q, v, AHEAD))
+
+    return guard
+
+
+def _goes_on(corners: Callable, t: float, q: np.ndarray, v: np.ndarray, after: np.ndarray) -> bool:
+    """Whether the corner that is ahead is passed with the velocities after an impact, too."""
+    here, ahead = corners(t, q), corners(*along(t, q, v, BEYOND))
+    passed = np.sign(here) != np.sign(ahead)
+    speed = float(np.max(np.abs(v))) / max(float(np.max(np.abs(after))), _TINY)
+    then = corners(*along(t, q, after, BEYOND / speed)) if speed < 1.0 / _STOPS else here
+    return bool(np.all((then - here)[passed] * (ahead - here)[passed] > 0.0))
 
 
 def _closed(states: States) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.models.contact import Contact, checked_contacts
+from daedal.hybrid.models.contact_corners import corners_of
 from daedal.hybrid.models.contact_history import ContactRecord
 from daedal.hybrid.models.contact_modes import FREE, ContactModes
 from daedal.hybrid.models.contact_run import ContactWatch
@@ -186,6 +187,14 @@ class UnilateralProblem(HybridProblem):
     def whole(self) -> MechanicalSystem:
         """The system with all gaps and slips among its constraints, as guards and impacts evaluate it."""
         return whole_system(self.system, self.contacts)
+
+    def corners(self, i: int):
+        """The corners of the gap of contact `i`; see :func:`daedal.hybrid.models.contact_corners.corners_of`."""
+        return self._corners[i]
+
+    @cached_property
+    def _corners(self) -> list:
+        return [corners_of(contact, self.system) for contact in self.contacts]
 
     @property
     def records_idle(self) -> bool:

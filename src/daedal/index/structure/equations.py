@@ -38,7 +38,7 @@ def argument_name(order: int) -> str:
     return f"x{order}"
 
 
-class Equations:
+class SystemEquations:
     """n equations in n unknowns on a graph, differentiated on demand.
 
     Parameters
@@ -64,8 +64,8 @@ class Equations:
     params : numpy.ndarray or None
         The numbers of the parameters, in the order of the graph's argument ``p``.
     levels : dict
-        Machine code of derivative arrays that was made already, see
-        :class:`~daedal.index.structure.derivative_array.DerivativeArray`. Copies with other parameters share it.
+        Machine code of derivative arrays that was made already, shared by copies with other parameters; see
+        :class:`~daedal.index.structure.derivative_array.NonlinearDerivativeArray`.
     lock : threading.RLock
         Held by whoever makes nodes or levels: a graph is for one thread at a time.
 
@@ -123,7 +123,7 @@ class Equations:
                 levels += self.rates([levels[-1]])
         return levels[times]
 
-    def replaced(self, changes: Mapping[int, int]) -> Equations:
+    def replaced(self, changes: Mapping[int, int]) -> SystemEquations:
         """The same equations on the same graph, but for some: {i: node} makes equation i node = 0."""
         other = copy(self)
         for name in ("partials", "orders"):
@@ -220,18 +220,18 @@ class Equations:
         return np.array(evaluate(self.graph, array.ravel().tolist(), given), dtype=float).reshape(array.shape)
 
 
-def equations_of(problem: Any) -> Equations | None:
+def equations_of(problem: Any) -> SystemEquations | None:
     """The equations of a problem, or None where its functions cannot be traced."""
     try:
-        return Equations(problem)
+        return SystemEquations(problem)
     except Untraceable:
         return None
 
 
-def required_equations(problem: Any, refusal: str) -> Equations:
+def required_equations(problem: Any, refusal: str) -> SystemEquations:
     """The equations of a problem; where a function cannot be traced, an error with the words of `refusal` and why."""
     try:
-        return Equations(problem)
+        return SystemEquations(problem)
     except Untraceable as reason:
         raise InvalidProblemError(f"{refusal} {reason}") from reason
 
@@ -256,7 +256,7 @@ class UnfollowedSwitches:
     equations : Equations
     """
 
-    def __init__(self, equations: Equations):
+    def __init__(self, equations: SystemEquations):
         graph = equations.graph
         with equations.lock:
             modes = Modes(graph, ("t", *map(argument_name, range(equations.order + 1))), (NAME,))
@@ -268,7 +268,7 @@ class UnfollowedSwitches:
                 linear = modes.depends_on(rate) <= {NAME}
                 self._in_time.append(linear and modes.depends_on(switch.function) <= {"t", NAME})
 
-    def warning(self, equations: Equations, span: tuple[float, float]) -> str | None:
+    def warning(self, equations: SystemEquations, span: tuple[float, float]) -> str | None:
         """What to tell about switches that a run may meet, with the parameters of `equations`; None if it meets none.
 
         Conditions linear in time alone are not met where their times lie outside the interval, or at its ends, as
@@ -289,7 +289,7 @@ class UnfollowedSwitches:
         )
 
 
-def _switches_within(switch: Followed, equations: Equations, span: tuple[float, float]) -> bool:
+def _switches_within(switch: Followed, equations: SystemEquations, span: tuple[float, float]) -> bool:
     """Whether a function that is linear in time leaves the bounds of its mode within the interval."""
     begin, middle, end = (
         float(equations.values([switch.function], t, np.zeros((0, equations.n)))[0])
@@ -329,7 +329,7 @@ def linear_system(problem: Any) -> TimeVarying:
     >>> system.index(0.0), system.consistent([1.0, 0.0], 0.0).x
     (2, array([0., 1.]))
     """
-    equations = Equations(problem.semi_explicit() if isinstance(problem, LinearDAE) else problem)
+    equations = SystemEquations(problem.semi_explicit() if isinstance(problem, LinearDAE) else problem)
     if equations.order != 1:
         raise InvalidProblemError("a SecondOrderDAE has no system of first order; give an ImplicitDAE")
     n = equations.n
@@ -362,7 +362,7 @@ def linear_system(problem: Any) -> TimeVarying:
     )
 
 
-def _levels(equations: Equations, nodes: list[int]) -> Callable[[float, int], np.ndarray]:
+def _levels(equations: SystemEquations, nodes: list[int]) -> Callable[[float, int], np.ndarray]:
     """Nodes and their total derivatives, with all unknowns and their derivatives set to zero."""
     derivatives, codes = [nodes], [equations.evaluator(nodes)]
 

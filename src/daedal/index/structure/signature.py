@@ -25,7 +25,7 @@ import scipy.sparse as sparse
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, refuse_singular
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.vanishing import vanishing
 
 Orders = list[dict[int, int]]
@@ -33,7 +33,7 @@ Orders = list[dict[int, int]]
 
 
 @dataclass(frozen=True)
-class Signature:
+class StructuralSignature:
     """What the orders of derivatives say of a system of equations.
 
     Examples
@@ -65,7 +65,7 @@ class Signature:
     vanished: list[tuple[int, int, int]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, equations: Equations) -> Signature:
+    def of(cls, equations: SystemEquations) -> StructuralSignature:
         """The signature of the equations of a problem.
 
         Raises
@@ -78,7 +78,7 @@ class Signature:
         return cls.of_orders(sigma, vanished)
 
     @classmethod
-    def of_orders(cls, sigma: Orders, vanished: Sequence[tuple[int, int, int]] = ()) -> Signature:
+    def of_orders(cls, sigma: Orders, vanished: Sequence[tuple[int, int, int]] = ()) -> StructuralSignature:
         """The signature of equations that are known by the orders of the derivatives in them alone."""
         transversal = highest_value_transversal(sigma)
         c, d = canonical_offsets(sigma, transversal)
@@ -91,7 +91,7 @@ class Signature:
         return [{j: k for j, k in row.items() if d[j] - c[i] == k} for i, row in enumerate(self.sigma)]
 
 
-def true_orders(equations: Equations) -> tuple[Orders, list[tuple[int, int, int]]]:
+def true_orders(equations: SystemEquations) -> tuple[Orders, list[tuple[int, int, int]]]:
     """The highest derivative of each unknown on which each equation truly depends, and (i, j, order) of the others.
 
     A derivative that is written but drops out, such as x' in (x' + y') - x', would make the orders too high: the graph
