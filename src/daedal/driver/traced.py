@@ -278,22 +278,22 @@ class TracedPlan(Plan):
         switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
         if switched is None:
             return self._plan(left_out).solve(request)
-        from daedal.driver.switching import Follower, Unfollowable
+        from daedal.driver.switching import SwitchTracker, Unfollowable
 
         base = self._plan(left_out, followed=True)
         moded = base.problem.params.fresh(self.problem.params)
         plan = base.with_problem(with_numbers(base.problem, moded))
-        follower, failure, note = Follower(switched, moded, request), None, ""
+        tracker, failure, note = SwitchTracker(switched, moded, request), None, ""
         try:
-            solution = plan.solve(request, follower)
-            if self._took_its_branches(switched, follower, solution):
-                solution.slides_from = follower.first_slide
+            solution = plan.solve(request, tracker)
+            if self._took_its_branches(switched, tracker, solution):
+                solution.slides_from = tracker.first_slide
                 return solution
             note = "Hidden switches are not followed: a first run left the branches on which it had been."
         except Unfollowable as reason:
             warn(f"switches are not followed: {reason}", SwitchWarning)
         except DaedalError as error:  # it may come from the switches, or be raised again
-            if follower.stopped:
+            if tracker.stopped:
                 raise
             failure = error
         solution = self._plan(left_out).solve(request)
@@ -302,14 +302,14 @@ class TracedPlan(Plan):
             warn(f"switches are not followed, since that run stopped: {first}", SwitchWarning)
         return add_note(solution, note) if note else solution
 
-    def _took_its_branches(self, switched: SwitchedProblem, follower: Any, solution: Any) -> bool:
+    def _took_its_branches(self, switched: SwitchedProblem, tracker: Any, solution: Any) -> bool:
         """Whether the functions in the modes of a stretch are within it what they are as written.
 
         They are not where a switching function stays on its surface, and the function there is that of neither side.
         """
-        sign = follower.request.sign
-        begins = [t for t, _, _ in follower.history]
-        for (begin, modes, along), end in zip(follower.history[:_MOST_STRETCHES], [*begins[1:], np.inf * sign]):
+        sign = tracker.request.sign
+        begins = [t for t, _, _ in tracker.history]
+        for (begin, modes, along), end in zip(tracker.history[:_MOST_STRETCHES], [*begins[1:], np.inf * sign]):
             inside = np.flatnonzero((sign * (solution.t - begin) > 0.0) & (sign * (solution.t - end) < 0.0))
             if along or not inside.size:
                 continue

@@ -16,9 +16,9 @@ import numpy as np
 
 from daedal.analysis.thresholds import SHARPEST_IN_ONE
 from daedal.driver.any_index import ReducedForm
-from daedal.driver.first_order import FirstOrderCourse, FirstOrderPlan
+from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
 from daedal.driver.first_order_choice import is_automatic
-from daedal.driver.request import Request, Settings, Wanted
+from daedal.driver.request import Request, SensitivityRequest, Settings
 from daedal.driver.stages import Plan
 from daedal.driver.traced import linear_solver_of
 from daedal.errors import IntegrationError, InvalidProblemError
@@ -78,7 +78,7 @@ class FirstOrderSensitivity(Plan):
         self.problem = with_floats(problem)
         self.settings, self._make_plan = settings, make_plan
         assert settings.sensitivities is not None
-        self.wanted: Wanted = settings.sensitivities
+        self.wanted: SensitivityRequest = settings.sensitivities
         self._bare = with_corrector(replace(settings, sensitivities=None), self.wanted)
         if settings.fixed_step is not None and settings.formulation == "auto":
             self._bare = replace(self._bare, formulation="none")
@@ -252,9 +252,9 @@ class FirstOrderSensitivity(Plan):
         t0 = request.span[0]
         if self.stands:
             plan = self.primal.inner
-            course = FirstOrderCourse(plan, replace(request, problem=plan.problem))
-            y0, yp0 = course.y0, course.yp0
-            course.give_back()
+            run_state = FirstOrderRunState(plan, replace(request, problem=plan.problem))
+            y0, yp0 = run_state.y0, run_state.yp0
+            run_state.give_back()
             return np.array(y0), np.array(yp0)
         from daedal.initial.consistent import consistent_initial, split_initial
 
@@ -392,7 +392,7 @@ class FirstOrderSensitivity(Plan):
         return notes
 
 
-def with_corrector(settings: Settings, wanted: Wanted) -> Settings:
+def with_corrector(settings: Settings, wanted: SensitivityRequest) -> Settings:
     """Settings whose method finds sensitivities in the way that is wanted, as a step of DASSL or Radau can."""
     if wanted.corrector in ("auto", "simultaneous"):
         return settings

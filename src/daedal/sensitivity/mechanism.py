@@ -17,7 +17,7 @@ from daedal.analysis.thresholds import STABILITY_BOUND, STIFF_GAIN
 from daedal.common.tabular import FunctionTable
 from daedal.driver.finish import delivered, joined_dense_output, until_the_end
 from daedal.driver.mechanism import MechanismPlan
-from daedal.driver.mechanism_output import Salvage, finished, outputs
+from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
 from daedal.driver.request import Request, Settings
 from daedal.driver.run import run
 from daedal.driver.stages import Plan
@@ -267,16 +267,16 @@ class MechanismSensitivity(Plan):
             base = self.primal.solve(request.changed(sensitivities=None, problem=self.problem))
             refuse_sliding(base)
             warn_of_switches(base.events)
-        request, course = _begun(plan, request)
-        if self._stiff is not None and _is_stiff(course, request):
-            course.give_back()
+        request, run_state = _begun(plan, request)
+        if self._stiff is not None and _is_stiff(run_state, request):
+            run_state.give_back()
             plan = self._stiff
-            request, course = _begun(plan, request)
-        course.assembly.sensitivities_at_start = self.starts if starts is None else starts
-        segments = run(course, request)
-        salvage = Salvage()
+            request, run_state = _begun(plan, request)
+        run_state.assembly.sensitivities_at_start = self.starts if starts is None else starts
+        segments = run(run_state, request)
+        salvage = PostprocessGuard()
         t, states = outputs(request, segments, salvage)
-        solution = finished(plan, request, course, segments, t, states, salvage)
+        solution = finished(plan, request, run_state, segments, t, states, salvage)
         solution.as_stated(self.problem)
         words = {} if traced is None else traced.words
         solution.functions = FunctionTable({**words, "sensitivities": "exact derivatives"})
@@ -286,7 +286,7 @@ class MechanismSensitivity(Plan):
             solution.events = timed_events(
                 self, request, solution, lambda t: np.array([found.at(k, t).y for k in range(len(self.columns))])
             )
-        course.give_back()
+        run_state.give_back()
         return delivered(solution, segments)
 
     def _sensitivities(self, request: Request, segments, solution) -> MechanicalSensitivities:
@@ -314,12 +314,12 @@ def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:
     return request, plan.begin(request)
 
 
-def _is_stiff(course: Any, request: Request) -> bool:
+def _is_stiff(run_state: Any, request: Request) -> bool:
     """Whether what decays at the start would keep an explicit method from long steps over the whole interval."""
     from daedal.analysis.measures import measure
 
-    start = course.start
-    found = measure(course.assembly, start.t, np.concatenate([start.z, start.r]))
+    start = run_state.start
+    found = measure(run_state.assembly, start.t, np.concatenate([start.z, start.r]))
     if found is None or not found.sigF < 0.0:
         return False
     length = abs(request.span[1] - request.span[0])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import unknown_name
-from daedal.driver.request import Wanted
+from daedal.driver.request import SensitivityRequest
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled
 from daedal.problems.checks import check_vector
@@ -26,7 +26,7 @@ class Column:
     variable: int | None = None
 
 
-def columns_of(wanted: Wanted, problem: Any) -> list[Column]:
+def columns_of(wanted: SensitivityRequest, problem: Any) -> list[Column]:
     """What was asked for as columns, in the same order."""
     layout = layout_of(problem)
     known = [] if layout is None else layout.labels(problem.params)
@@ -53,7 +53,7 @@ def require_known(names: list[Any], known: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def given_starts(wanted: Wanted, columns: list[Column], n: int) -> np.ndarray:
+def given_starts(wanted: SensitivityRequest, columns: list[Column], n: int) -> np.ndarray:
     """d(initial values) / d(parameter) as they were given, one row for each column."""
     start = np.zeros((len(columns), n))
     for row, column in zip(start, columns, strict=True):
