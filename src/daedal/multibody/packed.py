@@ -23,12 +23,10 @@ from daedal.kernels.records import (
     record_at,
 )
 from daedal.kernels.signatures import f64, i64
-from daedal.multibody.articulated import Elimination
-from daedal.multibody.chains import Chains
-from daedal.multibody.closure import Closures
+from daedal.multibody.closure import Chains, Closures
 from daedal.multibody.coordinates import parameter_masses
-from daedal.multibody.kinematics import Placement, Velocities
-from daedal.multibody.tree import ANY_ROTATION, Tree, in_axes_of_joints
+from daedal.multibody.dynamics import Elimination
+from daedal.multibody.kinematics import ANY_ROTATION, Placement, Tree, Velocities, in_axes_of_joints
 
 
 class Sizes(NamedTuple):
