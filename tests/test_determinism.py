@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
+from weakref import ref
 
 import numpy as np
 import pytest
 
 import daedal
+from daedal.driver.request import checked_settings
 from daedal.mechanics.formulations import FORMULATIONS
+from daedal.problems.preparable import prepared_of
 
 GRAVITY = 9.81
 
@@ -214,6 +220,28 @@ def test_a_prepared_solver_gives_the_bits_of_solve(name):
     solver = daedal.prepare(make(), **options)
     for which in (0, 1, 0):
         assert bits(solver.solve((0.0, 0.7), starts[which])) == run(name, which)
+
+
+def test_what_was_made_ready_is_kept_with_the_problem_and_goes_with_it():
+    problem = implicit()
+    daedal.solve(problem, (0.0, 1.0), SCALAR[0])
+    plans = prepared_of(problem)["plans"]
+    plan = plans.get(checked_settings().key)
+    daedal.solve(problem, (0.0, 1.0), SCALAR[1])
+    assert plan is not None and plans.get(checked_settings().key) is plan
+    for other in (copy.copy(problem), replace(problem), pickle.loads(pickle.dumps(sparse_chain()))):
+        assert prepared_of(other) == {}
+    gone, made = ref(problem), ref(plan)
+    del problem, plan, plans
+    gc.collect()
+    assert gone() is None and made() is None
+
+
+def test_no_more_than_a_few_problems_keep_plans():
+    problems = [implicit() for _ in range(40)]
+    for problem in problems:
+        daedal.prepare(problem)
+    assert [bool(prepared_of(problem)) for problem in problems] == [False] * 8 + [True] * 32
 
 
 def test_a_prepared_solver_in_four_threads():

@@ -9,7 +9,7 @@ from scipy.sparse import csc_array
 import daedal
 from daedal import library
 from daedal.analysis.thresholds import FIRST_LOOK, LOW_ORDER, MOST_LOW, SOON
-from daedal.driver import first_order_choice
+from daedal.driver import first_order, first_order_choice
 from daedal.driver.first_order_choice import _Watch, first_method
 
 RADAU, DASSL = daedal.Radau().title, daedal.DASSL().title
@@ -327,3 +327,52 @@ def test_a_sign_that_changes_for_a_reason_is_left_alone():
     inside = np.abs(sol.y[0]) <= 1e-2
     assert inside.sum() > 8 and sol.y.max() > 1.0 and sol.y.min() < -1.0
     assert sol.method == RADAU and "atol" not in sol.message
+    assert sol.message.endswith("with the other sign; a second run, with DASSL, confirms it.")
+
+
+def rests_and_pulses(*pulses):
+    """y' = -y + pulses of these signs, 28 apart: rests within atol between them."""
+
+    def residual(t, y, yp):
+        return [yp[0] + y[0] - 20.0 * sum(sign * math.exp(-((t - 1.0 - 28 * k) ** 2)) for k, sign in enumerate(pulses))]
+
+    return daedal.ImplicitDAE(residual, 1), (0.0, 28.0 * len(pulses)), ([0.0], [20.0 * math.exp(-1.0)])
+
+
+@pytest.fixture
+def second_runs(monkeypatch):
+    """The second runs that are made, by the method of the first."""
+    made, again = [], first_order.FirstOrderPlan._with_dassl
+    monkeypatch.setattr(
+        first_order.FirstOrderPlan, "_with_dassl", lambda self, request: made.append(self.first) or again(self, request)
+    )
+    return made
+
+
+def test_oscillation_through_zero_is_no_unresolved_sign(second_runs):
+    options = {"rtol": 1e-9, "atol": 1e-2, "max_step": 1}
+    once = daedal.solve(*rests_and_pulses(1.0, -1.0), **options)
+    assert second_runs == ["radau"] and "second run" in once.message
+    again = daedal.solve(*rests_and_pulses(1.0, -1.0, 1.0), **options)
+    assert second_runs == ["radau"] and "sign" not in again.message and again.method == RADAU
+
+
+def test_a_run_with_dassl_is_not_repeated_with_it(second_runs, monkeypatch):
+    monkeypatch.setattr(first_order, "first_method", lambda problem, rtol: "dassl")
+    sol = daedal.solve(*rests_and_pulses(1.0, -1.0), rtol=1e-9, atol=1e-2, max_step=1)
+    assert sol.method == DASSL and second_runs == []
+    assert "came out with the other sign" in sol.message and "second run" not in sol.message
+
+
+def test_a_second_run_that_differs_before_the_sign_was_lost_replaces_nothing(monkeypatch):
+    again = first_order.FirstOrderPlan._with_dassl
+
+    def worse(self, request):
+        found = again(self, request)
+        found.y, found.dense = found.y + 100.0, None
+        return found
+
+    monkeypatch.setattr(first_order.FirstOrderPlan, "_with_dassl", worse)
+    sol = daedal.solve(*rests_and_pulses(1.0, -1.0), rtol=1e-9, atol=1e-2, max_step=1)
+    assert sol.method == RADAU and abs(sol.y[0, -1]) < 1.0
+    assert sol.message.endswith("A second run, with DASSL, ends at other values.")

@@ -28,8 +28,8 @@ ROOMS = [
 ON_PUBLIC_NAMES = {
     "viz": [],
     "sensitivity.adjoint": ["kernels", "symbolic", "problems", "symbolic.tracing", "sensitivity"],
-    "sensitivity.fitting": ["problems", "symbolic.tracing", "hybrid", "viz"],
-    "multibody": ["kernels", "symbolic", "problems", "solution", "viz"],
+    "sensitivity.fitting": ["problems", "hybrid", "sensitivity", "viz"],
+    "multibody": ["kernels", "symbolic", "index.linear", "problems", "solution", "viz"],
     "circuits": [],
     "library": ["viz", "multibody", "circuits"],
     "studies": ["methods", "problems", "index.structure", "analysis.order_conditions", "viz", "library"],
@@ -57,11 +57,14 @@ EXCEPTIONS = {
         "methods/implicit_rk/implicit_runge_kutta.py",
         "analysis.method_analysis",
     ): "the order of given coefficients, when it is asked for",
-    ("driver/solver.py", "hybrid"): "a hybrid problem is handed over to its run, which comes back for every stretch",
-    ("driver/solver.py", "sensitivity"): "a run with sensitivities is handed over to a plan of its own",
+    ("driver/solver.py", "hybrid"): "the table of stages names the plan of hybrid problems; its runs come back",
+    ("driver/solver.py", "sensitivity"): "the table of stages names the plans of runs with sensitivities",
     ("viz/animate.py", "library"): "the drawing of a mechanism of the library, where none is given",
     ("viz/gallery.py", "library"): "the gallery shows the library",
 }
+
+
+NAMED = re.compile(r"daedal(\.\w+)+:\w+")
 
 
 def imported(source: str, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str, bool]]:
@@ -83,9 +86,11 @@ def imported(source: str, module: str, *, is_package: bool = False) -> Iterator[
             names = [f"{base}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "daedal":
             names = [f"daedal.{node.attr}"]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and NAMED.fullmatch(node.value):
+            names = [node.value.replace(":", ".")]  # imported when it is needed, by its name
         else:
             continue
-        late = id(node) in inside
+        late = id(node) in inside or isinstance(node, ast.Constant)
         yield from ((node.lineno, name, late) for name in names if name.split(".")[0] == "daedal")
 
 
@@ -235,6 +240,7 @@ def test_a_run_takes_the_walk_of_the_page(heading):
         ("from .. import solve", ["daedal.solve"]),
         ("from . import semi_explicit", ["daedal.problems.semi_explicit"]),
         ("def late():\n    import daedal\n    return daedal.solve", ["daedal", "daedal.solve"]),
+        ('PLAN = "daedal.hybrid.plan:HybridPlan"', ["daedal.hybrid.plan.HybridPlan"]),
         ("import numpy\nfrom scipy import sparse", []),
     ],
 )

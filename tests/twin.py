@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.driver.traced import TracedPlan, _points
+from daedal.driver.run_points import points_of
+from daedal.driver.traced import TracedPlan
 from daedal.problems.checks import full_matrix
 from daedal.problems.compile import last_argument
 
@@ -123,7 +124,7 @@ def wrong_derivatives(plan: TracedPlan, solution) -> list[str]:
     matrix that is not quite right, only later.
     """
     found, rng = [], np.random.default_rng(1)
-    for t, point in _points(plan.problem, solution):
+    for t, point in points_of(plan.problem, solution):
         if "yp" in point or ("xp" in point and "z" in point):
             found += _wrong_matrix_of_newton(plan, t, point, rng)
         elif "q" in point:

@@ -50,7 +50,7 @@ expected, allowed = [len(zeros), *zeros], 3e-6
     "block with friction": """mu, a = u(0.05, 0.4), u(1.0, 3.0)
 form = int(rng.integers(3))
 problem = [lambda: daedal.MechanicalSystem(1.0, lambda t, q, v: [-q[0] - mu * np.sign(v[0])], n_q=1), lambda: daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0] + mu * np.sign(y[1])], 2), lambda: daedal.ODE(lambda t, y: [y[1], -y[0] - mu * (1.0 if y[1] > 0 else -1.0 if y[1] < 0 else 0.0)], 2)][form]()
-run = lambda: daedal.solve(problem, (0.0, 60.0), [([a], [0.0]), ([a, 0.0], None), [a, 0.0]][form])
+run = lambda: daedal.solve(problem, (0.0, 100.0), [([a], [0.0]), ([a, 0.0], None), [a, 0.0]][form])
 read = lambda sol: [(sol.q if form == 0 else sol.y)[0, -1]]
 x = a
 while abs(x) > mu:

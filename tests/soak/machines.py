@@ -25,7 +25,7 @@ from daedal.multibody import (
     ground,
     large,
 )
-from daedal.multibody.course import Course
+from daedal.multibody.course import MotionHistory
 from daedal.multibody.start import Start
 from dense_machine import Condition, DenseMachine, FreeBody, Pull
 from soak.case import Script
@@ -175,7 +175,7 @@ class RandomMachine:
         """The machine where it is drawn, with velocities that its conditions allow."""
         start = self.model.start()
         system = self.model.system()
-        K = system.at(0.0, start.q, start.v).jacobian
+        K = self.model.conditions(start.layout).jacobian(0.0, start.q)
         _, s, V = np.linalg.svd(np.concatenate([K, np.zeros((1, start.q.size))]))
         free = V[int(np.sum(s > 1e-9 * max(s[0], 1.0))) :].T
         v = free @ self.rng.normal(size=free.shape[1]) if free.size else np.zeros(start.q.size)
@@ -192,7 +192,7 @@ class RandomMachine:
     def body_accelerations(self, start, a):
         """Of all bodies for accelerations of the coordinates."""
         rest = SimpleNamespace(a=np.asarray(a)[:, None], lam=np.zeros((0, 1)))
-        course = Course(
+        course = MotionHistory(
             self.model, start.layout, np.zeros(1), start.q[None], start.v[None], np.zeros((1, 0)), lambda: rest
         )
         linear, angular = course.accelerating
@@ -200,15 +200,15 @@ class RandomMachine:
         return np.concatenate([linear[0, order], angular[0, order]], axis=1).ravel()
 
 
-def balanced(system, q, v):
+def balanced(model, system, q, v):
     """Accelerations from the functions of a system, by dense matrices; redundant conditions may be among them."""
     M, f, n = np.asarray(system.mass(0.0, q)), np.asarray(system.force(0.0, q, v)), q.size
     if not system.n_constraints:
         return np.linalg.solve(M, f)
-    at = system.at(0.0, q, v)
-    K, bias = at.jacobian, at.bias
+    conditions = model.conditions(system.layout)
+    K, bias = conditions.jacobian(0.0, q), conditions.bias(0.0, q, v)
     norms = np.linalg.norm(K, axis=1)
-    keep = norms > 1e-12
+    keep = norms > 1e-9  # others are rounding errors: of joints that hold the same twice
     K, bias = K[keep] / norms[keep, None], bias[keep] / norms[keep]
     matrix = np.block([[M, K.T], [K, np.zeros((len(K),) * 2)]])
     return np.linalg.lstsq(matrix, np.concatenate([f, bias]), rcond=1e-11)[0][:n]
@@ -249,7 +249,7 @@ def _checked(machine: RandomMachine, seed: int, runs: bool) -> dict[str, float]:
     sizes = np.linalg.svd(K[norms > 1e-9] / norms[norms > 1e-9, None], compute_uv=False)
     allowed = 1e-9 * max(1.0, 1e-4 * condition, 1e-2 / min(sizes[sizes > 1e-8], default=1.0))
     errors["relative"] = (
-        relative(machine.body_accelerations(start, balanced(system, start.q, start.v)), expected) / allowed
+        relative(machine.body_accelerations(start, balanced(model, system, start.q, start.v)), expected) / allowed
     )
     code = system.straight_line
     if code is not None:
@@ -257,7 +257,7 @@ def _checked(machine: RandomMachine, seed: int, runs: bool) -> dict[str, float]:
         if status == 0:
             errors["elimination"] = relative(machine.body_accelerations(start, values[:n]), expected) / allowed
     other, absolute = start.in_coordinates("absolute"), model.system("absolute")
-    a = balanced(absolute, other.q, other.v)
+    a = balanced(model, absolute, other.q, other.v)
     errors["absolute"] = relative(machine.body_accelerations(other, a), expected) / allowed
     if not Z.size:
         return errors
@@ -314,8 +314,9 @@ def _drives(machine, start, dense, u, Z, expected, errors):
 
 def _least(model, start):
     """The accelerations of smallest norm that the conditions allow."""
-    at = model.system().at(0.0, start.q, start.v)
-    return np.linalg.lstsq(at.jacobian, at.bias, rcond=1e-10)[0] if at.jacobian.size else 0.0 * start.q
+    conditions = model.conditions(start.layout)
+    K, bias = conditions.jacobian(0.0, start.q), conditions.bias(0.0, start.q, start.v)
+    return np.linalg.lstsq(K, bias, rcond=1e-10)[0] if K.size else 0.0 * start.q
 
 
 def _rate_row(dense, one):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,9 @@ class Circuit:
             if node not in self.nodes:
                 raise daedal.InvalidProblemError(f".ic names the node {node}, to which no element is connected")
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     @cached_property
     def branches(self) -> tuple[Branch, ...]:
         """The branches of all elements."""
@@ -106,10 +109,6 @@ class Circuit:
         if form not in FORMS:
             raise daedal.InvalidProblemError(f"form={form!r} is not known; choose one of {', '.join(FORMS)}")
         return CircuitEquations(self.branches, self.nodes, form)
-
-    def problem_for(self, initial: Any) -> daedal.ImplicitDAE:
-        """What ``daedal.solve(circuit, t_span, initial)`` solves: :meth:`problem`."""
-        return self.problem()
 
     def problem(self, form: str = "nodal") -> daedal.ImplicitDAE:
         """The equations as a problem, with the values of the elements as parameters by name.
@@ -252,6 +251,29 @@ class Circuit:
         problem = self._as_code(form)
         initial = self._start(problem, t0, form, self._levels(given or {}, empty))
         return daedal.solve(problem, (t0, t1), initial, **options)
+
+    @cached_property
+    def _stated(self) -> daedal.ImplicitDAE:
+        return self._as_code("nodal")
+
+    def as_problem(self, initial: Any = None) -> daedal.ImplicitDAE:
+        """What :func:`daedal.solve` solves where it is given the circuit: the nodal equations, the same each time."""
+        return self._stated
+
+    def as_initial(self, initial: Any, t0: float, params: Mapping[str, float] | None = None) -> Any:
+        """Initial values of :meth:`as_problem`, from voltages and currents by name as in :meth:`start`.
+
+        None is the operating point; a pair of values and derivatives is returned as it is.
+        """
+        if initial is not None and not isinstance(initial, Mapping):
+            return initial
+        circuit = self.with_values(params) if params else self
+        return circuit._start(circuit._as_code("nodal"), t0, "nodal", circuit._levels(initial or {}, False))
+
+    def as_breakpoints(self, t0: float, t1: float, params: Mapping[str, float] | None = None) -> np.ndarray | None:
+        """The times at which sources have kinks or jumps; None if there are none."""
+        corners = (self.with_values(params) if params else self).breakpoints(min(t0, t1), max(t0, t1))
+        return corners if corners.size else None
 
     def __str__(self) -> str:
         counted = f"{len(self.elements)} elements, {len(self.nodes)} nodes besides the ground"

@@ -11,7 +11,8 @@ from daedal.analysis.undetermined import in_words, undetermined
 from daedal.common.messages import warn
 from daedal.driver.reduced_start import given_values
 from daedal.driver.request import Request, Settings
-from daedal.driver.traced import TracedPlan
+from daedal.driver.stages import Wrapped
+from daedal.driver.traced import Form, TracedPlan
 from daedal.errors import (
     DaedalError,
     InconsistentInitialError,
@@ -23,75 +24,59 @@ from daedal.initial.consistent import NO_UNIQUE_SOLUTION
 from daedal.symbolic.tracing import SwitchWarning
 
 
-class AnyIndexPlan(TracedPlan):
-    """A plan for the reduced problem, beside that for the problem as it stands.
+class ReducedForm(Form):
+    """The reduced problem, in place of the equations as they stand.
 
-    The latter is for constant steps, which show what a method does with the problem as it is, and for functions that
-    turn out to be others than when they were traced.
+    These are for constant steps, which show what a method does with the problem as it is, and for functions that turn
+    out to be others than when they were traced.
 
     Parameters
     ----------
-    plan : TracedPlan
-        That of the problem as it stands.
-    reduced : ReducedPlan or ReducedSecondOrder
+    plan : ReducedPlan or ReducedSecondOrder
         That of the reduced problem.
     asked : bool
         Whether the user has asked for it.
     """
 
-    def __init__(self, plan: TracedPlan, reduced: Any, asked: bool):
-        vars(self).update(vars(plan))
-        self.as_stated = False
-        self._reduced, self._asked = reduced, asked
+    def __init__(self, plan: Any, asked: bool):
+        self._plan, self._asked = plan, asked
 
-    @property
-    def _irregular(self) -> tuple[str, ...]:
-        """Derivatives of the problem as it stands are not used."""
-        return ()
-
-    def with_problem(self, problem: Any) -> AnyIndexPlan | None:
-        """The plan for the same problem with other parameters, or None if it must be made anew."""
-        other = super().with_problem(problem)
-        if not isinstance(other, AnyIndexPlan) or self.traced is None or self.traced.layout is None:
-            return None
-        other._reduced = self._reduced.with_original(problem, self.traced.layout.numbers(problem.params))
-        return None if other._reduced is None else other
+    def with_problem(self, plan: TracedPlan, numbers: np.ndarray) -> ReducedForm | None:
+        """The form for a plan with other parameters, or None if it must be made anew."""
+        other = self._plan.with_original(plan.problem, numbers)
+        return None if other is None else ReducedForm(other, self._asked)
 
     @property
     def order(self) -> int:
         """How often the strangeness-free form differentiates all equations."""
-        return self._reduced.reduction.mu
+        return self._plan.reduction.mu
 
     def enlarged(self, problem: Any, times: int, settings: Settings) -> Any:
         """A plan for a problem of so many systems of this structure, such as one with its variational equations."""
         from daedal.driver.reduced import ReducedPlan
         from daedal.index.reduction.reduce import analysed
-        from daedal.index.reduction.strangeness_free import StrangenessFree
+        from daedal.index.reduction.strangeness_free import StrangenessFreeProblem
 
-        own = self._reduced.reduction
-        return ReducedPlan(StrangenessFree(problem, *analysed(problem), (own.mu, times * own.a)), settings)
+        own = self._plan.reduction
+        return ReducedPlan(StrangenessFreeProblem(problem, *analysed(problem), (own.mu, times * own.a)), settings)
 
-    def solve(self, request: Request):
-        """Solve the reduced problem; where functions differ from what was traced, the problem as it stands."""
-        if self.traced is None or not self.traced.functions:  # compiled functions, which do not change
-            return self._told(self._solve((), request), self._untraced)
-        return super().solve(request)
-
-    def _solve(self, left_out: tuple[str, ...], request: Request):
-        if request.settings.fixed_step is not None and not self._asked:
-            return super()._solve(left_out, request)
-        if request.settings.switches != "never" and request.settings.fixed_step is None:
-            message = self._unfollowed.warning(self._reduced.reduction.equations, request.span)
+    def solve(self, plan: TracedPlan, request: Request) -> Any:
+        """Solve the reduced problem."""
+        settings = request.settings
+        if settings.fixed_step is not None and not self._asked:
+            return plan.solve_as_stated(request)
+        if settings.switches != "never" and settings.fixed_step is None:
+            message = self._unfollowed.warning(self._plan.reduction.equations, request.span)
             if message is not None:
                 warn(message, SwitchWarning)
-        return self._reduced.solve(request)
+        return self._plan.solve(request)
 
     @cached_property
     def _unfollowed(self) -> UnfollowedSwitches:
-        return UnfollowedSwitches(self._reduced.reduction.equations)
+        return UnfollowedSwitches(self._plan.reduction.equations)
 
 
-class SingularPlan(TracedPlan):
+class SingularPlan(Wrapped):
     """A plan for a problem that cannot have a unique solution: what stops its run is told together with the reason.
 
     A run that comes to its end all the same has followed one of many solutions, or none, and has failed.
@@ -104,16 +89,17 @@ class SingularPlan(TracedPlan):
         Which equations are too many for which unknowns, or that they do not determine the solution.
     """
 
+    as_stated = False
+
     def __init__(self, plan: TracedPlan, reason: DaedalError):
-        vars(self).update(vars(plan))
-        self.as_stated = False
+        super().__init__(plan)
         self._reason = str(reason)  # the exception itself would keep all frames of its traceback
         self._is_structural = isinstance(reason, StructurallySingularError)
 
     def solve(self, request: Request):
         """Solve the problem as it stands, as far as that goes."""
         try:
-            solution = super().solve(request)
+            solution = self.plan.solve(request)
             if solution.success:
                 solution.success, solution.status = False, "failed"
                 raise IntegrationError("The end was reached, but what was computed is arbitrary.", solution)

@@ -62,8 +62,15 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
     )
 
 
-def warn_too_sharp(solution: Any, settings: Any) -> None:
-    """Say that the chosen method cannot keep a tolerance."""
+def warn_unsuitable(solution: Any, settings: Any) -> None:
+    """Warn of a tolerance above all values, and of one that the chosen method cannot keep."""
+    loosest = np.max(settings.rtol)
+    if loosest >= 1.0 and settings.fixed_step is None:
+        warn(
+            f"rtol={loosest:.3g} allows errors as large as the values themselves. Remedy: rtol is relative, 1e-6 by "
+            "default; absolute errors are limited by atol",
+            ToleranceWarning,
+        )
     name = settings.method if isinstance(settings.method, str) else getattr(settings.method, "name", "")
     sharpest = _SHARPEST.get(name)
     if sharpest is None or settings.fixed_step is not None or getattr(settings.method, "grid", None) is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -29,6 +28,7 @@ from daedal.driver.first_order_output import finished, methods_of
 from daedal.driver.low_index import LARGEST_EXAMINED
 from daedal.driver.request import Request, Settings
 from daedal.driver.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, run
+from daedal.driver.stages import Plan
 from daedal.driver.unresolved_sign import contradict, in_words, lost_sign
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.index.reduction import WAYS
@@ -52,7 +52,7 @@ _MOST_RUNS = 4  # kept for their next use
 _MOST_REPEATED = 10_000  # steps of a run that failed, up to which it is tried once more from its start
 
 
-class FirstOrderPlan:
+class FirstOrderPlan(Plan):
     """What does not depend on the start: method, tolerances, and runs that are made ready once and used again."""
 
     def __init__(
@@ -133,24 +133,41 @@ class FirstOrderPlan:
             return self._from_the_start(request, error, methods_of(segments))
         may_lose = request.settings.fixed_step is None and not (follower is not None and follower.has_slid)
         lost = lost_sign(solution, self.atol) if may_lose and solution.t.size else None
-        return solution if lost is None else self._second_opinion(request, solution, lost, follower is None)
+        if lost is None:
+            return solution
+        is_open = follower is None and len(self.methods) > 1
+        others = is_open and any(segment.method.name != "dassl" for segment in segments)
+        return self._second_opinion(request, solution, lost, others)
 
     def _second_opinion(
-        self, request: Request, solution: Solution, lost: tuple[int, float, float], may_repeat: bool
+        self, request: Request, solution: Solution, lost: tuple[int, float, float], repeats: bool
     ) -> Solution:
-        """What DASSL finds where the sign of a variable was not resolved, if the method is open; a hint if not."""
-        variable, *stretch = lost
-        words = in_words(self.names[variable], (stretch[0], stretch[1]))
-        other = None
-        if may_repeat and len(self.methods) > 1:
-            with suppress(IntegrationError):
-                other = self._with_dassl(request)
-        if other is not None and not contradict(solution, other, self.rtol, self.atol):
+        """The solution where the sign of a variable was not resolved, with what a run with DASSL finds in its message.
+
+        DASSL's solution takes its place only where that resolves the sign: the two agree up to the stretch in which it
+        was lost, and DASSL's does not lose it.
+        """
+        variable, begin, end = lost
+        doubt = in_words(self.names[variable], (begin, end))
+        if not repeats:
+            solution.message += f" {doubt}"
             return solution
-        kept = solution if other is None else other
-        told = words if other is None else f"This is the result of DASSL, and not that of {solution.method}: {words}"
-        kept.message = f"{kept.message} {told}"
-        return kept
+        try:
+            other = self._with_dassl(request)
+        except IntegrationError as error:
+            solution.message += f" {doubt} A second run, with DASSL, stopped at t = {_end(error, request):.4g}."
+            return solution
+        if not contradict(solution, other, self.rtol, self.atol):
+            solution.message += (
+                f" {self.names[variable]} came out of a rest near zero, from t = {begin:.4g} to {end:.4g}, with the "
+                "other sign; a second run, with DASSL, confirms it."
+            )
+            return solution
+        if lost_sign(other, self.atol) is None and not contradict(solution, other, self.rtol, self.atol, begin):
+            other.message += f" This is the result of DASSL, and not that of {solution.method}: {doubt}"
+            return other
+        solution.message += f" {doubt} A second run, with DASSL, ends at other values."
+        return solution
 
     def _may_begin_anew(self, request: Request, segments: list[Segment]) -> bool:
         """Whether other methods than DASSL have stopped in a run that may be made once more."""
@@ -219,7 +236,7 @@ class FirstOrderPlan:
         return self.__dict__ | {"_runs": {}}
 
 
-class LinearPlan:
+class LinearPlan(Plan):
     """Linear problems: rewritten where they start, then solved like any other of first order."""
 
     def __init__(self, problem: LinearDAE, settings: Settings):

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from copy import copy
 from typing import Any
 
 import numpy as np
 
 from daedal.analysis.index import is_clearly_index_1
-from daedal.driver.any_index import AnyIndexPlan, SingularPlan
+from daedal.driver.any_index import ReducedForm, SingularPlan
 from daedal.driver.first_order_choice import FAILURES, is_automatic
 from daedal.driver.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
 from daedal.driver.reduced_options import option_for_higher_index
 from daedal.driver.reduced_start import given_values
 from daedal.driver.request import Request, Settings
+from daedal.driver.stages import Plan, Wrapped
 from daedal.driver.traced import TracedPlan
 from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
 from daedal.initial.newton import nearest_point
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
+from daedal.problems.compile import with_numbers
 
 _MOST_REPEATED = 10_000  # steps of a run that failed, up to which it is made again in another form
 
@@ -35,12 +34,12 @@ def is_judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> boo
     return option_for_higher_index(settings) is None
 
 
-def judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPlan:
+def judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> Plan:
     """A plan that judges the index at the start, where it can be."""
     return LocallyJudgedPlan(plan) if is_judged_locally(problem, settings, plan) else plan
 
 
-class LocallyJudgedPlan(TracedPlan):
+class LocallyJudgedPlan(Wrapped):
     """A plan for a problem as it stands, and for its strangeness-free form where the structure has misled.
 
     The signature of the equations can tell a smaller index than the solution has, since terms that vanish on the
@@ -58,27 +57,20 @@ class LocallyJudgedPlan(TracedPlan):
     """
 
     def __init__(self, plan: TracedPlan, misleads: bool = False):
-        vars(self).update(vars(plan))
+        super().__init__(plan)
         self._misleads = misleads
         self.as_stated = not misleads
-        self._known: tuple[Any, TracedPlan | None] = None, None  # the last start, and the plan that it asks for
-        self._forms: dict[tuple[int, int], AnyIndexPlan] = {}  # by their characteristic values
-        self._analysed: tuple[Equations, Signature] | None = None
+        self._known: tuple[Any, Plan | None] = None, None  # the last start, and the plan that it asks for
+        self._forms: dict[tuple[int, int], TracedPlan] = {}  # by their characteristic values
 
     def with_problem(self, problem: Any) -> LocallyJudgedPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
         other = super().with_problem(problem)
-        assert other is None or isinstance(other, LocallyJudgedPlan)
-        if other is None:
+        if not isinstance(other, LocallyJudgedPlan):
             return None
         other._known = None, None
         forms = {values: form.with_problem(problem) for values, form in self._forms.items()}
         other._forms = {values: form for values, form in forms.items() if form is not None}
-        if self._analysed is not None:  # the graph and its derivatives are the same for all parameters
-            equations = copy(self._analysed[0])
-            if equations.params is not None and self.traced is not None and self.traced.layout is not None:
-                equations.params = self.traced.layout.numbers(problem.params)
-            other._analysed = equations, self._analysed[1]
         return other
 
     def direct(self) -> Any | None:
@@ -92,7 +84,7 @@ class LocallyJudgedPlan(TracedPlan):
             with suppress(InvalidProblemError):  # its matrices are singular at the start
                 return other.solve(request)
         try:
-            return super().solve(request)
+            return self.plan.solve(request)
         except IntegrationError as error:
             steps, settings = error.solution.stats.steps, request.settings
             is_open = is_automatic(settings) and settings.fixed_step is None
@@ -104,7 +96,7 @@ class LocallyJudgedPlan(TracedPlan):
                 self._with_states(request), error, "offered no way to complete the initial values"
             )
 
-    def judged(self, request: Request) -> TracedPlan | None:
+    def judged(self, request: Request) -> Plan | None:
         """The plan that the start asks for in place of this one; the last answer is kept."""
         try:
             y, yp = given_values(self.problem, request)
@@ -116,15 +108,15 @@ class LocallyJudgedPlan(TracedPlan):
             known = self._known = at, self._judge(request, y, yp)
         return known[1]
 
-    def _judge(self, request: Request, y: np.ndarray, yp: np.ndarray | None) -> TracedPlan | None:
+    def _judge(self, request: Request, y: np.ndarray, yp: np.ndarray | None) -> Plan | None:
         if not self._misleads and self._is_clear(request.span[0], y, yp):
             return None
         try:
             return self._form(request, y, yp, LOWEST_REDUCED)
         except DaedalError as error:
-            from daedal.index.reduction.strangeness_free import Undetermined
+            from daedal.index.reduction.strangeness_free import UndeterminedError
 
-            return SingularPlan(self, error) if self._misleads and isinstance(error, Undetermined) else None
+            return SingularPlan(self.plan, error) if self._misleads and isinstance(error, UndeterminedError) else None
 
     def _is_clear(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
         """Whether the index is clearly 0 or 1 at the point next to the start that satisfies the equations."""
@@ -142,18 +134,20 @@ class LocallyJudgedPlan(TracedPlan):
         """
         from daedal.driver.reduced import ReducedPlan
         from daedal.index.reduction.reduce import analysed
-        from daedal.index.reduction.strangeness_free import StrangenessFree, characteristic_values_near, index_of
+        from daedal.index.reduction.strangeness_free import StrangenessFreeProblem, characteristic_values_near, index_of
 
-        if self._analysed is None:
-            self._analysed = analysed(self.problem)
-        equations, signature = self._analysed
+        assert self.traced is not None
+        coded, params = self.traced.problem, self.problem.params
+        equations, signature = analysed(coded if params is None else with_numbers(coded, params))
         unknown = np.full(y.size, np.nan)
         values = characteristic_values_near(equations, request.span[0], np.array([y, unknown if yp is None else yp]))
         if index_of(*values) < lowest and index_of(*values) <= max(signature.index, 1):
             return None
         if values not in self._forms:
-            reduction = StrangenessFree(self.problem, equations, signature, values)
-            self._forms[values] = AnyIndexPlan(self, ReducedPlan(reduction, self.settings), asked=False)
+            reduction = StrangenessFreeProblem(self.problem, equations, signature, values)
+            self._forms[values] = self.plan.in_form(
+                ReducedForm(ReducedPlan(reduction, self.plan.settings), asked=False)
+            )
         return self._forms[values]
 
     def _with_states(self, request: Request) -> Request:

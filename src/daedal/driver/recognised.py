@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,8 @@ from daedal.driver.mechanism import MechanismPlan
 from daedal.driver.recognition_check import solves
 from daedal.driver.reduction import reduced_plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.traced import TracedPlan
+from daedal.driver.stages import Plan
+from daedal.driver.traced import Form, TracedPlan, add_note
 from daedal.errors import InconsistentInitialError, IntegrationError
 from daedal.index.reduction.mechanism import RecognisedMechanism
 from daedal.index.reduction.recognised_solution import RecognisedSolution
@@ -27,12 +29,10 @@ _VIOLATED = 1e-3  # part of the worst violation
 _ROUNDOFF = 1e-12
 
 
-class RecognisedPlan(TracedPlan):
-    """What does not depend on the start: the mechanism, and the plan for it.
+class MechanismForm(Form):
+    """The mechanism that the equations describe, and the plan for it.
 
-    Machine code is held against the user's functions as for any problem; between the comparisons the mechanism is
-    solved. Its solution is put into the equations as they stand; if they do not hold, the problem is solved as any
-    other one, now and in all further runs.
+    Its solution is put into the equations as they stand; if they do not hold, the run is made as for any other problem.
 
     Parameters
     ----------
@@ -43,39 +43,23 @@ class RecognisedPlan(TracedPlan):
     """
 
     def __init__(self, plan: TracedPlan, found: RecognisedMechanism):
-        vars(self).update(vars(plan))
-        self.as_stated = False
-        self.found = found
-        self._general: TracedPlan | None = None  # once a run has shown that the mechanism is another one
+        self.problem, self.found = plan.problem, found
+        self._general: Plan | None = None  # for runs that show that the mechanism is another one
         self._tolerances = self._own_tolerances(plan.settings)
         self._inner = TracedPlan(found.system, replace(plan.settings, **self._tolerances), MechanismPlan)
 
-    @property
-    def _irregular(self) -> tuple[str, ...]:
-        """Derivatives of the problem are not used, and those of the mechanism are not looked at here."""
-        return ()
-
-    def with_problem(self, problem: Any) -> TracedPlan | None:
-        """The plan for the same problem with other parameters, or None if it must be made anew."""
-        if self._general is not None:
-            return self._general.with_problem(problem)
-        other = super().with_problem(problem)
-        if not isinstance(other, RecognisedPlan) or self.traced is None or self.traced.layout is None:
-            return None
+    def with_problem(self, plan: TracedPlan, numbers: np.ndarray) -> MechanismForm | None:
+        """The form for a plan with other parameters, or None if it must be made anew."""
         if not self.found.is_plain:
             return None
-        other.found = self.found.with_params(self.traced.layout.numbers(problem.params))
+        other = copy(self)
+        other.problem, other._general = plan.problem, None
+        other.found = self.found.with_params(numbers)
         inner = self._inner.with_problem(other.found.system)
         if inner is None:
             return None
         other._inner = inner
         return other
-
-    def solve(self, request: Request):
-        """Solve the mechanism; where functions differ from what was traced, the problem as it stands."""
-        if self.traced is None or not self.traced.functions:  # compiled functions, which do not change
-            return self._told(self._solve((), request), self._untraced)
-        return super().solve(request)
 
     def _own_tolerances(self, settings: Settings) -> dict[str, Any]:
         """Those of (q, v, r)."""
@@ -86,31 +70,34 @@ class RecognisedPlan(TracedPlan):
         places = [*roles.positions, *roles.velocities, *roles.states]
         return {"rtol": rtol[places], "atol": (atol * scale)[places]}
 
-    def _solve(self, left_out: tuple[str, ...], request: Request):
+    def solve(self, plan: TracedPlan, request: Request) -> Any:
         """Solve the mechanism; everything that comes back is in the unknowns of the problem.
 
         Constant steps show what a method does with the problem as it is.
         """
         if request.settings.fixed_step is not None:
-            return super()._solve(left_out, request)
-        if self._general is None:
-            solution, error = self._as_mechanism(request)
-            switches = self.traced is not None and self.traced.n_switches > 0
-            if solves(self._with_code(), solution, switches):
-                if request.settings.dense_output is False:
-                    solution.dense = solution.mechanical.dense = None
-                if error is not None:
-                    raise error
-                return solution
-            stated = TracedPlan(self.problem, self.settings, self._make)
-            self._general = reduced_plan(self.problem, self.settings, stated, recognise=False)
-        return self._general.solve(request)
+            return plan.solve_as_stated(request)
+        solution, error = self._as_mechanism(request)
+        traced = plan.traced
+        problem = plan.problem  # with machine code where there is some
+        if traced is not None and traced.functions:
+            problem = with_numbers(traced.problem, problem.params)
+        if not solves(problem, solution, traced is not None and traced.n_switches > 0):
+            note = "The equations look like those of a mechanism, but its motion does not solve them."
+            return add_note(self._as_any_other(plan).solve(request), note)
+        if request.settings.dense_output is False:
+            solution.dense = solution.mechanical.dense = None
+        if error is not None:
+            raise error
+        return solution
 
-    def _with_code(self) -> Any:
-        """The problem as it stands, with machine code where there is some."""
-        if self.traced is None or not self.traced.functions:
-            return self.problem
-        return with_numbers(self.traced.problem, self.problem.params)
+    def _as_any_other(self, plan: TracedPlan) -> Plan:
+        """The plan of the problem where it is no mechanism."""
+        if self._general is None:
+            stated = copy(plan)
+            stated.form, stated.as_stated = None, True
+            self._general = reduced_plan(plan.problem, plan.settings, stated, recognise=False)
+        return self._general
 
     def _as_mechanism(self, request: Request) -> tuple[RecognisedSolution, IntegrationError | None]:
         """The solution of the mechanism, and why it ends early if it does."""

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from daedal.driver.any_index import AnyIndexPlan, SingularPlan
+from daedal.driver.any_index import ReducedForm, SingularPlan
 from daedal.driver.local_index import LocallyJudgedPlan, is_judged_locally, judged_locally
 from daedal.driver.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
 from daedal.driver.reduced_options import option_for_higher_index
 from daedal.driver.request import Settings
+from daedal.driver.stages import Plan
 from daedal.driver.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.index.reduction.mechanism import recognise_mechanism
 from daedal.index.reduction.reduce import analysed, named_reduction
 from daedal.index.reduction.reduced import ReducedProblem
-from daedal.index.reduction.strangeness_free import StrangenessFree, Undetermined, characteristic_values
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
+from daedal.index.reduction.strangeness_free import StrangenessFreeProblem, UndeterminedError, characteristic_values
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_jacobian import SystemJacobian
 from daedal.problems import SecondOrderDAE
 
@@ -25,7 +26,7 @@ class _NotReducible(InvalidProblemError):
     """A problem that no way of index reduction takes, and no method solves as it stands."""
 
 
-def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognise: bool = True) -> TracedPlan:
+def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognise: bool = True) -> Plan:
     """The plan for the mechanism that a problem describes, for the reduced problem, or `plan`: as it stands.
 
     Mechanisms are looked for unless `recognise` is false.
@@ -38,9 +39,9 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
         recognise = recognise and _is_open(settings) and not second_order
         mechanism = recognise_mechanism(equations) if recognise else None
         if mechanism is not None:
-            from daedal.driver.recognised import RecognisedPlan
+            from daedal.driver.recognised import MechanismForm
 
-            return RecognisedPlan(plan, mechanism)
+            return plan.in_form(MechanismForm(plan, mechanism))
         misleads = not asked and _misleads(equations, signature)
         if misleads and is_judged_locally(problem, settings, plan):
             return LocallyJudgedPlan(plan, misleads)
@@ -59,20 +60,23 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
         if second_order:
             from daedal.driver.reduced_second_order import ReducedSecondOrder
 
-            return AnyIndexPlan(plan, ReducedSecondOrder(make, problem, equations, signature, settings), asked)
+            form = ReducedForm(ReducedSecondOrder(make, problem, equations, signature, settings), asked)
+            return plan.in_form(form)
         reduction = make(problem, equations, signature)
     except InvalidProblemError as reason:
         if asked or isinstance(reason, _NotReducible):
             raise
-        if isinstance(reason, (StructurallySingularError, Undetermined)):
+        if isinstance(reason, (StructurallySingularError, UndeterminedError)):
             return SingularPlan(plan, reason)
         return judged_locally(problem, settings, plan)  # it may be solved all the same, or refused by what its run says
     from daedal.driver.reduced import ReducedPlan
 
-    return AnyIndexPlan(plan, ReducedPlan(reduction, settings), asked)
+    return plan.in_form(ReducedForm(ReducedPlan(reduction, settings), asked))
 
 
-def _automatic_reduction(problem: Any, equations: Equations, signature: Signature, *leading: Any) -> ReducedProblem:
+def _automatic_reduction(
+    problem: Any, equations: SystemEquations, signature: StructuralSignature, *leading: Any
+) -> ReducedProblem:
     """By dummy derivatives; where the structure misleads by the strangeness-free form, if that says index 3 or more."""
     try:
         return named_reduction("auto").checked(problem, equations, signature, *leading)
@@ -80,13 +84,13 @@ def _automatic_reduction(problem: Any, equations: Equations, signature: Signatur
         if equations.order > 1:
             characteristic_values(equations, signature)  # refuses equations that do not determine the solution
             raise _NotReducible(f"{reason} The former needs the velocities as unknowns of an ImplicitDAE.") from reason
-        reduction = StrangenessFree.checked(problem, equations, signature, *leading)
+        reduction = StrangenessFreeProblem.checked(problem, equations, signature, *leading)
         if reduction.index < LOWEST_REDUCED:
             raise
         return reduction
 
 
-def _misleads(equations: Equations, signature: Signature) -> bool:
+def _misleads(equations: SystemEquations, signature: StructuralSignature) -> bool:
     """Whether the signature method fails for a problem of moderate size."""
     return equations.n <= LARGEST_EXAMINED and SystemJacobian(equations, signature).generic.verdict == "singular"
 

@@ -14,6 +14,7 @@ from daedal.driver.finish import delivered, ending, joined_history, joined_stati
 from daedal.driver.first_order import FirstOrderPlan
 from daedal.driver.request import Request, Settings
 from daedal.driver.run import Course, Segment, keeps_dense_output, run
+from daedal.driver.stages import Plan
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.initial.second_order_start import (
     complete_start,
@@ -39,7 +40,7 @@ _WRONG_JACOBIAN = [
 ]
 
 
-class SecondOrderPlan:
+class SecondOrderPlan(Plan):
     """What does not depend on the start: the method."""
 
     def __init__(self, problem: SecondOrderDAE, settings: Settings):

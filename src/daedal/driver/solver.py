@@ -1,18 +1,18 @@
-"""Solvers that are made ready once and used many times, and the bounded store from which `solve` takes them."""
+"""Solvers that are made ready once and used many times, and how they are put together from stages."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
-from threading import Lock
 from typing import Any
+from weakref import ref
 
 from daedal.common import first_use
-from daedal.driver.below_atol import warn_below_atol, warn_too_sharp
-from daedal.driver.request import Request, Settings, checked_request, checked_settings
+from daedal.driver.below_atol import warn_below_atol, warn_unsuitable
+from daedal.driver.request import Request, Settings, check_span, checked_request, checked_settings
 from daedal.driver.run import LARGEST_KEPT
+from daedal.driver.stages import Plan, Recent
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.problem import HybridProblem
 from daedal.mechanics.formulations.linear_reduction import is_as_stated
@@ -25,12 +25,11 @@ from daedal.problems import (
     SemiExplicitDAE,
 )
 from daedal.problems.compile import with_other_params
+from daedal.problems.preparable import Preparable, prepared_of
+from daedal.problems.sources import is_source, problem_of
 from daedal.solution.schema import is_plain
 from daedal.solution.solution import Solution
 from daedal.solution.tabulated import Tabulated
-
-_MOST_SOLVERS = 32
-_TRACEABLE = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
 
 
 def prepare(
@@ -95,8 +94,9 @@ class Solver:
     """
 
     def __init__(self, problem, settings: Settings):
-        self._problem, self._settings = problem, settings
-        self._plan = plan_for(problem, settings)
+        self._source = problem if is_source(problem) else None
+        self._problem, self._settings = problem_of(problem), settings
+        self._plan = plan_for(self._problem, settings)
 
     @property
     def problem(self):
@@ -105,12 +105,14 @@ class Solver:
 
     def solve(self, t_span, initial, params=None, *, t_eval=None, t_stop=None, progress=False):
         """Solve from `initial` over `t_span`, with other parameters if they are given; see :func:`daedal.solve`."""
+        if self._source is not None:
+            initial = self._source.as_initial(initial, check_span(t_span)[0], params)
         if params is not None:
             return self.with_params(params).solve(t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
         request = checked_request(
             self._problem, self._settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress
         )
-        if not getattr(self._plan, "is_current", _always)():
+        if not self._plan.is_current():
             self._plan = make_plan(self._problem, self._settings)
         return complete_or_raise(described(self._plan.solve, request))
 
@@ -131,9 +133,8 @@ class Solver:
         """A solver for the same problem with other parameters, which shares all that is ready."""
         problem = with_other_params(self._problem, params)
         other = object.__new__(Solver)  # a copy would make a plan, as for one that was stored
-        other._problem, other._settings = problem, self._settings
-        shared = getattr(self._plan, "with_problem", None)
-        other._plan = (None if shared is None else shared(problem)) or make_plan(problem, self._settings)
+        other._problem, other._settings, other._source = problem, self._settings, None
+        other._plan = self._plan.with_problem(problem) or make_plan(problem, self._settings)
         return other
 
     def __repr__(self) -> str:
@@ -142,72 +143,81 @@ class Solver:
         return f"Solver({type(self._problem).__name__}, {what}, rtol={settings.rtol!r}, atol={settings.atol!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"problem": self._problem, "settings": self._settings}
+        return {"problem": self._source or self._problem, "settings": self._settings}
 
     def __setstate__(self, state: dict[str, Any]):
         self.__init__(state["problem"], state["settings"])  # type: ignore[misc]
 
 
-def make_plan(problem, settings: Settings):
+@dataclass(frozen=True)
+class PlanStages:
+    """The stages that problems of a class pass on their way to a solution; plans are named by module and class."""
+
+    method: str  # starts, chooses, runs and finishes
+    traced: bool = True  # functions become machine code, held against the user's
+    reduced: bool = False  # equations whose index is too high are solved in another form
+    restated: str | None = None  # solves the problem as it was stated, in place of all others, unless a form was chosen
+
+
+_FIRST_ORDER = PlanStages("daedal.driver.first_order:FirstOrderPlan", reduced=True)
+STAGES: dict[type, PlanStages] = {
+    ImplicitDAE: _FIRST_ORDER,
+    SemiExplicitDAE: _FIRST_ORDER,
+    LinearDAE: PlanStages(
+        "daedal.driver.first_order:LinearPlan",
+        restated="daedal.driver.traced:RestatedPlan",
+    ),
+    SecondOrderDAE: PlanStages(
+        "daedal.driver.second_order:SecondOrderPlan",
+        reduced=True,
+    ),
+    MechanicalSystem: PlanStages("daedal.driver.mechanism:MechanismPlan"),
+    HessenbergDAE: PlanStages("daedal.driver.mechanism:MechanismPlan"),
+    HybridProblem: PlanStages("daedal.hybrid.plan:HybridPlan", traced=False),
+}
+
+
+def make_plan(problem, settings: Settings) -> Plan:
     """What the run of a problem needs and does not depend on the start, machine code for its functions included."""
+    stages = next((STAGES[kind] for kind in type(problem).__mro__ if kind in STAGES), None)
+    if stages is None:
+        raise InvalidProblemError(
+            "problem must be an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a SecondOrderDAE, a MechanicalSystem, a "
+            f"HessenbergDAE or a HybridProblem, got {type(problem).__name__}"
+        )
     if settings.sensitivities is not None:
-        from daedal.sensitivity.plan import sensitivity_plan
+        from daedal.sensitivity.sensitivity_plan import sensitivity_plan
 
         return sensitivity_plan(problem, settings, make_plan)
-    if isinstance(problem, _TRACEABLE):
-        from daedal.driver.traced import SemiExplicitPlan, TracedPlan
+    method = _named(stages.method)
+    if not stages.traced:
+        return method(problem, settings)
+    if stages.restated is not None and is_as_stated(settings.formulation):
+        return _named(stages.restated)(problem, settings, _named(_FIRST_ORDER.method))  # in f and g
+    from daedal.driver.traced import TracedPlan
 
-        if isinstance(problem, LinearDAE) and is_as_stated(settings.formulation):
-            return SemiExplicitPlan(problem, settings, _plan_as_it_is)
-        if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE)):
-            return TracedPlan(problem, settings, _plan_as_it_is)
-        from daedal.driver.local_index import judged_locally
-        from daedal.driver.low_index import is_reduction, may_be_reduced
+    if not stages.reduced:
+        return TracedPlan(problem, settings, method)
+    from daedal.driver.low_index import is_reduction, may_be_reduced
 
-        as_it_stands = replace(settings, formulation="none") if is_reduction(settings.formulation) else settings
-        plan = TracedPlan(problem, as_it_stands, _plan_as_it_is)
-        if not may_be_reduced(problem, settings, plan.traced):
-            return judged_locally(problem, settings, plan)
+    as_it_stands = replace(settings, formulation="none") if is_reduction(settings.formulation) else settings
+    plan = TracedPlan(problem, as_it_stands, method)
+    if may_be_reduced(problem, settings, plan.traced):
         from daedal.driver.reduction import reduced_plan
 
         return reduced_plan(problem, settings, plan)
-    return _plan_as_it_is(problem, settings)
+    from daedal.driver.local_index import judged_locally
+
+    return judged_locally(problem, settings, plan)
 
 
-def _plan_as_it_is(problem, settings: Settings):
-    """A plan for a problem of this class, whatever its functions are."""
-    if isinstance(problem, HybridProblem):
-        from daedal.hybrid.plan import HybridPlan
-
-        return HybridPlan(problem)
-    if isinstance(problem, (MechanicalSystem, HessenbergDAE)):
-        from daedal.driver.mechanism import MechanismPlan
-
-        return MechanismPlan(problem, settings)
-    if isinstance(problem, SecondOrderDAE):
-        from daedal.driver.second_order import SecondOrderPlan
-
-        return SecondOrderPlan(problem, settings)
-    if isinstance(problem, LinearDAE):
-        from daedal.driver.first_order import LinearPlan
-
-        return LinearPlan(problem, settings)
-    if isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
-        from daedal.driver.first_order import FirstOrderPlan
-
-        return FirstOrderPlan(problem, settings)
-    raise InvalidProblemError(
-        "problem must be an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a SecondOrderDAE, a MechanicalSystem, a "
-        f"HessenbergDAE or a HybridProblem, got {type(problem).__name__}"
-    )
+def _named(name: str) -> Any:
+    """A class by its module and name; modules are imported when they are needed."""
+    module, _, kind = name.partition(":")
+    return getattr(import_module(module), kind)
 
 
-# --- the store --------------------------------------------------------------------------------------------------------
-
-
-def _always() -> bool:
-    return True
-
+# --- what is kept -----------------------------------------------------------------------------------------------------
 
 _LATER: dict[Any, tuple[str, ...]] = {
     ImplicitDAE: ("daedal.methods.run", "daedal.kernels.builders", "daedal.methods.workspace"),
@@ -224,8 +234,27 @@ _LATER: dict[Any, tuple[str, ...]] = {
     ),
 }
 """Modules that runs import late, and which first use is to include."""
-_plans: OrderedDict[tuple, tuple[Any, Any]] = OrderedDict()
-_guard = Lock()
+_MOST_PROBLEMS, _MOST_PLANS = 32, 8  # problems that keep plans at a time, and plans that one of them keeps
+_keeping = Recent(_MOST_PROBLEMS)  # weak references to these problems
+
+
+def plan_for(problem, settings: Settings) -> Plan:
+    """The plan for a problem and settings: one that the problem keeps, or a new one, which it keeps from then on."""
+    plans = prepared_of(problem).get("plans") if isinstance(problem, Preparable) else None
+    plan = None if plans is None else plans.get(settings.key)
+    if plan is not None and plan.is_current():
+        return plan
+    with first_use.counted():
+        plan = make_plan(problem, settings)
+        for module in _LATER.get(type(problem), _LATER[ImplicitDAE]):
+            import_module(module)
+    if getattr(problem, "n", LARGEST_KEPT + 1) <= LARGEST_KEPT:
+        prepared_of(problem).setdefault("plans", Recent(_MOST_PLANS)).keep(settings.key, plan)
+        for other in _keeping.keep(ref(problem, _keeping.drop), None):
+            found = other()
+            if found is not None:
+                prepared_of(found).pop("plans", None)
+    return plan
 
 
 def solve_request(request: Request, stated: Any = None):
@@ -239,7 +268,7 @@ def solve_request(request: Request, stated: Any = None):
     if once > 0.0 and isinstance(solution, Tabulated):
         solution.stats = replace(solution.stats, first_use=once)
     complete_or_raise(solution)
-    warn_too_sharp(solution, request.settings)
+    warn_unsuitable(solution, request.settings)
     if type(solution) is Solution:
         warn_below_atol(solution, request.settings)
     return solution
@@ -277,28 +306,7 @@ def _describe(solution, request: Request):
 def _plan_of(request: Request, stated: Any):
     if stated is not None:
         with suppress(Exception):  # of the functions, say, at parameters that only keep a place
-            shared = getattr(plan_for(stated, request.settings), "with_problem", None)
-            other = None if shared is None else shared(request.problem)
+            other = plan_for(stated, request.settings).with_problem(request.problem)
             if other is not None:
                 return other
     return plan_for(request.problem, request.settings)
-
-
-def plan_for(problem, settings: Settings):
-    """The plan for a problem and settings, from the store if it is there; the least recently used leave it."""
-    key = id(problem), settings.key
-    with _guard:
-        kept = _plans.get(key)
-        if kept is not None and getattr(kept[1], "is_current", _always)():
-            _plans.move_to_end(key)
-            return kept[1]
-    with first_use.counted():
-        plan = make_plan(problem, settings)
-        for module in _LATER.get(type(problem), _LATER[ImplicitDAE]):
-            import_module(module)
-    if getattr(problem, "n", LARGEST_KEPT + 1) <= LARGEST_KEPT:
-        with _guard:
-            _plans[key] = problem, plan  # the problem lives on with its plan, so that its id is not given away
-            while len(_plans) > _MOST_SOLVERS:
-                _plans.popitem(last=False)
-    return plan

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from daedal.driver.request import checked_request, checked_settings
+from daedal.driver.request import check_span, checked_request, checked_settings
 from daedal.driver.solver import complete_or_raise, described, solve_request
 from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE
-from daedal.problems.checks import check_real, problem_of
+from daedal.problems.checks import check_real
 from daedal.problems.compile import with_other_params
+from daedal.problems.sources import is_source
 from daedal.solution.solution import Solution
 
 
@@ -51,7 +52,8 @@ def solve(
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, MechanicalSystem, ODE, ...
-        What is to be solved; also a MassMatrixDAE, LinearDAE, SecondOrderDAE, HessenbergDAE or HybridProblem.
+        What is to be solved; also a MassMatrixDAE, LinearDAE, SecondOrderDAE, HessenbergDAE or HybridProblem; a
+        :class:`daedal.multibody.Model` or :class:`daedal.circuits.Circuit` as it is.
     t_span : (float, float)
         Start and end; the end may lie before the start.
     initial : tuple
@@ -60,7 +62,9 @@ def solve(
         then computed (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0);
         for one of second order (x0, xp0); for a hybrid one (mode, initial values of the mode).
         Or a mapping from names or symbols of variables to values, such as ``{"x": 1.0, "x'": 0.0}``: velocities and
-        algebraic variables may be left out, and so may variables that follow from the others.
+        algebraic variables may be left out, and so may variables that follow from the others. For a model of bodies a
+        start of it, or values of joints by name, ``{"hinge": 0.5, "hinge'": 1.0}``; for a circuit voltages and currents
+        by name, ``{"C1": 5.0}``; None is their own start, assembled or at rest.
     method : str or method object
         "auto", "dassl", "radau", "rosenbrock", "extrapolation", or an instance such as ``DASSL(max_order=2)`` or
         ``ImplicitRungeKutta("gauss3")``. For mechanisms also the half-explicit "phem56", "hedop5", "hem5", "hem4" and
@@ -102,7 +106,8 @@ def solve(
     dense_output : bool, optional
         Keep what ``sol(t)`` needs. By default kept for up to 1000 unknowns.
     correct_initial : bool
-        Move inconsistent initial values to consistent ones (the differential variables stay) instead of refusing them.
+        Move inconsistent initial values to consistent ones instead of refusing them. Differential variables move only
+        where they violate constraints.
     compile : {"auto", "never", "always"}
         Whether functions become machine code with exact derivatives, by running them once on symbols: those that can,
         none (they are called as they are), or all, with the reason where that is impossible. ``sol.functions`` says how
@@ -154,11 +159,14 @@ def solve(
     >>> print(sol.y[0].round(5))
     [1.      0.60653 0.36788 0.22313 0.13534]
     """
-    problem = problem_of(problem, initial)
     steps = (max_steps, first_step, max_step, fixed_step)
     kept = (dense_output, correct_initial, compile, switches)
     wanted = (sensitivities, initial_sensitivities, sensitivity_errors, sensitivity_method)
     settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, *wanted, **method_options)
+    if is_source(problem):
+        source, (t0, t1) = problem, check_span(t_span)
+        problem, initial = source.as_problem(initial), source.as_initial(initial, t0, params)
+        breakpoints = source.as_breakpoints(t0, t1, params) if breakpoints is None else breakpoints
     stated = None
     if params is not None:
         stated, problem = problem, with_other_params(problem, params)

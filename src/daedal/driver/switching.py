@@ -28,6 +28,7 @@ JUMP, KINK, ONE_STEP = (50, 3.0), (20, 10.0), (20, 1.5)
 """Stretches over which it is judged whether it pays to follow a switch, and the steps, on average, with which it does:
 for a jump of y', for a kink (until a method has found its order, it would have passed), and for one-step
 methods, to which a restart is nothing."""
+_MOST_STEPS = 2000  # about as many as are passed in a few seconds. Chosen
 _BAND = 1e-3  # tolerances within which a switching function counts as zero when a stretch begins
 _INSTANT = 1e-13  # part of the time, or of the interval, that is behind a switch
 _WRONG = 10.0  # such bands beyond its bound a function is in another mode
@@ -123,13 +124,13 @@ class Follower:
         moved = self.switched.values(t * (1.0 + _ROUND_OFF), first + _BAND * weights * pattern, *point[1:], moded)
         moded.slack[: u.size] = 0.0
         wrong = []
-        for j in range(u.size):
+        for j in np.flatnonzero(~np.array(self.switched.in_time)):  # the others begin on the right side, see `clock`
             inside = min(u[j] - moded.lower[j], moded.upper[j] - u[j])
             band = 2.0 * abs(float(moved[j] - u[j]))
             if inside <= band < inf:
                 moded.slack[j] = band + max(0.0, -inside)
-            if inside < -_WRONG * band and not self.switched.in_time[j]:
-                wrong.append(j)
+            if inside < -_WRONG * band:
+                wrong.append(int(j))
         return wrong
 
     def clock(self, t: float) -> list[tuple[int, int]]:
@@ -437,8 +438,10 @@ class Follower:
 
     def judge(self, t: float, ended: list[int], steps: int, limits: tuple[int, float]):
         """Leave switches alone that follow each other too fast: a stretch of so many steps has ended with them."""
-        window, fewest = limits
         for j in ended:
+            window, fewest = limits
+            if limits is JUMP and not (self.switches[j].is_surface or self.switches[j].kind == "locate"):
+                window = _MOST_STEPS  # of a staircase; whoever leaves it alone has to pass its jumps all the same
             if any(self._watch.is_shrinking(f"{j} {direction}") for direction in (1, -1)):
                 continue  # towards a point of accumulation
             lengths = self._lengths[j]

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from daedal.common.messages import warn
 from daedal.common.tabular import FunctionTable
 from daedal.driver.request import Request, Settings
+from daedal.driver.run_points import bits_of, point_of, points_of, start_of
+from daedal.driver.stages import Plan
 from daedal.errors import DaedalError, IntegrationError
-from daedal.initial.mechanical import split_mechanical
 from daedal.kernels.functions import CodedFunction
 from daedal.mechanics.sparse.assembly import is_sparse
-from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.solution.constrained_solution import ConstrainedSolution
 from daedal.symbolic.tracing import DerivativeWarning, StatefulFunctionWarning, SwitchWarning, TraceWarning
@@ -32,25 +36,38 @@ from daedal.symbolic.tracing.agreement import (
 )
 from daedal.symbolic.tracing.modal import Moded
 from daedal.symbolic.tracing.problem import traced_problem, untraced_words
-from daedal.symbolic.tracing.stateful import stateful_words
+from daedal.symbolic.tracing.stateful import jump_words, stateful_words
 from daedal.symbolic.tracing.switched import SwitchedProblem, switched_problem
-from daedal.symbolic.tracing.tracer import TracedProblem
 
 _SAME_BRANCH = 1e-3  # part of the terms of an equation by which two branches may differ next to a surface
+_BRIEF = 1e-9  # part of the interval: in shorter stretches round-off decides on which side a function is
 _MOST_STRETCHES = 100  # that are looked at
 _SHARES = (1e-2, -3e-2)  # of the sizes of the variables, for the points beside the start
+_ONE_IN = 16  # runs of a plan that was held against the functions before
 
 
 @dataclass
-class _Seen:
-    """What plans of one problem with different parameters know together."""
+class _Findings:
+    """What plans of one problem with different parameters know of its machine code together."""
 
-    compared: bool = False  # whether code and functions were compared at a start
-    refuted: bool = False  # whether they differed anywhere: the functions are called from then on
-    runs: int = 0
+    compared: bool = False  # at a start
+    held: bool = False  # along a run
+    refuted: bool = False  # it differed somewhere: the functions are called from then on
 
 
-class TracedPlan:
+class Form(ABC):
+    """Another form of a problem, in which it is solved in place of its equations as they stand."""
+
+    @abstractmethod
+    def solve(self, plan: TracedPlan, request: Request) -> Any:
+        """The solution of a request, in the unknowns of the problem of the plan."""
+
+    @abstractmethod
+    def with_problem(self, plan: TracedPlan, numbers: np.ndarray) -> Form | None:
+        """The form for a plan with other parameters, whose numbers these are; None if it must be made."""
+
+
+class TracedPlan(Plan):
     """A plan for machine code, and one for the functions as they are, for when they disagree.
 
     Parameters
@@ -62,24 +79,30 @@ class TracedPlan:
         ``make(problem, settings)``, a plan that calls functions as they are given.
     """
 
+    form: Form | None = None
+
     def __init__(self, problem: Any, settings: Settings, make: Callable[[Any, Settings], Any]):
         self.problem, self.settings, self._make = problem, settings, make
-        self.as_stated = True  # and not in other unknowns
-        self.traced: TracedProblem | None = None
         if settings.compile != "never":
-            self.traced = traced_problem(problem, settings.compile, _linear_solver(settings))
+            self.traced = traced_problem(problem, settings.compile, linear_solver_of(settings))
         self._untraced = untraced_words(problem)
         self._sparse: bool | None = None
         self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
         self._switched: list[SwitchedProblem | None] = []  # one, once it is known
-        self._seen = _Seen()
+        self._findings = _Findings()
         self._infinite: tuple[Any, tuple[str, ...]] = None, ()  # the last start, and what was infinite there
         self._plan(() if self.traced is not None and self.traced.functions else None)
 
+    def in_form(self, form: Form) -> TracedPlan:
+        """The plan that solves the problem in another form."""
+        other = copy(self)
+        other.form, other.as_stated = form, False
+        return other
+
     @property
     def _irregular(self) -> tuple[str, ...]:
-        """Derivatives that can be infinite, among them those that were made on demand."""
-        return () if self.traced is None else irregular_derivatives(self.traced)
+        """Derivatives that can be infinite, among them those that were made on demand; those of a form are its own."""
+        return () if self.traced is None or self.form is not None else irregular_derivatives(self.traced)
 
     @property
     def inner(self) -> Any:
@@ -94,27 +117,33 @@ class TracedPlan:
 
     def with_problem(self, problem: Any) -> TracedPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
-        if self.traced is not None and not self.traced.is_current(problem.params):
+        traced = self.traced
+        if traced is not None and not traced.is_current(problem.params):
             return None  # another structure, or something outside has changed
         other = copy(self)
         other.problem = problem
         other._plans = {}
         for key, plan in self._plans.items():
-            shared = getattr(plan, "with_problem", None)
-            if shared is None:
-                return None
             params = problem.params
             if isinstance(plan.problem.params, Moded):
                 params = plan.problem.params.fresh(params)
-            other._plans[key] = shared(with_numbers(plan.problem, params) if key is not None else problem)
+            shared = plan.with_problem(with_numbers(plan.problem, params) if key is not None else problem)
+            if shared is None:
+                return None
+            other._plans[key] = shared
+        if self.form is not None:
+            if traced is None or traced.layout is None:
+                return None
+            other.form = self.form.with_problem(other, traced.layout.numbers(problem.params))
+            return None if other.form is None else other
         return other
 
     def direct(self) -> Any | None:
         """The plan of every run, where none needs a look at its start, or switches that are followed; else None."""
         traced = self.traced
-        if traced is None or not traced.functions or self._irregular or self._seen.refuted:
+        if traced is None or not traced.functions or self._irregular or self._findings.refuted:
             return None
-        if traced.layout is not None and traced.layout.fixed:
+        if self.form is not None or (traced.layout is not None and traced.layout.fixed):
             return None
         if self.settings.switches != "never" and self.switched is not None:
             return None
@@ -131,19 +160,23 @@ class TracedPlan:
     def solve(self, request: Request):
         """Solve with machine code; where it turns out to differ from the functions, with these."""
         traced = self.traced
-        for name, reason in {} if traced is None else traced.refused.items():
-            if reason.memory:
-                warn(stateful_words(name, getattr(self.problem, name, None), reason), StatefulFunctionWarning)
+        if self.form is not None and (traced is None or not traced.functions):  # compiled functions do not change
+            return self._described(self.form.solve(self, request), self._untraced)
+        if traced is not None and traced.refused:
+            self._warn_of_refused(request.settings)
         if traced is None or not traced.functions or self._is_sparse(request):
             words = self._untraced if traced is None or traced.functions else self._words(())
-            return self._told(self._plan(None).solve(request), words)
-        if self._seen.refuted:
-            return self._told(self._plan(None).solve(request), self._untraced)
+            return self._described(self._plan(None).solve(request), words)
+        if self._findings.refuted:
+            return self._described(self._plan(None).solve(request), self._untraced)
         found, left_out = self._look_at_start(request)
         if found is not None:
             return self._repeated(request, found)
         try:
-            solution = self._solve(left_out, request)
+            if self.form is None:
+                solution = self.solve_as_stated(request, left_out)
+            else:
+                solution = self.form.solve(self, request)
         except IntegrationError as error:
             found = self._compare_along(request, error.solution)
             if found is None:
@@ -151,15 +184,25 @@ class TracedPlan:
         else:
             found = self._compare_along(request, solution)
             if found is None:
-                return self._told(solution, self._words(left_out))
+                return self._described(solution, self._words(left_out))
         return self._repeated(request, found)
+
+    def _warn_of_refused(self, settings: Settings):
+        assert self.traced is not None
+        for name, reason in self.traced.refused.items():
+            if reason.memory:
+                warn(stateful_words(name, getattr(self.problem, name, None), reason), StatefulFunctionWarning)
+            elif reason.jumps and settings.switches != "never" and settings.max_step == inf:
+                warn(jump_words(name, getattr(self.problem, name, None), reason), SwitchWarning)
 
     def _without_irregular(self, request: Request, left_out: tuple[str, ...], error: IntegrationError):
         """After a failure: once more with differences for derivatives that can be infinite; else the failure stands."""
         if self._irregular and left_out != self._irregular:
             with suppress(IntegrationError):
-                return self._told(self._plan(self._irregular).solve(request), self._words(self._irregular))
-        self._told(error.solution, self._words(left_out))
+                solution = self._plan(self._irregular).solve(request)
+                add_note(solution, "A first run, with exact derivatives that can be infinite, had stopped.")
+                return self._described(solution, self._words(self._irregular))
+        self._described(error.solution, self._words(left_out))
         raise error
 
     # --- comparison -------------------------------------------------------------------------------------------------
@@ -167,14 +210,14 @@ class TracedPlan:
     def _look_at_start(self, request: Request) -> tuple[Disagreement | None, tuple[str, ...]]:
         """Whether code and functions differ there, and the derivatives that are infinite; the last answer is kept."""
         traced, irregular = self.traced, self._irregular
-        if traced is None or (self._seen.compared and not irregular):
+        if traced is None or (self._findings.compared and not irregular):
             return None, ()
         numbers = None if traced.layout is None else traced.layout.numbers(self.problem.params).tobytes()
-        at = irregular, numbers, request.span[0], _bits(request.initial)
+        at = irregular, numbers, request.span[0], bits_of(request.initial)
         known, infinite = self._infinite  # read once: other threads may write it
-        if self._seen.compared and at[-1] is not None and known == at:
+        if self._findings.compared and at[-1] is not None and known == at:
             return None, infinite
-        start = _start(self.problem, request)
+        start = start_of(self.problem, request)
         found = None if start is None else self._compare_at_start(*start)
         if start is None or found is not None or not irregular:
             return found, ()
@@ -183,14 +226,14 @@ class TracedPlan:
         return None, infinite
 
     def _compare_at_start(self, t: float, point: dict[str, Any]) -> Disagreement | None:
-        if self._seen.compared:
+        if self._findings.compared:
             return None
         assert self.traced is not None
         for at in (point, *(beside(point, share) for share in _SHARES)):
             found = disagreement(self.traced, self.traced.functions, self.problem.params, t, at)
             if found is not None:
                 return found
-        self._seen.compared = True
+        self._findings.compared = True
         wrong = wrong_entry(self.traced, self.problem, t, beside(point, _SHARES[0]))
         if wrong is not None:
             warn(
@@ -201,18 +244,17 @@ class TracedPlan:
         return None
 
     def _compare_along(self, request: Request, solution) -> Disagreement | None:
-        """At a few points of the solution; what functions read from outside must not have changed meanwhile.
+        """At two points of the solution; what functions read from outside must not have changed meanwhile.
 
-        Functions are called in the runs number 1, 2, 4, 8, ... of a plan: in a study of parameters they would take
-        longer than the runs themselves.
+        Functions are called in the run for which machine code was made, and in one of `_ONE_IN` later ones: in a study
+        of parameters they would take longer than the runs themselves. Which ones these are depends on where a run ends.
         """
         assert self.traced is not None
         if solution is None:
             return None
-        seen = self._seen
-        seen.runs += 1
-        if self.traced.plain and seen.runs & (seen.runs - 1) == 0:
-            for t, point in _points(self.problem, solution):
+        if self.traced.plain and solution.t.size and (not self._findings.held or _is_drawn(solution)):
+            self._findings.held = True
+            for t, point in points_of(self.problem, solution):
                 found = disagreement(self.traced, self.traced.plain, self.problem.params, t, point)
                 if found is not None:
                     return found
@@ -221,17 +263,17 @@ class TracedPlan:
         return None
 
     def _repeated(self, request: Request, found: Disagreement):
-        self._seen.refuted = True
+        self._findings.refuted = True
         warn(
             f"{found} is not what it was when the functions were traced. The run is repeated with the functions as "
             "they are, and so are all later ones; compile='never' does so at once",
             TraceWarning,
         )
-        return self._told(self._plan(None).solve(request), self._untraced)
+        return self._described(self._plan(None).solve(request), self._untraced)
 
-    # --- plans ------------------------------------------------------------------------------------------------------
+    # --- as it stands -----------------------------------------------------------------------------------------------
 
-    def _solve(self, left_out: tuple[str, ...], request: Request):
+    def solve_as_stated(self, request: Request, left_out: tuple[str, ...] = ()):
         """With the switches followed if there are any; where that fails, with the functions as they are written."""
         settings = request.settings
         switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
@@ -242,12 +284,18 @@ class TracedPlan:
         base = self._plan(left_out, followed=True)
         moded = base.problem.params.fresh(self.problem.params)
         plan = base.with_problem(with_numbers(base.problem, moded))
-        follower, failure = Follower(switched, moded, request), None
+        follower, failure, note = Follower(switched, moded, request), None, ""
         try:
             solution = plan.solve(request, follower)
-            if self._took_its_branches(switched, follower, solution):
+            left_at = self._leaves_its_branches(switched, follower, solution)
+            if left_at is None:
                 solution.slides_from = follower.first_slide
                 return solution
+            note = (
+                f"Hidden switches are not followed: at t = {left_at:.6g} a first run was not on the branches of the "
+                "functions as they are written."
+            )
+            warn(note, SwitchWarning)
         except Unfollowable as reason:
             warn(f"switches are not followed: {reason}", SwitchWarning)
         except DaedalError as error:  # it may come from the switches, or be raised again
@@ -258,26 +306,26 @@ class TracedPlan:
         if failure is not None:
             first = str(failure).splitlines()[0].split(". ")[0].rstrip(".")
             warn(f"switches are not followed, since that run stopped: {first}", SwitchWarning)
-        return solution
+        return add_note(solution, note) if note else solution
 
-    def _took_its_branches(self, switched: SwitchedProblem, follower: Any, solution: Any) -> bool:
-        """Whether the functions in the modes of a stretch are within it what they are as written.
+    def _leaves_its_branches(self, switched: SwitchedProblem, follower: Any, solution: Any) -> float | None:
+        """A time at which the functions in the modes of a stretch are not what they are as written, or None.
 
-        They are not where a switching function stays on its surface, and the function there is that of neither side.
+        That is so where a switching function stays on its surface, and the function there is that of neither side.
         """
-        sign = follower.request.sign
+        sign, brief = follower.request.sign, _BRIEF * abs(follower.request.span[1] - follower.request.span[0])
         begins = [t for t, _, _ in follower.history]
         for (begin, modes, along), end in zip(follower.history[:_MOST_STRETCHES], [*begins[1:], np.inf * sign]):
             inside = np.flatnonzero((sign * (solution.t - begin) > 0.0) & (sign * (solution.t - end) < 0.0))
-            if along or not inside.size:
+            if along or not inside.size or abs(end - begin) <= brief:
                 continue
             places = {int(inside[inside.size * k // 4]) for k in (1, 2, 3)}
             if not any(self._is_as_written(switched, modes, solution, i) for i in places):
-                return False
-        return True
+                return float(solution.t[inside[inside.size // 2]])
+        return None
 
     def _is_as_written(self, switched: SwitchedProblem, modes: np.ndarray, solution: Any, i: int) -> bool:
-        t, point = _point(self.problem, solution, i)
+        t, point = point_of(self.problem, solution, i)
         written = Moded(self.problem.params, modes.size)
         taken = written.fresh(self.problem.params)
         taken.modes[:] = modes
@@ -296,7 +344,7 @@ class TracedPlan:
         if not self._switched:
             traced, found = self.traced, None
             if traced is not None and traced.n_switches:
-                found = switched_problem(self.problem, traced, self.settings.compile, _linear_solver(self.settings))
+                found = switched_problem(self.problem, traced, self.settings.compile, linear_solver_of(self.settings))
             if found is not None:
                 found.switches = [replace(one, text=named_variables(one.text, self.problem)) for one in found.switches]
             self._switched.append(found)
@@ -325,7 +373,7 @@ class TracedPlan:
         differenced = {name: "differences: the derivative is infinite somewhere" for name in left_out}
         return FunctionTable(self._untraced | self.traced.words | differenced)
 
-    def _told(self, solution, functions: FunctionTable):
+    def _described(self, solution, functions: FunctionTable):
         if solution is not None:
             solution.functions = functions
             if isinstance(solution, ConstrainedSolution):
@@ -333,7 +381,7 @@ class TracedPlan:
         return solution
 
 
-class SemiExplicitPlan:
+class RestatedPlan(Plan):
     """A plan for a linear problem that is solved as it was stated: for x' = f, 0 = g, its coefficients within f and g.
 
     Their matrix is exact where they can be traced; where not, it is put together from the coefficients in Python.
@@ -341,6 +389,7 @@ class SemiExplicitPlan:
 
     def __init__(self, problem: LinearDAE, settings: Settings, make: Callable[[Any, Settings], Any]):
         stated = problem.semi_explicit()
+        self.problem = problem
         self._plan = TracedPlan(replace(stated, jacobian=None), settings, make)
         if self._plan.traced is None or "jacobian" not in self._plan.traced.derivatives:
             self._plan = TracedPlan(stated, settings, make)
@@ -352,6 +401,19 @@ class SemiExplicitPlan:
     def solve(self, request: Request):
         """Solve the problem in f and g."""
         return self._plan.solve(request.changed(problem=self._plan.problem))
+
+
+def add_note(solution: Any, note: str) -> Any:
+    """The solution with a sentence at the end of its message."""
+    solution.message = f"{solution.message} {note}"
+    return solution
+
+
+def _is_drawn(solution: Any) -> bool:
+    """Whether functions are called along a run, as its last point has it."""
+    last = getattr(solution, "integrated", None)
+    state = solution.y[:, -1] if last is None else last[-1]
+    return crc32(state.tobytes()) % _ONE_IN == 0
 
 
 def _without(problem: Any, names: tuple[str, ...]) -> Any:
@@ -370,91 +432,9 @@ def _without(problem: Any, names: tuple[str, ...]) -> Any:
     return other
 
 
-def _linear_solver(settings: Settings) -> Any:
+def linear_solver_of(settings: Settings) -> Any:
     """The user's choice, by name or as an option of the method."""
     return settings.options.get("linear_solver", getattr(settings.method, "linear_solver", "auto"))
-
-
-# --- points -----------------------------------------------------------------------------------------------------------
-
-
-def _start(problem: Any, request: Request) -> tuple[float, dict[str, Any]] | None:
-    """Where the run starts, as arguments of functions by name; None if the values are refused, by the run itself."""
-    try:
-        if isinstance(problem, MechanicalSystem):
-            q, v, r, w = split_mechanical(request.initial)
-            parts = {"q": (q, problem.n_q), "v": (v, problem.n_q), "r": (r, problem.n_r), "w": (w, problem.n_w)}
-            parts |= {"lam": (None, problem.n_lambda), "a": (None, problem.n_q)}
-        elif isinstance(problem, (HessenbergDAE, LinearDAE)):  # coefficients depend on nothing but the time
-            parts = {}
-        elif isinstance(problem, SemiExplicitDAE):
-            y, z = request.initial
-            parts = {"y": (y, problem.n_y), "z": (z, problem.n_z), "xp": (None, problem.n)}
-        else:
-            first, second = request.initial
-            names = ("x", "xp", "xpp") if isinstance(problem, SecondOrderDAE) else ("y", "yp")
-            parts = {name: (None, problem.n) for name in names} | {
-                names[0]: (first, problem.n),
-                names[1]: (second, problem.n),
-            }
-        vectors = {name: _vector(values, n) for name, (values, n) in parts.items()}
-    except (TypeError, ValueError):
-        return None
-    return request.span[0], vectors | _FACTORS
-
-
-_FACTORS = {"cj": 1.0, "c1": 1.0, "c2": 1.0}
-
-
-def _bits(initial: Any) -> list | None:
-    """Initial values as something that can be compared; None if they are not vectors of floats."""
-    known = isinstance(initial, (tuple, list))
-    if not known or not all([x is None or (type(x) is np.ndarray and x.dtype == np.float64) for x in initial]):
-        return None
-    return [None if x is None else (x.shape, x.tobytes()) for x in initial]
-
-
-def _vector(values: Any, n: int) -> np.ndarray:
-    vector = np.zeros(n) if values is None else np.array(values).reshape(-1)
-    if np.iscomplexobj(vector):
-        raise ValueError
-    vector = vector.astype(float)
-    if vector.size != n or not np.isfinite(vector).all():
-        raise ValueError
-    return vector
-
-
-def _points(problem: Any, solution: Any) -> Iterator[tuple[float, dict[str, Any]]]:
-    """The middle and the end of a solution, as arguments of functions by name."""
-    count = solution.t.size
-    for i in sorted({count // 2, count - 1}) if count else ():
-        yield _point(problem, solution, i)
-
-
-def _point(problem: Any, solution: Any, i: int) -> tuple[float, dict[str, Any]]:
-    """One point of a solution."""
-    point: dict[str, Any]
-    if isinstance(problem, MechanicalSystem):
-        state, n = solution.integrated[i], problem.n_q
-        further = {"w": np.ones(problem.n_w), "lam": np.ones(problem.n_lambda)}
-        point = {"q": state[:n], "v": state[n : 2 * n], "r": state[2 * n :], **further}
-    elif isinstance(problem, (HessenbergDAE, LinearDAE)):
-        point = {}
-    elif isinstance(problem, SemiExplicitDAE):
-        y = solution.y[:, i]
-        point = {"y": y[: problem.n_y], "z": y[problem.n_y :], "xp": _slope(solution, i)}
-    elif isinstance(problem, SecondOrderDAE):
-        point = dict(zip(("x", "xp", "xpp"), solution.split(i)))
-    else:
-        point = {"y": solution.y[:, i], "yp": _slope(solution, i)}
-    point["cj"] = point["c1"] = point["c2"] = 1.0
-    return float(solution.t[i]), point
-
-
-def _slope(solution: Any, i: int) -> np.ndarray:
-    """y' at one point, without all others where it is computed only now."""
-    single = getattr(solution, "slope", None)
-    return solution.yp[:, i] if single is None else single(i)
 
 
 def named_variables(text: str, problem: Any) -> str:

@@ -17,14 +17,20 @@ _CONTRADICTION = 1e3  # tolerances by which two runs differ that have followed d
 
 
 def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] | None:
-    """A variable that came out of a stretch below its atol with the other sign, and the ends of the stretch."""
+    """A variable that came out of a stretch below its atol with the other sign, and the ends of the stretch.
+
+    One that changes its sign again is an oscillation through zero, whose sign the equations determine.
+    """
     dense = solution.dense
     t, y = (solution.t, solution.y) if dense is None else (dense.ends, dense.coefficients[dense.starts].T)
     if t.size < 2 * _LONG:
         return None
     for i in np.flatnonzero((y.min(axis=1) < -atol) & (y.max(axis=1) > atol)):
         large = np.flatnonzero(np.abs(y[i]) > atol[i])
-        first = np.argmax(y[i, large] * y[i, large[0]] < 0.0)  # with the other sign; up to there it had one
+        changes = np.flatnonzero(y[i, large[1:]] * y[i, large[:-1]] < 0.0)
+        if changes.size != 1:
+            continue
+        first = int(changes[0]) + 1
         before, after = large[first - 1], large[first]
         if after - before > _LONG and min(first, large.size - first) >= _LONG:
             if min(np.max(np.abs(y[i, :after])), np.max(np.abs(y[i, after:]))) > _FAR * atol[i]:
@@ -32,11 +38,19 @@ def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] 
     return None
 
 
-def contradict(one: Solution, other: Solution, rtol: np.ndarray, atol: np.ndarray) -> bool:
-    """Whether two runs of one problem end at different solutions."""
-    a, b = one.y[:, -1], other.y[:, -1]
+def contradict(one: Solution, other: Solution, rtol: np.ndarray, atol: np.ndarray, t: float | None = None) -> bool:
+    """Whether two runs of one problem differ at their ends, or at t, by more than their errors explain."""
+    a, b = (solution.y[:, -1] if t is None else _value(solution, t) for solution in (one, other))
     size = np.minimum(np.abs(a), np.abs(b))
     return bool(np.any(np.abs(a - b) > _CONTRADICTION * (rtol * size + atol)))
+
+
+def _value(solution: Solution, t: float) -> np.ndarray:
+    """y at t; without dense output at the last output point before it."""
+    if solution.dense is not None:
+        return solution(t)
+    sign = 1.0 if solution.t[-1] >= solution.t[0] else -1.0
+    return solution.y[:, max(int(np.searchsorted(sign * solution.t, sign * t, side="right")) - 1, 0)]
 
 
 def in_words(name: str, stretch: tuple[float, float]) -> str:

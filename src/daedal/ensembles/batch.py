@@ -184,15 +184,13 @@ class Batch(ABC):
 
 def direct_plan(runner: Any, params: Any) -> Any:
     """The plan that every run of a request takes, set to these parameters."""
-    from daedal.driver.traced import TracedPlan
-
     request, settings = runner.request, runner.request.settings
     if request.is_factory or request.needs_solutions or request.layout is None:
         raise Unsuited("solutions are needed")
     if settings.fixed_step is not None or settings.correct_initial:
         raise Unsuited("constant steps or starts that are corrected")
     solver = runner.solver if params is None else runner.solver.with_params(params)
-    plan = solver.plan.direct() if isinstance(solver.plan, TracedPlan) else None
+    plan = solver.plan.direct()
     if plan is None:
         raise Unsuited("functions are not machine code, or have switches")
     return plan

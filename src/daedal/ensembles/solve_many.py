@@ -15,12 +15,13 @@ from daedal.ensembles.checkpoint import Checkpoint, without
 from daedal.ensembles.collector import Collector
 from daedal.ensembles.columns import Chunk, Listed, Members
 from daedal.ensembles.ensemble import Ensemble
-from daedal.ensembles.executors import Pieces, is_dask_client
+from daedal.ensembles.executors import PartCollector, is_dask_client
 from daedal.ensembles.inputs import EnsembleRequest, read_params, read_starts
 from daedal.ensembles.part import NOT_RUN, Part, layout_of
 from daedal.ensembles.reductions import named_reductions
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_positive
+from daedal.problems.sources import is_source
 
 
 def solve_many(
@@ -128,6 +129,9 @@ def solve_many(
     settings = checked_settings(**options)
     span = check_span(t_span)
     times = None if t_eval is None else check_times(t_eval, span)
+    if is_source(problem):
+        initials = problem.as_initial(None, span[0], None) if initials is None else initials
+        problem = problem.as_problem()
     reductions = named_reductions(reduce)
     starts = read_starts(problem, initials) if not callable(problem) or initials is not None else Listed("", [None])
     members = Members(starts, read_params(problem, params))
@@ -161,7 +165,7 @@ class _ManyPlan:
         self, on: Any, workers: int | None, chunk_size: int | None, checkpoint: Any, progress: bool, gather: bool
     ):
         self.on, self.chunk_size, self.checkpoint, self.progress = on, chunk_size, checkpoint, progress
-        self.pieces = None if gather else Pieces()  # arrays that stay where they were computed
+        self.pieces = None if gather else PartCollector()  # arrays that stay where they were computed
         self.workers = workers or available_cores()
 
 

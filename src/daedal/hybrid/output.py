@@ -11,8 +11,8 @@ from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
 from daedal.hybrid.derived import Derived
 from daedal.hybrid.segments import (
-    Chunk,
     HybridSegment,
+    ModeOutput,
     add_drift,
     first_column,
     joined_rows,
@@ -35,7 +35,7 @@ class HybridOutput(Tabulated):
         modes: tuple[str, ...],
         labels: list[tuple[str, ...]],
         n_q: list[int | None],
-        chunks: list[Chunk],
+        chunks: list[ModeOutput],
         segments: list[HybridSegment],
         events: EventTable,
         n_events: int,

@@ -12,6 +12,7 @@ from daedal.hybrid.derived import Derived
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_callable, check_flag
 from daedal.problems.description import parameter_rows, problem_rows, titled
+from daedal.problems.preparable import Preparable
 from daedal.problems.symbols import renewed, symbol_name
 
 ZENO = "zeno"
@@ -144,7 +145,7 @@ class Transition:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HybridProblem:
+class HybridProblem(Preparable):
     r"""Equations that change: modes, each a problem of any class, and transitions between them.
 
     In mode :math:`i` the problem :math:`F_i(t, x, \dot x) = 0` holds until a guard :math:`s_j(t, x)` of one of its

@@ -48,7 +48,7 @@ def add_drift(found: dict[str, float], solution: Solution):
 
 
 @dataclass(frozen=True)
-class Chunk:
+class ModeOutput:
     """Output points of one mode: times, and the stacked states in columns."""
 
     mode: int

@@ -6,18 +6,31 @@ from daedal.events.table import EventTable
 from daedal.hybrid.derived import Derived
 from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.models.contact_history import Readings, StoredContacts
-from daedal.hybrid.segments import Chunk, HybridSegment
+from daedal.hybrid.segments import HybridSegment, ModeOutput
 from daedal.hybrid.solution import HybridSolution
 from daedal.solution.file import AnySolution
-from daedal.solution.schema import Array, Flag, Integer, ListOf, MappingOf, Number, Optional, Record, Text, names
+from daedal.solution.schema import (
+    ArrayFormat,
+    Flag,
+    Integer,
+    ListOf,
+    MappingOf,
+    NumberFormat,
+    Optional,
+    RecordFormat,
+    Text,
+    names,
+)
 from daedal.solution.solution_layout import FUNCTIONS, STATISTICS
 
-_CHUNK = Record({"mode": Integer(), "t": Array("f8", ("nt",)), "y": Array("f8", (None, "nt"))}, Chunk)
-_SEGMENT = Record(
+_CHUNK = RecordFormat(
+    {"mode": Integer(), "t": ArrayFormat("f8", ("nt",)), "y": ArrayFormat("f8", (None, "nt"))}, ModeOutput
+)
+_SEGMENT = RecordFormat(
     {
         "mode": Text(),
-        "t0": Number(),
-        "t1": Number(),
+        "t0": NumberFormat(),
+        "t1": NumberFormat(),
         "solution": AnySolution(
             "Solution", "SecondOrderSolution", "MechanicalSolution", "HessenbergSolution", "RecognisedSolution"
         ),
@@ -25,32 +38,34 @@ _SEGMENT = Record(
     },
     HybridSegment,
 )
-_EVENT = Record(
+_EVENT = RecordFormat(
     {
-        "t": Number(),
+        "t": NumberFormat(),
         "name": Text(),
         "kind": Text(),
         "source": Text(),
         "target": Optional(Text()),
-        "y": Array("f8", (None,)),
-        "y_after": Optional(Array("f8", (None,))),
+        "y": ArrayFormat("f8", (None,)),
+        "y_after": Optional(ArrayFormat("f8", (None,))),
         "direction": Integer(-1),
     },
     HybridEvent,
 )
-_READINGS = Record(
+_READINGS = RecordFormat(
     {
-        "gap": Array("f8", ("contacts", "nt")),
-        "normal": Array("f8", ("contacts", "nt")),
-        "friction": ListOf(Array("f8", (None, "nt")), "contacts"),
-        "slip": ListOf(Array("f8", (None, "nt")), "contacts"),
+        "gap": ArrayFormat("f8", ("contacts", "nt")),
+        "normal": ArrayFormat("f8", ("contacts", "nt")),
+        "friction": ListOf(ArrayFormat("f8", (None, "nt")), "contacts"),
+        "slip": ListOf(ArrayFormat("f8", (None, "nt")), "contacts"),
     },
     Readings,
 )
 _WORDS = ListOf(Text(), None, tuple)
-_CONTACTS = Record({"names": _WORDS, "states": MappingOf(_WORDS), "readings": Optional(_READINGS)}, StoredContacts)
-_DERIVED = Record(
-    {"names": names("derived"), "values": Optional(Array("f8", ("derived", None)))},
+_CONTACTS = RecordFormat(
+    {"names": _WORDS, "states": MappingOf(_WORDS), "readings": Optional(_READINGS)}, StoredContacts
+)
+_DERIVED = RecordFormat(
+    {"names": names("derived"), "values": Optional(ArrayFormat("f8", ("derived", None)))},
     lambda names, values: Derived(names, None, values),
 )
 _FIELDS = {
@@ -66,7 +81,7 @@ _FIELDS = {
     "status": Text(),
     "message": Text(),
     "stats": STATISTICS,
-    "drift": MappingOf(Number()),
+    "drift": MappingOf(NumberFormat()),
     "functions": MappingOf(FUNCTIONS),
     "contacts": Optional(_CONTACTS),
     "hidden": MappingOf(_WORDS),
@@ -120,4 +135,4 @@ def _made(event_names: tuple[str, ...], events: list[HybridEvent], **given) -> H
     return solution
 
 
-LAYOUTS = {"HybridSolution": Record(_FIELDS, _made, _wrong, _taken)}
+LAYOUTS = {"HybridSolution": RecordFormat(_FIELDS, _made, _wrong, _taken)}

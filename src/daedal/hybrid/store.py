@@ -9,7 +9,7 @@ from daedal.common.tabular import FunctionTable
 from daedal.events.table import EventTable
 from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.problem import HybridProblem
-from daedal.hybrid.segments import Chunk, HybridSegment, add_drift
+from daedal.hybrid.segments import HybridSegment, ModeOutput, add_drift
 from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.state_form import StateForm
 from daedal.solution.solution import Solution, Statistics
@@ -28,7 +28,7 @@ class OutputStore:
         self._keeps_segments, self._records_events = keeps_segments, records_events
         self._index = {name: i for i, name in enumerate(problem.mode_names)}  # and what is met on the way
         self.segments: list[HybridSegment] = []
-        self.chunks: list[Chunk] = []
+        self.chunks: list[ModeOutput] = []
         self.events: list[HybridEvent] = []
         self.n_events = 0
         self._counts = dict.fromkeys(_COUNTERS, 0)
@@ -57,12 +57,12 @@ class OutputStore:
             add_drift(self._drift, solution)
         if count or self._keeps_segments:
             index = self._index.setdefault(mode, len(self._index))
-            self.chunks.append(Chunk(index, solution.t[:count], form.output(solution)[:, :count]))
+            self.chunks.append(ModeOutput(index, solution.t[:count], form.output(solution)[:, :count]))
 
     def add_point(self, mode: str, t: float, y: np.ndarray):
         """Keep a single output point, at which a run ends that has just passed a break point."""
         index = self._index.setdefault(mode, len(self._index))
-        self.chunks.append(Chunk(index, np.array([t]), y[:, None].copy()))
+        self.chunks.append(ModeOutput(index, np.array([t]), y[:, None].copy()))
 
     def _labels(self, mode: str) -> tuple[str, ...]:
         """The names of the variables of a mode, without those at its end that are the model's own."""
@@ -73,7 +73,7 @@ class OutputStore:
         """Forget the last output point, for which a later state is to come."""
         last = next(i for i in reversed(range(len(self.chunks))) if self.chunks[i].t.size)
         chunk = self.chunks[last]
-        self.chunks[last] = Chunk(chunk.mode, chunk.t[:-1], chunk.y[:, :-1])
+        self.chunks[last] = ModeOutput(chunk.mode, chunk.t[:-1], chunk.y[:, :-1])
 
     def finish(self, success: bool, status: str, message: str, seconds: float) -> HybridSolution:
         """The solution, of what there is."""

@@ -349,6 +349,8 @@ def _of_two(code, al, au, bl, bu):
         return lo, hi, (1 if bl > 0.0 or bu < 0.0 else 0)
     elif bl > 0.0 or bu < 0.0:  # quotients and what they leave
         ql, qu, _ = _arithmetic(_DIVIDE, al, au, bl, bu)
+        if al == au == np.floor(al) and bl == bu == np.floor(bl):  # modes: no rounding
+            ql = qu = al / bl
         ql, qu = (np.trunc(ql), np.trunc(qu)) if code == _FMOD else (np.floor(ql), np.floor(qu))
         if code == _FLOOR_DIVIDE:
             return ql, qu, (1 if ql == qu else 0)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from daedal.multibody.inverse_dynamics import InverseDynamics
     from daedal.multibody.linearised import Linearised
     from daedal.multibody.start import Start
-    from daedal.multibody.system import Conditions, Equations
+    from daedal.multibody.system import Conditions, MotionEquations
 
 
 class Analyses:
@@ -24,7 +24,7 @@ class Analyses:
     forces: tuple
     discontinuities: tuple
     _conditions: dict[Layout, Conditions]
-    _equations: dict[Layout, Equations]
+    _equations: dict[Layout, MotionEquations]
 
     def conditions(self, layout: Layout) -> Conditions:
         """The constraints of the model in the coordinates of a layout, with their derivatives."""
@@ -34,9 +34,9 @@ class Analyses:
             self._conditions[layout] = Conditions(system_of(self, layout))
         return self._conditions[layout]
 
-    def equations(self, layout: Layout) -> Equations:
+    def equations(self, layout: Layout) -> MotionEquations:
         """The equations of motion in the coordinates of a layout, with their derivatives."""
-        from daedal.multibody.system import Equations
+        from daedal.multibody.system import MotionEquations
 
         if self.discontinuities:
             named = ", ".join(f"'{part.name}'" for part in self.discontinuities)
@@ -45,7 +45,7 @@ class Analyses:
                 "over time"
             )
         if layout not in self._equations:
-            self._equations[layout] = Equations(system_of(self, layout), self.conditions(layout))
+            self._equations[layout] = MotionEquations(system_of(self, layout), self.conditions(layout))
         return self._equations[layout]
 
     @property

@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import connected_components
 
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.signatures import i64, void
-from daedal.multibody.kinematics import Tree
+from daedal.multibody.kinematics import BodyTree
 from daedal.multibody.vectors import (
     MATRICES,
     NUMBERS,
@@ -196,7 +196,7 @@ class Chains(NamedTuple):
     first_entry: np.ndarray  # (sets + 1,) where the matrix of each set begins
 
 
-def chains_of(tree: Tree, closures: Closures) -> Chains:
+def chains_of(tree: BodyTree, closures: Closures) -> Chains:
     """The chains of all conditions; those whose chains meet in a body are in one set."""
     n, m = tree.father.size, closures.kind.size
     passing: list[set[int]] = [set() for _ in range(n)]

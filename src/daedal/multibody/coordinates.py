@@ -13,7 +13,7 @@ import numpy as np
 
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.signatures import void
-from daedal.multibody.kinematics import ANY_ROTATION, Tree
+from daedal.multibody.kinematics import ANY_ROTATION, BodyTree
 from daedal.multibody.vectors import ROWS, VECTOR, grouped, rows_of_rates
 
 
@@ -31,7 +31,7 @@ def joint_velocities(tree, q, rate):
 
 
 @grouped
-@entry(void(Tree, VECTOR, VECTOR, VECTOR))
+@entry(void(BodyTree, VECTOR, VECTOR, VECTOR))
 def fill_joint_velocities(tree, q, rate, u):
     """The u of :func:`joint_velocities`."""
     for j in range(tree.father.size):
@@ -57,7 +57,7 @@ def coordinate_rates(tree, q, u):
 
 
 @grouped
-@entry(void(Tree, VECTOR, VECTOR, VECTOR))
+@entry(void(BodyTree, VECTOR, VECTOR, VECTOR))
 def fill_coordinate_rates(tree, q, u, rate):
     """The rates of :func:`coordinate_rates`."""
     for j in range(tree.father.size):
@@ -83,7 +83,7 @@ def lifted_force(tree, q, rate, tau, parameter_mass):
 
 
 @grouped
-@entry(void(Tree, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR))
+@entry(void(BodyTree, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR))
 def fill_lifted_force(tree, q, rate, tau, parameter_mass, result):
     """The result of :func:`lifted_force`."""
     for j in range(tree.father.size):
@@ -113,7 +113,7 @@ def map_matrix(tree, q):
 
 
 @grouped
-@entry(void(Tree, VECTOR, ROWS))
+@entry(void(BodyTree, VECTOR, ROWS))
 def fill_map_matrix(tree, q, matrix):
     """The matrix of :func:`map_matrix`."""
     matrix[:, :] = 0.0
@@ -160,7 +160,7 @@ def lifted_mass(tree, q, mass, parameter_mass):
 
 
 @grouped
-@entry(void(Tree, VECTOR, ROWS, VECTOR, ROWS, ROWS))
+@entry(void(BodyTree, VECTOR, ROWS, VECTOR, ROWS, ROWS))
 def fill_lifted_mass(tree, q, mass, parameter_mass, lifted, result):
     """The result of :func:`lifted_mass`; `lifted` has room for H N."""
     fill_lifted_rows(tree, q, mass, lifted)
@@ -189,7 +189,7 @@ def norms(tree, q):
 
 
 @grouped
-@entry(void(Tree, VECTOR, VECTOR))
+@entry(void(BodyTree, VECTOR, VECTOR))
 def fill_norms(tree, q, values):
     """The values of :func:`norms`."""
     count = 0

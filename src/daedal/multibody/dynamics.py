@@ -31,7 +31,7 @@ import numpy as np
 
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.signatures import void
-from daedal.multibody.kinematics import Placement, Tree, Velocities
+from daedal.multibody.kinematics import BodyTree, Placement, Velocities
 from daedal.multibody.vectors import (
     MATRICES,
     ROWS,
@@ -109,7 +109,7 @@ def transmission(tree, placed, moving, accelerations, force, torque):
 
 
 @grouped
-@entry(void(Tree, Placement, Velocities, VECTOR, ROWS, ROWS, Sweep, VECTOR))
+@entry(void(BodyTree, Placement, Velocities, VECTOR, ROWS, ROWS, Sweep, VECTOR))
 def newton_euler(tree, placed, moving, accelerations, force, torque, sweep, result):
     """Both sweeps of ``rnea``."""
     n = tree.father.size
@@ -154,7 +154,7 @@ def crba(tree, placed):
 
 
 @grouped
-@entry(void(Tree, Placement, Composite, ROWS))
+@entry(void(BodyTree, Placement, Composite, ROWS))
 def composite_bodies(tree, placed, composite, matrix):
     """Fill a matrix."""
     n = tree.father.size

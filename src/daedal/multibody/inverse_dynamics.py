@@ -21,7 +21,7 @@ import numpy as np
 
 from daedal.common.tabular import listing
 from daedal.errors import InvalidProblemError
-from daedal.multibody.assembly import Assembly
+from daedal.multibody.assembly import AssemblyProblem
 from daedal.multibody.constraints import Prescribed, PrescribedMotion
 from daedal.multibody.constraints.base import named_coordinate
 from daedal.multibody.joint_coordinates import angle_name, coordinate_of
@@ -78,7 +78,7 @@ def inverse_dynamics(model, motion, by: Sequence[str] | None, accelerations, coo
         t, q, v, a = _of_motion(layout, motion)
     driven = (*(getattr(motion, "driven", ()) or tuple(accelerations or ())), *_prescribed(model))
     keys = tuple(by) if by is not None else tuple(dict.fromkeys(driven)) or _every(layout)
-    measures = Measures(model, layout, stated_joints(layout), keys)
+    measures = MeasuredCoordinates(model, layout, stated_joints(layout), keys)
     conditions, equations = model.conditions(layout), model.equations(layout)
     r = _states(motion, equations.n_r, t.size)
     found: list[tuple[np.ndarray, np.ndarray]] = []
@@ -167,9 +167,9 @@ def _at_start(model: Any, start: Start, accelerations: Mapping[str, Any]) -> tup
     if start.layout.n_q and start.layout is not model.layout("relative", ()):
         start = start.in_coordinates("relative")
     layout, q, v, t = start.layout, start.q, start.v, start.t
-    assembly = Assembly(model, (), t)
+    assembly = AssemblyProblem(model, (), t)
     held = held_rates(assembly.joints, accelerations)
-    measures = Measures(model, layout, assembly.joints, [one.key for one in held])
+    measures = MeasuredCoordinates(model, layout, assembly.joints, [one.key for one in held])
     conditions = assembly.conditions
     matrix = np.concatenate([conditions.jacobian(t, q), measures.jacobian(q)])
     given = np.concatenate([np.zeros(0), *(one.values[one.which] for one in held)])
@@ -190,7 +190,7 @@ def _refuse(layout: Any, keys: Sequence[str], t: float, missing: np.ndarray):
     )
 
 
-class Measures:
+class MeasuredCoordinates:
     r"""Coordinates c(q) of joints, by the name of the joint or "joint.coordinate".
 
     Parameters

@@ -30,9 +30,9 @@ from daedal.multibody.joint_coordinates import (
     runner,
 )
 from daedal.multibody.joints import Cartesian, Free, Joint, Planar, Screw, Shifted, X, Y
-from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, NO_ROTATION, Tree, placement
+from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, NO_ROTATION, BodyTree, placement
 from daedal.multibody.packed import Prepared, packed, prepared
-from daedal.multibody.topology import Topology, spanning_tree
+from daedal.multibody.topology import SpanningTree, spanning_tree
 
 RELATIVE, ABSOLUTE = "relative", "absolute"
 
@@ -41,7 +41,7 @@ RELATIVE, ABSOLUTE = "relative", "absolute"
 class Layout:
     """The coordinates of a model: a topology, and whether the model is one of the plane."""
 
-    topology: Topology
+    topology: SpanningTree
     gravity: np.ndarray
     planar: bool
     stated: tuple[Joint, ...] = ()  # the joints as they were stated
@@ -56,10 +56,10 @@ class Layout:
         return {name: value for name, value in vars(self).items() if name not in ("packed", "prepared")}
 
     @property
-    def spanning(self) -> Topology:
+    def spanning(self) -> SpanningTree:
         """The spanning tree of the bodies that were stated, without those that are there for constraints."""
         tree, n = self.topology, len(self.topology.bodies) - len(self.guesses)
-        return Topology(tree.bodies[:n], tree.joints[:n], tree.reversed[:n], tree.fathers[:n], tree.cut)
+        return SpanningTree(tree.bodies[:n], tree.joints[:n], tree.reversed[:n], tree.fathers[:n], tree.cut)
 
     @cached_property
     def joint_coordinates(self) -> dict[tuple[str, str | None], JointCoordinate]:
@@ -101,12 +101,12 @@ class Layout:
         return {body.name: i for i, body in enumerate(self.topology.bodies)} | {"ground": -1}
 
     @cached_property
-    def tree(self) -> Tree:
+    def tree(self) -> BodyTree:
         """The spanning tree."""
         bodies, joints = self.topology.bodies, self.topology.joints
         n_v = [len(joint.slides) for joint in joints]
         n_q = [n + (joint.turn == ANY_ROTATION) for n, joint in zip(n_v, joints)]
-        return Tree(
+        return BodyTree(
             father=np.array(self.topology.fathers, dtype=np.int64),
             turn=np.array([joint.turn for joint in joints], dtype=np.int64),
             first_q=np.concatenate([[0], np.cumsum(n_q)]).astype(np.int64),
@@ -122,7 +122,7 @@ class Layout:
         )
 
     @cached_property
-    def arrays(self) -> tuple[Tree, Closures, Chains]:
+    def arrays(self) -> tuple[BodyTree, Closures, Chains]:
         """Tree, conditions and their chains."""
         return self.tree, self.closures, chains_of(self.tree, self.closures)
 
@@ -250,7 +250,7 @@ def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut, cons
         kind = Planar if planar else Free
         free = tuple(kind(body.name, ground, Frame(body, body.center)) for body in bodies)
         held = tuple(joint for joint in joints if not isinstance(joint, Free))
-        topology = Topology(tuple(bodies), free, (False,) * len(free), (-1,) * len(free), held)
+        topology = SpanningTree(tuple(bodies), free, (False,) * len(free), (-1,) * len(free), held)
         layout = Layout(topology, gravity, planar, stated, False)
     threads = tuple(Thread(joint) for joint in layout.topology.cut if isinstance(joint, Screw))
     return _with_constraints(layout, (*constraints, *threads))

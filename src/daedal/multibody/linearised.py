@@ -45,7 +45,7 @@ from daedal.multibody.driven_motion import KinematicSolution
 from daedal.multibody.kinematics import ANY_ROTATION
 from daedal.multibody.poses import length_flags
 from daedal.multibody.start import Start
-from daedal.multibody.system import Equations, null_space
+from daedal.multibody.system import MotionEquations, null_space
 from daedal.problems.checks import check_positive, check_size
 
 _BALANCED = 1e-8
@@ -133,17 +133,17 @@ def linearise(model: Any, at: Start) -> Linearised:
     """See :meth:`daedal.multibody.Model.linearise`."""
     if not isinstance(at, Start):
         raise InvalidProblemError("at must be what model.assemble or model.equilibrium gives")
-    point = _Point(model, at)
+    point = _MotionPoint(model, at)
     holonomic_at_rest = point.is_equilibrium and not point.conditions.n_hat and not at.r.size
     return point.second_order() if holonomic_at_rest else point.first_order()
 
 
-class _Point:
+class _MotionPoint:
     """The equations of motion and their derivatives at a state."""
 
     def __init__(self, model: Any, at: Start):
         self.start, self.q, self.v, self.r, self.t = at, at.q, at.v, at.r, at.t
-        self.equations: Equations = model.equations(at.layout)
+        self.equations: MotionEquations = model.equations(at.layout)
         self.conditions = model.conditions(at.layout)
         self.n = at.q.size
         self.scale = np.where(length_flags(at.layout), at.layout_length, 1.0)
@@ -254,7 +254,9 @@ class _Point:
         h = way / max(1.0, float(np.max(np.abs(self.v))))
         start = self.start
         q = start.q + h * start.v + 0.5 * h**2 * self.a
-        later = _Point(start.model, Start(q, start.v + h * self.a, start.model, start.layout, start.t + h, start.r))
+        later = _MotionPoint(
+            start.model, Start(q, start.v + h * self.a, start.model, start.layout, start.t + h, start.r)
+        )
         there = (T / scale[:, None]).T @ (later._flow(T) / scale[:, None])
         rows = later._allowed()
         left = rows @ T / np.maximum(np.linalg.norm(rows * scale, axis=1), _VOID * start.layout_length)[:, None]

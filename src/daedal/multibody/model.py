@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from daedal import HybridProblem
@@ -19,11 +19,11 @@ from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
 from daedal.multibody.start import Start
 from daedal.multibody.system import MultibodySystem, system_of
-from daedal.multibody.topology import Topology
+from daedal.multibody.topology import SpanningTree
 
 if TYPE_CHECKING:
     from daedal.multibody.large import LargeMachine
-    from daedal.multibody.system import Conditions, Equations
+    from daedal.multibody.system import Conditions, MotionEquations
 
 
 class Model(Analyses):
@@ -74,7 +74,7 @@ class Model(Analyses):
             raise InvalidProblemError("the model has no bodies: name them, or joints and forces that hold on to some")
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
-        self._equations: dict[Layout, Equations] = {}
+        self._equations: dict[Layout, MotionEquations] = {}
         self._problems: dict[tuple[str | None, tuple[str, ...]], Any] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
 
@@ -136,7 +136,7 @@ class Model(Analyses):
         check_inertia(self, system)
         return system
 
-    def topology(self, cut: Sequence[str] = ()) -> Topology:
+    def topology(self, cut: Sequence[str] = ()) -> SpanningTree:
         """The spanning tree of bodies and joints: connection array, chains, joints that are cut.
 
         Examples
@@ -220,18 +220,40 @@ class Model(Analyses):
         """
         from daedal.multibody.forces.discontinuity import problem_of
 
-        chosen = coordinates or (ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE)
+        chosen = coordinates or self._coordinates
         system = system_of(self, self.layout(chosen, cut))
         check_inertia(self, system)
         return problem_of(self, system, law, rest_speed) if self.discontinuities else system
 
-    def problem_for(self, initial: Any) -> MultibodySystem | HybridProblem:
-        """What ``daedal.solve(model, t_span, initial)`` solves: :meth:`problem` in the coordinates of a start."""
+    @property
+    def _coordinates(self) -> str:
+        return ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE
+
+    def as_problem(self, initial: Any = None) -> MultibodySystem | HybridProblem:
+        """What :func:`daedal.solve` solves where it is given the model: :meth:`problem`, the same one each time.
+
+        Where a start is in other coordinates than these, the problem is in those of the start.
+        """
         layout = initial.layout if isinstance(initial, Start) else None
-        coordinates, cut = next((key for key, known in self._layouts.items() if known is layout), (None, ()))
-        if (coordinates, cut) not in self._problems:
-            self._problems[coordinates, cut] = self.problem(coordinates, cut=cut)
-        return self._problems[coordinates, cut]
+        key = next((key for key, known in self._layouts.items() if known is layout), (None, ()))
+        if key not in self._problems:
+            self._problems[key] = self.problem(key[0], cut=key[1])
+        return self._problems[key]
+
+    def as_initial(self, initial: Any, t0: float, params: Any = None) -> Any:
+        """A start for :meth:`as_problem`, from values of joints by name, and of their velocities with ``'``.
+
+        None is the machine at rest, as it is drawn; a start is returned as it is.
+        """
+        if initial is not None and not isinstance(initial, Mapping):
+            return initial
+        given = dict(initial or {})
+        hold = {name: value for name, value in given.items() if not name.endswith("'")}
+        velocities = {name.removesuffix("'"): value for name, value in given.items() if name.endswith("'")}
+        return self.assemble(hold=hold, velocities=velocities, coordinates=self._coordinates, t=t0)
+
+    def as_breakpoints(self, t0: float, t1: float, params: Any = None) -> None:
+        """None: what switches in a machine is found by the run."""
 
     def draw(self, start: Any = None, path: Any = None, **options: Any):
         """A picture of the machine, with its bodies named.

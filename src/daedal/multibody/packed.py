@@ -26,10 +26,10 @@ from daedal.kernels.signatures import f64, i64
 from daedal.multibody.closure import Chains, Closures
 from daedal.multibody.coordinates import parameter_masses
 from daedal.multibody.dynamics import Elimination
-from daedal.multibody.kinematics import ANY_ROTATION, Placement, Tree, Velocities, in_axes_of_joints
+from daedal.multibody.kinematics import ANY_ROTATION, BodyTree, Placement, Velocities, in_axes_of_joints
 
 
-class Sizes(NamedTuple):
+class MachineSizes(NamedTuple):
     """How large the arrays of a machine are."""
 
     n: int  # bodies
@@ -44,9 +44,9 @@ class Sizes(NamedTuple):
     n_states: int  # of forces
 
 
-def sizes_of(tree: Tree, closures: Closures, chains: Chains, n_states: int = 0) -> Sizes:
+def sizes_of(tree: BodyTree, closures: Closures, chains: Chains, n_states: int = 0) -> MachineSizes:
     """The sizes of a machine, whose forces have so many states."""
-    return Sizes(
+    return MachineSizes(
         n=tree.father.size,
         n_q=int(tree.first_q[-1]),
         n_v=int(tree.first_v[-1]),
@@ -111,7 +111,7 @@ FORCES = Struct(
 MACHINE = Struct(
     "MACHINE",
     [
-        *((name, INTEGER) for name in Sizes._fields),
+        *((name, INTEGER) for name in MachineSizes._fields),
         ("parameter_mass", f64["n"]),
         ("forces", at(FORCES)),  # 0 if there are none
         *_ARRAYS.items(),
@@ -131,14 +131,14 @@ class LoadBlock:
         self.address: int = self.values.ctypes.data
 
 
-def packed(tree: Tree, closures: Closures, chains: Chains, forces: int = 0, n_states: int = 0) -> Record:
+def packed(tree: BodyTree, closures: Closures, chains: Chains, forces: int = 0, n_states: int = 0) -> Record:
     """The record of a machine; it keeps the arrays alive.
 
     `forces` is the address of the record of the forces, which have `n_states` states.
     """
     arrays: dict[str, Any] = {
-        f"{type(group).__name__}_{name}": np.ascontiguousarray(values)
-        for group in (tree, closures, chains)
+        f"{prefix}_{name}": np.ascontiguousarray(values)
+        for prefix, group in (("Tree", tree), ("Closures", closures), ("Chains", chains))
         for name, values in group._asdict().items()
     }
     return Record(
@@ -160,7 +160,7 @@ class Prepared(NamedTuple):
     alive: tuple[Any, ...]  # what stands at the addresses
 
 
-def prepared(tree: Tree, closures: Closures, chains: Chains) -> Prepared:
+def prepared(tree: BodyTree, closures: Closures, chains: Chains) -> Prepared:
     """A machine for rnea, crba and aba. They need no axes of the bodies: those of the joints save a rotation each."""
     machine, loads = packed(in_axes_of_joints(tree), closures, chains), LoadBlock(tree.father.size)
     n, n_v = int(machine["n"]), int(machine["n_v"])
@@ -172,7 +172,7 @@ def prepared(tree: Tree, closures: Closures, chains: Chains) -> Prepared:
 def tree_at(address):
     """The tree of the machine whose record is at an address."""
     record = record_at(address, MACHINE)
-    return Tree(
+    return BodyTree(
         record.Tree_father,
         record.Tree_turn,
         record.Tree_first_q,

@@ -33,7 +33,7 @@ import numpy as np
 from daedal.multibody.body import Frame
 from daedal.multibody.closure import gradients
 from daedal.multibody.constraints.couplings import Thread
-from daedal.multibody.course import Course
+from daedal.multibody.course import MotionHistory
 from daedal.multibody.joints import Joint, Screw
 from daedal.multibody.kinematics import ANY_ROTATION, Velocities
 from daedal.multibody.motion import Motion
@@ -58,7 +58,7 @@ class Wrench:
 class JointForces:
     """What the joints of a model carry in the course of a motion."""
 
-    def __init__(self, course: Course):
+    def __init__(self, course: MotionHistory):
         self._course = course
 
     def of(self, joint: Joint) -> Wrench:
@@ -111,7 +111,7 @@ class JointForces:
 
     @cached_property
     def _balance(self) -> tuple[np.ndarray, ...]:
-        """Loads on the bodies, what drives the joints, and what :meth:`Course.transmitted` makes of the loads."""
+        """Loads on bodies, what drives the joints, and what :meth:`MotionHistory.transmitted` makes of the loads."""
         course = self._course
         loads = course.loads(course.model.forces)
         force, torque, drive = restraint_forces(course, self._norms + course.layout.closures.kind.size)
@@ -165,7 +165,7 @@ _TURNS = np.array(
 )
 
 
-def restraint_forces(course: Course, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def restraint_forces(course: MotionHistory, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Forces and torques (nt, n, 3) on bodies and forces (nt, n_v) on joints; their multipliers begin at `first`."""
     layout = course.layout
     n, nt = layout.tree.father.size, course.t.size
@@ -187,7 +187,7 @@ def restraint_forces(course: Course, first: int) -> tuple[np.ndarray, np.ndarray
     return force, torque, drive
 
 
-def _of_positions(course: Course, i: int, constraint: Any) -> tuple[np.ndarray, np.ndarray]:
+def _of_positions(course: MotionHistory, i: int, constraint: Any) -> tuple[np.ndarray, np.ndarray]:
     """Derivatives (m, n, 6) for displacements and rotations of bodies, and (m, n_v) for coordinates of joints."""
     layout, placed, q = course.layout, course.placed[i], course.q[i]
 
@@ -233,7 +233,7 @@ def _single_speeds(layout: Any) -> list[tuple[int, int]]:
     return pairs
 
 
-def _of_velocities(course: Course, i: int, constraint: Any) -> tuple[np.ndarray, np.ndarray]:
+def _of_velocities(course: MotionHistory, i: int, constraint: Any) -> tuple[np.ndarray, np.ndarray]:
     """The same for conditions that are linear in velocities."""
     layout, placed = course.layout, course.placed[i]
     n = layout.tree.father.size

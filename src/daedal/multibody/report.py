@@ -29,7 +29,7 @@ from daedal.multibody.joints import Joint
 from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, placement, velocities
 from daedal.multibody.poses import first_guess
 from daedal.multibody.system import Conditions
-from daedal.multibody.topology import Loop, Topology, independent_loops
+from daedal.multibody.topology import Loop, SpanningTree, independent_loops
 
 _MOST_COORDINATES = 300  # up to which `system` looks for motions without inertia
 
@@ -41,7 +41,7 @@ class Report:
     Attributes
     ----------
     model : Model
-    topology : Topology
+    topology : SpanningTree
         The spanning tree and the joints that are cut.
     loops : tuple of Loop
         As many independent loops as joints are cut, with the fewest joints.
@@ -69,7 +69,7 @@ class Report:
     """
 
     model: Any
-    topology: Topology
+    topology: SpanningTree
     loops: tuple[Loop, ...]
     loop_mobilities: tuple[LoopMobility, ...]
     gruebler: int
@@ -250,7 +250,7 @@ _AMPLITUDES = (0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0)  # of starts be
 _PACE = 0.05  # with which a configuration is moved along the kernel of the constraints
 
 
-class Scaled:
+class ScaledConditions:
     """The conditions of a model at t = 0, each divided by the largest norm that its gradient has somewhere."""
 
     def __init__(self, conditions: Conditions):
@@ -314,7 +314,7 @@ class Configuration:
 def configuration(conditions: Conditions, start: np.ndarray, tries: int = len(_AMPLITUDES)) -> Configuration:
     """A regular configuration with closed loops, from starts beside `start`, the nearest first."""
     generator = np.random.default_rng(1)
-    scaled = Scaled(conditions)
+    scaled = ScaledConditions(conditions)
     best = None
     for amplitude in _AMPLITUDES[:tries]:
         beside = start + amplitude * generator.standard_normal(start.size)
@@ -336,7 +336,7 @@ def _quality(one: Configuration) -> tuple[float, ...]:
     return (1, one.rank.rank) if one.closed else (0, -one.gap)
 
 
-def _is_regular(scaled: Scaled, q: np.ndarray, rows: np.ndarray, generator) -> bool:
+def _is_regular(scaled: ScaledConditions, q: np.ndarray, rows: np.ndarray, generator) -> bool:
     here, free = decided(rows), kernel_of(rows[: scaled.n_g])
     if not here.clear or not rows.size or not free.size:
         return here.clear

@@ -22,7 +22,7 @@ from daedal.viz.figure import COLOURS, FAINT, INK, new_figure
 
 
 @dataclass(frozen=True)
-class Topology:
+class SpanningTree:
     """A spanning tree of the bodies of a model.
 
     Attributes
@@ -78,7 +78,7 @@ class Topology:
 
 def spanning_tree(
     bodies: Sequence[Body], joints: Sequence[Joint], cut: Collection[str] = (), keep: Collection[str] = ()
-) -> Topology:
+) -> SpanningTree:
     """The tree with the fewest freedoms, so that cut joints have the fewest conditions, and with short loops.
 
     Joints in `cut` are never in the tree. Those in `keep` go into it first, then those with few freedoms: to cut a
@@ -114,7 +114,7 @@ def spanning_tree(
         flags.append(ends[joint.name][0] == body)
         used.append(joint.swapped() if flags[-1] else joint)
     taken = {joint.name for joint in used}
-    return Topology(
+    return SpanningTree(
         tuple(bodies[body - 1] for body in order[1:]),
         tuple(used),
         tuple(flags),
@@ -258,7 +258,7 @@ _LARGEST = 16.0  # inches; larger graphs are drawn smaller
 _BEND = 0.35
 
 
-def places(topology: Topology) -> dict[int, tuple[float, float]]:
+def places(topology: SpanningTree) -> dict[int, tuple[float, float]]:
     """Where bodies are drawn: as high as they are far from the ground, fathers in the middle above their sons."""
     found: dict[int, tuple[float, float]] = {}
     depth = {-1: 0}
@@ -287,7 +287,7 @@ class _Line(NamedTuple):
         return 0.5 * (a + c) - 0.5 * self.bend * (d - b), 0.5 * (b + d) + 0.5 * self.bend * (c - a)
 
 
-def _lines(topology: Topology, at) -> tuple[list[_Line], list[_Line]]:
+def _lines(topology: SpanningTree, at) -> tuple[list[_Line], list[_Line]]:
     """Straight lines for the tree, and bent ones that keep out of its way for the joints that are cut."""
     tree = [
         _Line(joint, (at[body][0], 0.0) if father < 0 else at[father], at[body], 0.0)
@@ -307,7 +307,7 @@ def _lines(topology: Topology, at) -> tuple[list[_Line], list[_Line]]:
     return tree, cut
 
 
-def draw_graph(topology: Topology, title: str = "", *, pyplot: bool = True, save=None):
+def draw_graph(topology: SpanningTree, title: str = "", *, pyplot: bool = True, save=None):
     """Bodies as boxes, joints of the tree as lines, joints that are cut dashed; see Model.draw_graph."""
     at = places(topology)
     tree, cut = _lines(topology, at)

@@ -12,7 +12,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame
-from daedal.multibody.course import Course
+from daedal.multibody.course import MotionHistory
 from daedal.multibody.forces import Force
 from daedal.multibody.joint_coordinates import angle_name, coordinate_of
 from daedal.multibody.joints import Joint
@@ -26,7 +26,7 @@ from daedal.solution.machine_record import NamedCoordinates
 class FrameView:
     """The motion of a frame on a body; vectors have shape (3, nt) and the axes of the ground."""
 
-    def __init__(self, course: Course, frame: Frame):
+    def __init__(self, course: MotionHistory, frame: Frame):
         self._course, self._frame = course, frame
 
     @property
@@ -68,7 +68,7 @@ class FrameView:
 class BodyView(FrameView):
     """The motion of a body, that of its frame where nothing else is said."""
 
-    def __init__(self, course: Course, body: Body):
+    def __init__(self, course: MotionHistory, body: Body):
         super().__init__(course, body.at())
         self.body = body
 
@@ -100,7 +100,7 @@ class BodyView(FrameView):
 class ForceAndTorque:
     """A force and a torque over time, (3, nt) each; the torque about a point that moves along."""
 
-    def __init__(self, course: Course, wrench: Wrench, model: Any):
+    def __init__(self, course: MotionHistory, wrench: Wrench, model: Any):
         self._course, self._wrench, self._model = course, wrench, model
 
     @property
@@ -125,7 +125,7 @@ class ForceAndTorque:
 class ForceView:
     """What a force of the model does over time."""
 
-    def __init__(self, course: Course, force: Force):
+    def __init__(self, course: MotionHistory, force: Force):
         self._course, self.element = course, force
 
     @property
@@ -166,7 +166,13 @@ class ForceView:
 class JointView(NamedCoordinates):
     """The relative motion of the two bodies of a joint, and what it carries."""
 
-    def __init__(self, course: Course, joint: Joint, forces: Callable[[], JointForces], counting: Callable[[], Course]):
+    def __init__(
+        self,
+        course: MotionHistory,
+        joint: Joint,
+        forces: Callable[[], JointForces],
+        counting: Callable[[], MotionHistory],
+    ):
         self._course, self.joint, self._forces, self._counting = course, joint, forces, counting
 
     @property
@@ -213,7 +219,7 @@ class JointView(NamedCoordinates):
 # --- coordinates of joints from the motion of their frames ------------------------------------------------------------
 
 
-def _relative_rotation(course: Course, joint: Joint) -> np.ndarray:
+def _relative_rotation(course: MotionHistory, joint: Joint) -> np.ndarray:
     return np.swapaxes(course.rotation(joint.a), -1, -2) @ course.rotation(joint.b)
 
 
@@ -227,7 +233,7 @@ def _angles(turn: int, matrices: np.ndarray) -> np.ndarray:
     return np.zeros((len(matrices), 0))
 
 
-def coordinates_of(course: Course, joint: Joint, counting: Callable[[], Course]) -> np.ndarray:
+def coordinates_of(course: MotionHistory, joint: Joint, counting: Callable[[], MotionHistory]) -> np.ndarray:
     """The coordinates of a joint, (nt, n); `counting` gives a motion in which no step exceeds half a turn."""
     distance = course.position(joint.b) - course.position(joint.a)
     shifts = np.einsum("tji,tj->ti", course.rotation(joint.a), distance)[:, list(joint.shifts)]
@@ -239,7 +245,7 @@ def coordinates_of(course: Course, joint: Joint, counting: Callable[[], Course])
     return np.column_stack([shifts, angles])
 
 
-def _counted(course: Course, joint: Joint, counting: Callable[[], Course]) -> np.ndarray:
+def _counted(course: MotionHistory, joint: Joint, counting: Callable[[], MotionHistory]) -> np.ndarray:
     """The angles of a joint up to rounding, turns included."""
     number = course.layout.number_in_tree(joint)
     if number is not None:
@@ -270,7 +276,7 @@ def _parameters(matrices: np.ndarray) -> np.ndarray:
     return p * (first * np.concatenate([[1.0], np.cumprod(signs)]))[:, None]
 
 
-def rates_of(course: Course, joint: Joint) -> np.ndarray:
+def rates_of(course: MotionHistory, joint: Joint) -> np.ndarray:
     """The velocities of a joint, (nt, n)."""
     axes, spin = course.rotation(joint.a), course.angular_velocity(joint.a)
     distance = course.position(joint.b) - course.position(joint.a)

@@ -59,12 +59,6 @@ def check_structure(n: int, sparsity, bandwidth) -> dict[str, Any]:
     return {"sparsity": check_sparsity(sparsity, n), "bandwidth": check_bandwidth(bandwidth, n)}
 
 
-def problem_of(given: Any, initial: Any) -> Any:
-    """The problem that a machine or a circuit states, with coordinates in which `initial` is; a problem as it is."""
-    made = getattr(given, "problem_for", None)
-    return given if made is None else made(initial)
-
-
 def check_size(value, name: str, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
         raise InvalidProblemError(f"{name} must be an integer of at least {minimum}, got {value!r}")

@@ -13,6 +13,7 @@ import numpy as np
 from daedal.common.tabular import FunctionTable
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import CodedFunction, is_compiled, parameter_vector
+from daedal.problems.preparable import Preparable
 from daedal.problems.symbols import renewed
 
 _compiled: WeakKeyDictionary = WeakKeyDictionary()
@@ -43,7 +44,7 @@ def numba_module() -> Any:
     return numba
 
 
-class Traceable:
+class Traceable(Preparable):
     """A problem that tells how its functions are evaluated."""
 
     @property

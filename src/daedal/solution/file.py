@@ -8,7 +8,7 @@ from typing import Any
 
 from daedal.errors import InvalidFileError, InvalidProblemError
 from daedal.solution import archive
-from daedal.solution.schema import Arrays, Kind, Plain, Record, expect, is_plain
+from daedal.solution.schema import Arrays, Format, Plain, RecordFormat, expect, is_plain
 
 FORMAT = "daedal solution"
 VERSION = 1
@@ -25,7 +25,7 @@ _LAYOUTS = {  # the classes that a file may hold: the module with the layout of 
 _KEYS = ("format", "version", "daedal", "class", "solution", "params", "attributes")
 
 
-def layout_of(name: str) -> Record:
+def layout_of(name: str) -> RecordFormat:
     """What is written of a class of solutions."""
     return import_module(_LAYOUTS[name]).LAYOUTS[name]
 
@@ -125,7 +125,7 @@ def _checked_path(path: str | Path) -> Path:
     return target
 
 
-class AnySolution(Kind):
+class AnySolution(Format):
     """A solution of one of some classes, inside another."""
 
     def __init__(self, *classes: str):

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
 from daedal.solution.file import save
-from daedal.solution.schema import Array, ListOf, MappingOf, Number, Optional, Record, Text
+from daedal.solution.schema import ArrayFormat, ListOf, MappingOf, NumberFormat, Optional, RecordFormat, Text
 
 __all__ = ["MACHINE", "RecordedMachine", "RecordedMotion", "joined", "save", "wrong_times"]
 
@@ -313,28 +313,28 @@ def _side_by_side(parts: Sequence[Any], counts: Sequence[int]) -> Any:
 
 # --- in a file --------------------------------------------------------------------------------------------------------
 
-_TIMES, _VECTORS = Array("f8", ("nt",)), Array("f8", (3, "nt"))
-_BODY = Record(
+_TIMES, _VECTORS = ArrayFormat("f8", ("nt",)), ArrayFormat("f8", (3, "nt"))
+_BODY = RecordFormat(
     {
         "t": _TIMES,
         "position": _VECTORS,
-        "orientation": Array("f8", ("nt", 3, 3)),
+        "orientation": ArrayFormat("f8", ("nt", 3, 3)),
         "velocity": _VECTORS,
         "angular_velocity": _VECTORS,
         "acceleration": _VECTORS,
         "angular_acceleration": _VECTORS,
         "kinetic_energy": _TIMES,
-        "local_center": Array("f8", (3,)),
+        "local_center": ArrayFormat("f8", (3,)),
         "name": Text(),
     },
     RecordedBody,
 )
-_JOINT = Record(
+_JOINT = RecordFormat(
     {
         "t": _TIMES,
         "names": ListOf(Text(), "n", tuple),
-        "coordinates": Array("f8", ("n", "nt")),
-        "rates": Array("f8", (None, "nt")),
+        "coordinates": ArrayFormat("f8", ("n", "nt")),
+        "rates": ArrayFormat("f8", (None, "nt")),
         "position": _VECTORS,
         "force": Optional(_VECTORS),
         "torque": Optional(_VECTORS),
@@ -342,9 +342,9 @@ _JOINT = Record(
     },
     RecordedJoint,
 )
-_FORCE = Record({"t": _TIMES, "power": _TIMES, "energy": _TIMES, "name": Text()}, RecordedForce)
-_ENERGY = Record({"kinetic": _TIMES, "potential": _TIMES}, RecordedEnergy)
-MACHINE = Record(
+_FORCE = RecordFormat({"t": _TIMES, "power": _TIMES, "energy": _TIMES, "name": Text()}, RecordedForce)
+_ENERGY = RecordFormat({"kinetic": _TIMES, "potential": _TIMES}, RecordedEnergy)
+MACHINE = RecordFormat(
     {
         "title": Text(),
         "bodies": MappingOf(_BODY),
@@ -402,20 +402,22 @@ class RecordedMotion(PartsOfMotion):
         return self.machine
 
 
-_DEAD_POINT = Record(
-    {"t": Number(), "joint": Text()}, lambda t, joint: (t, joint), take=lambda pair: dict(zip(("t", "joint"), pair))
+_DEAD_POINT = RecordFormat(
+    {"t": NumberFormat(), "joint": Text()},
+    lambda t, joint: (t, joint),
+    take=lambda pair: dict(zip(("t", "joint"), pair)),
 )
 _MOTION = {
     "t": _TIMES,
-    "q": Array("f8", ("n_q", "nt")),
-    "v": Array("f8", ("n_q", "nt")),
-    "a": Array("f8", ("n_q", "nt")),
+    "q": ArrayFormat("f8", ("n_q", "nt")),
+    "v": ArrayFormat("f8", ("n_q", "nt")),
+    "a": ArrayFormat("f8", ("n_q", "nt")),
     "driven": ListOf(Text(), None, tuple),
     "dead_points": ListOf(_DEAD_POINT, None, tuple),
     "machine": MACHINE,
 }
 LAYOUTS = {
-    "KinematicSolution": Record(
+    "KinematicSolution": RecordFormat(
         _MOTION,
         RecordedMotion,
         lambda given: wrong_times(given["machine"], given["t"].size),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import ARITHMETIC, FUNCTIONS, OPERATIONS
@@ -21,7 +22,7 @@ def _simple(name: str) -> Build:
     return build
 
 
-_ROUNDED = ("floor", "ceil", "trunc")
+_ROUNDED = ("floor", "ceil", "trunc", "rint", "floor_divide")
 
 
 def _compared(name: str, swapped: bool = False) -> Build:
@@ -31,11 +32,19 @@ def _compared(name: str, swapped: bool = False) -> Build:
     def build(graph: Graph, a: int, b: int) -> int:
         a, b = (b, a) if swapped else (a, b)
         for value, number in ((a, b), (b, a)):
-            if graph.operations[value] in _ROUNDED and graph.is_constant(number) and abs(graph.data[number]) < 2.0**52:
+            if _is_rounded(graph, value) and graph.is_constant(number) and abs(graph.data[number]) < 2.0**52:
                 return _compared_whole(graph, name, value, graph.data[number], value == a)
         return simple(graph, a, b)
 
     return build
+
+
+def _is_rounded(graph: Graph, i: int) -> bool:
+    """Whether a value is rounded to whole numbers in a way that its operand can be compared in its place."""
+    if graph.operations[i] != "floor_divide":
+        return graph.operations[i] in _ROUNDED
+    divisor = graph.operands[i][1]
+    return graph.is_constant(divisor) and 0.0 < graph.data[divisor] < 1e280
 
 
 def _compared_whole(graph: Graph, name: str, rounded: int, number: float, first: bool) -> int:
@@ -44,17 +53,33 @@ def _compared_whole(graph: Graph, name: str, rounded: int, number: float, first:
             return graph.truth(name == "not_equal")
         same = graph.both(*(_compared_whole(graph, "less_equal", rounded, number, side) for side in (True, False)))
         return same if name == "equal" else graph.opposite(same)
-    strict = name == "less"
+    operation, strict = graph.operations[rounded], name == "less"
+    value = graph.operands[rounded][0]
     if first:  # rounded <= most
-        most = math.ceil(number) - 1.0 if strict else math.floor(number)
-        below = graph.operations[rounded] == "floor" or (graph.operations[rounded] == "trunc" and most >= 0.0)
-        operation, operands = ("less", (most + 1.0, True)) if below else ("less_equal", (float(most), True))
+        most = math.ceil(number) - 1.0 if strict else float(math.floor(number))
+        bound, excluded = most, False
+        if operation == "rint":
+            bound, excluded = most + 0.5, most % 2.0 == 1.0
+        elif operation in ("floor", "floor_divide") or (operation == "trunc" and most >= 0.0):
+            bound, excluded = most + 1.0, True
     else:  # rounded >= least
-        least = math.floor(number) + 1.0 if strict else math.ceil(number)
-        above = graph.operations[rounded] == "ceil" or (graph.operations[rounded] == "trunc" and least <= 0.0)
-        operation, operands = ("less", (least - 1.0, False)) if above else ("less_equal", (float(least), False))
-    bound, value = graph.constant(operands[0]), graph.operands[rounded][0]
-    return _simple(operation)(graph, *((value, bound) if operands[1] else (bound, value)))
+        least = math.floor(number) + 1.0 if strict else float(math.ceil(number))
+        bound, excluded = least, False
+        if operation == "rint":
+            bound, excluded = least - 0.5, least % 2.0 == 1.0
+        elif operation == "ceil" or (operation == "trunc" and least <= 0.0):
+            bound, excluded = least - 1.0, True
+    if operation == "floor_divide":
+        bound = _least_multiple(bound, graph.data[graph.operands[rounded][1]])
+    limit = graph.constant(bound)
+    return _simple("less" if excluded else "less_equal")(graph, *((value, limit) if first else (limit, value)))
+
+
+def _least_multiple(times: float, divisor: float) -> float:
+    """The least float x with x // divisor >= times."""
+    exact = Fraction(times) * Fraction(divisor)
+    found = float(exact)
+    return found if Fraction(found) >= exact else math.nextafter(found, math.inf)
 
 
 def _exclusive(graph: Graph, a: int, b: int) -> int:

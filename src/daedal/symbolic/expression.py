@@ -200,20 +200,24 @@ class Expression:
         value = known_value(self)
         if value is not None:
             return int(value)
-        raise Untraceable(f"makes an integer of {self.graph.origin(self.node)}", remedy="use np.floor, or an event")
+        reason = f"makes an integer of {self.graph.origin(self.node)}"
+        raise Untraceable(reason, remedy="use np.floor, or an event", jumps=True)
 
     def __index__(self):
         if self.kind == BOOL:  # 0 or 1
             return int(bool(self))
-        raise Untraceable(
-            f"uses {self.graph.origin(self.node)} as an index or a count", remedy="use np.interp, a Table or np.where"
-        )
+        values = whole_values(self.graph, self.node) if self.kind & 3 == INT else None
+        if values is not None and len(values) <= _MOST_INDICES:
+            return next((k for k in values[:-1] if bool(self == k)), values[-1])
+        reason = f"uses {self.graph.origin(self.node)} as an index or a count"
+        raise Untraceable(reason, remedy="use np.interp, a Table or np.where", jumps=True)
 
     def __complex__(self):
         raise Untraceable(f"makes a complex number of {self.graph.origin(self.node)}")
 
     def __hash__(self):
-        raise Untraceable(f"uses {self.graph.origin(self.node)} as a key of a dictionary or set")
+        reason = f"uses {self.graph.origin(self.node)} as a key of a dictionary or set"
+        raise Untraceable(reason, remedy="use np.where", jumps=True)
 
     def __repr__(self) -> str:
         if self.graph.is_constant(self.node):
@@ -279,6 +283,35 @@ numbers.Real.register(Expression)
 for _name in (*FUNCTIONS, "square", "reciprocal", "conjugate", "deg2rad", "rad2deg", "isnan", "isinf", "isfinite"):
     # NumPy's loops over arrays of objects call a method of the universal function's name.
     setattr(Expression, _name, lambda self, *others, _name=_name: apply(_name, self, *others))
+
+
+_MOST_INDICES = 16  # values of an index that are told apart, each on a path of its own
+
+
+def whole_values(graph: Graph, node: int) -> range | None:
+    """The whole numbers that a node may have, as far as they follow from sums of conditions, choices and remainders."""
+    operation, operands = graph.operations[node], graph.operands[node]
+    if operation == "constant":
+        value = graph.data[node]
+        return range(int(value), int(value) + 1) if value.is_integer() and abs(value) < 2.0**52 else None
+    if graph.is_condition(node):
+        return range(2)
+    if operation == "remainder":
+        divisor = whole_values(graph, operands[1])
+        return range(divisor[0]) if divisor is not None and len(divisor) == 1 and divisor[0] > 0 else None
+    if operation not in ("add", "subtract", "negative", "where"):
+        return None
+    found = [whole_values(graph, i) for i in operands[-2:]]
+    a, b = found[0], found[-1]
+    if a is None or b is None:
+        return None
+    if operation == "add":
+        return range(a[0] + b[0], a[-1] + b[-1] + 1)
+    if operation == "subtract":
+        return range(a[0] - b[-1], a[-1] - b[0] + 1)
+    if operation == "negative":
+        return range(-a[-1], -a[0] + 1)
+    return range(min(a[0], b[0]), max(a[-1], b[-1]) + 1)
 
 
 def symbol(graph: Graph, name: str, index: int) -> Expression:
@@ -384,14 +417,23 @@ def apply(name: str, *values):
     python = all(kind_of(value) < NUMPY for value in values)
     if name in LOGICAL:
         found = LOGICAL[name](graph, *(graph.condition(i) for i in nodes))
-        return Expression(graph, found, BOOL if python else NUMPY)
+        return asked(Expression(graph, found, BOOL if python else NUMPY))
     if name not in COMPOSITIONS:
         raise Untraceable(f"calls {name} on a value, which is not among the known functions")
     if name not in _COMPARISONS:
         return _arithmetic(name, *values)
     found = COMPOSITIONS[name](graph, *(graph.number(i) for i in nodes))
     unknown = any(kind_of(value) > FLOAT64 for value in values) and FLOAT64 not in map(kind_of, values)
-    return Expression(graph, found, UNKNOWN & ~3 if unknown else BOOL if python else NUMPY)
+    return asked(Expression(graph, found, UNKNOWN & ~3 if unknown else BOOL if python else NUMPY))
+
+
+def asked(condition: Expression):
+    """A condition of Python's as True or False where the function compares truth values by identity."""
+    if not condition.graph.asks_truths or condition.kind == NUMPY:
+        return condition
+    if condition.kind != BOOL:
+        raise Untraceable("asks by 'is' or 'case' whether a value is True that is Python's on some paths only")
+    return bool(condition)
 
 
 def whole(name: str, value):

@@ -44,6 +44,7 @@ class Graph:
         self.known: dict[int, float] = {}  # arguments whose numbers may be asked for, such as parameters
         self.fixed: dict[int, float] = {}  # those that were: the graph is right for these numbers only
         self.decide: Callable[[int], bool] = self._refuse_branch
+        self.asks_truths = False  # whether comparisons of Python's are decided where they stand, as True or False
         self.most_nodes = most_nodes
         self.reads = 0  # of single entries of arrays: what a loop in Python does, and one in NumPy's vectors does not
         self.for_each_read = 0  # how many nodes each read allows beyond the arguments

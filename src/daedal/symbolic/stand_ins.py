@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.symbolic.arrays import Array, apply_ufunc, is_symbolic
-from daedal.symbolic.expression import Expression, apply, choose, known_value
+from daedal.symbolic.expression import Expression, apply, asked, choose, known_value
 from daedal.symbolic.kinds import BOOL, FLOAT, FLOAT64, INT, Number
 from daedal.symbolic.numpy_functions import FUNCTIONS, apply_function
 from daedal.symbolic.untraceable import Untraceable, refuse_caught
@@ -148,8 +148,9 @@ def _math_on_symbols(name: str, arguments: tuple, **options):
     node = result.graph.number(result.node) if name == "prod" else result.node
     if name == "prod":
         return Expression(result.graph, node, result.kind)
-    kind = BOOL if result.graph.is_condition(node) else INT if name in ("floor", "ceil", "trunc") else FLOAT
-    return Expression(result.graph, node, kind)
+    if result.graph.is_condition(node):
+        return asked(Expression(result.graph, node, BOOL))
+    return Expression(result.graph, node, INT if name in ("floor", "ceil", "trunc") else FLOAT)
 
 
 def _math_function(name: str, arguments: tuple, **options):

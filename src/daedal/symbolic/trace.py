@@ -133,7 +133,14 @@ def trace(
     """
     graph = _graph_of(arguments)
     dependencies = Dependencies()
-    paths = _explore(graph, function, arguments, dependencies, memory)
+    try:
+        paths = _explore(graph, function, arguments, dependencies, memory)
+    except _AsksTruths:  # then comparisons give True or False, each on a path of its own
+        graph.asks_truths = True
+        try:
+            paths = _explore(graph, function, arguments, dependencies, memory)
+        finally:
+            graph.asks_truths = False
     shapes = {values.shape for _, values, _ in paths if values is not None}
     if not shapes:
         raise Untraceable("raises an exception on every path", "")
@@ -177,6 +184,10 @@ def remembers(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
 _MOST_ROUNDS = 4  # of finding out what a function changes
 
 
+class _AsksTruths(Untraceable):
+    """A function compares by identity with True or False, which only real truth values answer."""
+
+
 # --- paths ------------------------------------------------------------------------------------------------------------
 
 _Decisions = tuple[tuple[int, bool], ...]
@@ -199,6 +210,7 @@ def _explore(
                     raise Untraceable(
                         f"branches on {graph.origin(condition)}, with more than {MOST_PATHS} paths in all",
                         remedy="use np.where, or an event",
+                        jumps=True,
                     )
                 graph.note_site(condition)
                 if len(taken) < len(prefix):
@@ -247,9 +259,8 @@ def _run(
         if isinstance(argument, Array) and not all(a is b for a, b in zip(argument.flat, passed.flat)):
             raise Untraceable("changes its arguments", "")
     substitution.check_unchanged()
-    if substitution.by_identity and any(operation in CONDITIONS for operation in graph.operations):
-        reason = "asks by 'is' or 'case' whether a value is True"
-        raise Untraceable(reason, substitution.by_identity, "compare, or use the condition itself")
+    if substitution.by_identity and not graph.asks_truths and any(o in CONDITIONS for o in graph.operations):
+        raise _AsksTruths("asks by 'is' or 'case' whether a value is True", substitution.by_identity)
     if values is None:
         raise Untraceable("returns None", "")
     raises = graph.false

@@ -36,10 +36,12 @@ class Untraceable(DaedalError, TypeError):
         What would make it traceable, empty where nothing is known.
     memory : str
         What it changes outside of itself or draws from there, by which the next call gives another result.
+    jumps : bool
+        Whether its results probably jump, since it rounds values, or chooses by them.
     """
 
-    def __init__(self, reason: str, site: str | None = None, remedy: str = "", memory: str = ""):
-        self.reason, self.remedy, self.memory = reason, remedy, memory
+    def __init__(self, reason: str, site: str | None = None, remedy: str = "", memory: str = "", jumps: bool = False):
+        self.reason, self.remedy, self.memory, self.jumps = reason, remedy, memory, jumps
         self.site = user_site() if site is None else site
         place = f", {self.site}" if self.site else ""
         super().__init__(f"{reason}{place}{f'. Remedy: {remedy}' if remedy else ''}")

@@ -12,16 +12,17 @@ from daedal.analysis.problem_page.analysis_page import Analysis
 from daedal.analysis.problem_page.scaling import Scaling
 from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
 from daedal.index.structure.characteristics import linearisation, tractability
-from daedal.index.structure.equations import Equations, required_equations
+from daedal.index.structure.equations import SystemEquations, required_equations
 from daedal.index.structure.structural_analysis import StructuralAnalysis
 from daedal.initial.local_structure import LocalStructure, local_structure
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_vector
+from daedal.problems.sources import problem_of
 
 _FORM = "at must be (t, initial), with initial values in the form that solve takes"
 
 
-def point_of(problem: Any, equations: Equations, at: Any) -> tuple[float, np.ndarray]:
+def point_of(problem: Any, equations: SystemEquations, at: Any) -> tuple[float, np.ndarray]:
     """t, and x, x', ... row by row; NaN where nothing is known."""
     if at is None:
         return 0.0, np.full((1, equations.n), np.nan)
@@ -48,7 +49,7 @@ def point_of(problem: Any, equations: Equations, at: Any) -> tuple[float, np.nda
     return t, rows
 
 
-def _by_name(equations: Equations, values: Mapping[str, float]) -> np.ndarray:
+def _by_name(equations: SystemEquations, values: Mapping[str, float]) -> np.ndarray:
     """Values of some unknowns, ``x`` or ``x'``."""
     rows = np.full((equations.order + 1, equations.n), np.nan)
     for name, value in values.items():
@@ -77,7 +78,7 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, HessenbergDAE or MechanicalSystem
-        Its functions must be traceable (see ``problem.functions``).
+        Its functions must be traceable (see ``problem.functions``). A model of bodies or a circuit is taken as it is.
     at : tuple, optional
         (t, initial): the point at which the index is computed, with initial values in the form that
         :func:`daedal.solve` takes, or a mapping from names to the values that are known, ``(0.0, {"x": 0.6})``. It need
@@ -118,6 +119,7 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     >>> analysis.hidden_constraints[0]
     '2*x*u + 2*y*v = 0'
     """
+    problem = problem_of(problem)
     equations = required_equations(problem, "the problem cannot be analysed: a function of it")
     t, rows = point_of(problem, equations, at)
     try:
@@ -135,7 +137,7 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     return Analysis(problem, equations, t, structural, None, local, "", chain, scaling, conditioned)
 
 
-def _conditioning(equations: Equations, t: float, local: LocalStructure) -> LocalConditioning | None:
+def _conditioning(equations: SystemEquations, t: float, local: LocalStructure) -> LocalConditioning | None:
     """How strongly a small DAE answers to perturbations; None where its matrices at the point do not tell its index."""
     if local.index is None or local.index == 0 or equations.n > _MOST_CONDITIONED:
         return None

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.common.messages import warn
 from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
 from daedal.hybrid.derived import Derived
-from daedal.hybrid.models.friction_modes import Formulas, FrictionLaw, slip_system, stick_system, with_impulse
+from daedal.hybrid.models.friction_modes import FrictionFormulas, FrictionLaw, slip_system, stick_system, with_impulse
 from daedal.hybrid.models.friction_state import ContactState, ambiguous, contact_state, impossible, response
 from daedal.hybrid.problem import Decision, GuardOfRun, HybridProblem, Mode, Transition
 from daedal.hybrid.state_form import StateForm
@@ -125,7 +125,7 @@ class Friction(HybridProblem):
         self._set(given={name: value for name, value in locals().items() if name not in ("self", "__class__")})
         law = FrictionLaw.checked(system, direction, mu, normal, constraint, mu_static, stribeck, speed, unilateral)
         stick = stick_system(system, law)
-        formulas = None if law.holding is None else Formulas(law, system.n_q)
+        formulas = None if law.holding is None else FrictionFormulas(law, system.n_q)
         self._set(system=system, law=law, _stick=stick, _formulas=formulas)
         slips = {
             self._slip(sigma, rho): Mode(slip_system(system, law, sigma, rho), method=slip_method)
@@ -146,7 +146,7 @@ class Friction(HybridProblem):
     given: dict[str, Any]
     law: FrictionLaw
     _stick: MechanicalSystem
-    _formulas: Formulas | None  # where all decisions are formulas
+    _formulas: FrictionFormulas | None  # where all decisions are formulas
 
     def with_params(self, params) -> Friction:
         """The same model with other parameters of its system; a mapping replaces those that it names.

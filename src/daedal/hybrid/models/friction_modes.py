@@ -181,7 +181,7 @@ class Holding:
         return cls(compiler(force)(holding if system.params is None else holding_with_params), mobility)
 
 
-class Formulas:
+class FrictionFormulas:
     """What decides between slip and stick as functions of (t, q, v[, p]), where the force that holds is a formula.
 
     They take the parameters as an argument and can be traced.

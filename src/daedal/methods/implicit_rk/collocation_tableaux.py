@@ -12,6 +12,7 @@ from numpy.polynomial import Polynomial
 
 from daedal.methods.exact_numbers import lagrange, right_radau_nodes
 from daedal.methods.implicit_rk import implicit_families as families
+from daedal.methods.implicit_rk.stage_systems import Transformation, transformation
 from daedal.methods.tableau import RungeKuttaTableau
 
 # With the nodes c and the Lagrange polynomials L_j the coefficients are a_ij = int_0^{c_i} L_j and b_j = int_0^1 L_j
@@ -103,17 +104,13 @@ class NewtonData:
 
     With W = A^{-1} and X_i = x_n + c_i h x'_n + Z_i the stages have X' = x'_n + W Z / h and
     X'' = W^2 Z / h^2 - (W a_0) x''_n, where a_0 is the column of a known first stage. The eigenvalues of W decouple the
-    stages: one real system for each real eigenvalue g, with F_x + (g/h) F_x' + (g/h)^2 F_x'', and one of twice the size
-    for each pair. `transform` is real: pairs are blocks [[re, -im], [im, re]].
+    stages: a system F_x + (g/h) F_x' + (g/h)^2 F_x'' for each, real or complex.
     """
 
     w: np.ndarray
     w2: np.ndarray
     known_column: np.ndarray
-    transform: np.ndarray
-    inverse: np.ndarray
-    real: np.ndarray
-    pairs: np.ndarray
+    newton: Transformation  # of W
     gamma: float
 
 
@@ -123,25 +120,10 @@ def newton_data(kind: str, stages: int) -> NewtonData:
     t = tableau(kind, stages)
     k = t.known
     w = np.linalg.inv(t.a[k:, k:])
-    real, pairs, transform, inverse = decoupled(w)
+    newton = transformation(w)
     known_column = w @ t.a[k:, 0] if k else np.zeros(w.shape[0])
-    gamma = float(real[0]) if real.size else float(np.min(np.hypot(*pairs.T)))
-    return NewtonData(w, w @ w, known_column, transform, inverse, real, pairs, gamma)
-
-
-def decoupled(w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Real eigenvalues of W, pairs (re, im), and a real T with T^{-1}: pairs are blocks [[re, -im], [im, re]]."""
-    values, vectors = np.linalg.eig(w)
-    reals = [i for i in range(values.size) if abs(values[i].imag) < 1e-9 * abs(values[i])]
-    uppers = sorted(
-        (i for i in range(values.size) if i not in reals and values[i].imag > 0.0), key=lambda i: values[i].imag
-    )
-    columns = [np.real(vectors[:, i]) for i in reals]
-    for i in uppers:
-        columns += [np.real(vectors[:, i]), -np.imag(vectors[:, i])]
-    transform = np.ascontiguousarray(np.array(columns).T)
-    pairs = np.array([[values[i].real, values[i].imag] for i in uppers]).reshape(-1, 2)
-    return np.array([values[i].real for i in reals]), pairs, transform, np.linalg.inv(transform)
+    gamma = newton.real[0] if newton.real else float(np.min(np.hypot(*newton.pairs.T)))
+    return NewtonData(w, w @ w, known_column, newton, gamma)
 
 
 @cache
@@ -200,10 +182,7 @@ class RadauTableau:
     w: np.ndarray  # W = A^{-1}
     d: np.ndarray  # weights of the slope at the start of the step
     gamma: float  # the real eigenvalue of W
-    pairs: np.ndarray  # real and imaginary parts of the others, one of each pair
-    # T and T^{-1}: T^{-1} W T has gamma and blocks [[re, -im], [im, re]] on its diagonal
-    transform: np.ndarray
-    inverse: np.ndarray
+    newton: Transformation  # of W
     # The largest error of u inside of a step in units of (h / gamma) (y'_0 - u'(t_0)), for smooth solutions
     share: float
     middle: float  # where the polynomial through y_0 and the stages is worst, as a part of the step
@@ -235,13 +214,10 @@ def radau_tableau(stages: int) -> RadauTableau:
     nodes = right_radau_nodes(stages)[0]
     slopes = np.array([[float(value) for value in row] for row in _differentiation([Fraction(0), *nodes])])
     c, w = np.array([float(node) for node in nodes]), np.ascontiguousarray(slopes[1:, 1:])
-    real, pairs, transform, inverse = decoupled(w)
-    gamma = float(real[0])
+    newton = transformation(w)
+    gamma = newton.real[0]
     middle, value, slope = _worst(c)
-    return RadauTableau(
-        *(c, w, slopes[0, 1:].copy(), gamma, pairs, transform, inverse),
-        *(_share(c, gamma), middle, value, slope),
-    )
+    return RadauTableau(c, w, slopes[0, 1:].copy(), gamma, newton, _share(c, gamma), middle, value, slope)
 
 
 def _differentiation(nodes: list[Any]) -> list[list[Any]]:

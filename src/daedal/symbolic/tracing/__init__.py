@@ -14,4 +14,4 @@ class TraceWarning(UserWarning):
 
 
 class SwitchWarning(UserWarning):
-    """A hidden switch of a run is no longer followed."""
+    """A hidden switch of a run is not followed, or no longer."""

@@ -1,4 +1,4 @@
-"""What is said of functions that remember, or draw random numbers."""
+"""Warnings about functions that remember, draw random numbers, or jump where no trace shows it."""
 
 from typing import Any
 
@@ -6,10 +6,23 @@ from daedal.symbolic import Untraceable
 from daedal.symbolic.substitution import DRAWN
 
 
+def _called(name: str, function: Any) -> str:
+    own = getattr(function, "__name__", type(function).__name__)
+    return name if own in (name, "<lambda>", "NoneType") else f"{name} ({own})"
+
+
+def jump_words(name: str, function: Any, reason: Untraceable) -> str:
+    """The function, why its jumps are not located, and what to write instead."""
+    place = f" ({reason.site})" if reason.site else ""
+    return (
+        f"{_called(name, function)} {reason.reason}{place} and is not traced: where it jumps is not known, and a pulse "
+        f"shorter than a step may be missed. Remedy: {reason.remedy}; or give max_step, or breakpoints at the jumps"
+    )
+
+
 def stateful_words(name: str, function: Any, reason: Untraceable) -> str:
     """The function, what it remembers or draws, why that is wrong, and what to use instead."""
-    own = getattr(function, "__name__", type(function).__name__)
-    called = name if own in (name, "<lambda>", "NoneType") else f"{name} ({own})"
+    called = _called(name, function)
     place = f", {reason.site}" if reason.site else ""
     if reason.memory in DRAWN or "random" in reason.reason:
         return (
