@@ -14,7 +14,7 @@ from daedal.driver.request import Request, Settings, check_span, checked_request
 from daedal.driver.run import LARGEST_KEPT
 from daedal.driver.stages import Plan, Recent
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.mechanics.formulations.linear_reduction import is_as_stated
 from daedal.problems import (
     HessenbergDAE,
@@ -173,7 +173,7 @@ STAGES: dict[type, PlanStages] = {
     ),
     MechanicalSystem: PlanStages("daedal.driver.mechanism:MechanismPlan"),
     HessenbergDAE: PlanStages("daedal.driver.mechanism:MechanismPlan"),
-    HybridProblem: PlanStages("daedal.hybrid.plan:HybridPlan", traced=False),
+    HybridProblem: PlanStages("daedal.hybrid.mode_plans:HybridPlan", traced=False),
 }
 
 

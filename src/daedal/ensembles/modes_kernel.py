@@ -1,4 +1,4 @@
-"""Members that run through modes, in one compiled loop: what :mod:`daedal.hybrid.run` does where all is plain sailing.
+"""Members that run through modes, in one compiled loop: as :mod:`daedal.hybrid.hybrid_run` does, in the usual cases.
 
 A stretch in a mode is a run of its batch (:mod:`daedal.ensembles.batch_kernel`) whose terminal events are the guards.
 Then the transition, its reset and the state on the constraints of the next mode. Whatever else may happen (guards that

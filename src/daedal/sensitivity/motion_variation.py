@@ -22,6 +22,7 @@ from daedal.driver.mechanism import MechanismPlan
 from daedal.driver.mechanism_output import Salvage, finished, outputs
 from daedal.driver.request import Request, Settings
 from daedal.driver.run import run
+from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_vector
 from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
@@ -33,7 +34,7 @@ from daedal.sensitivity.differentiation import Differentiation, scales
 from daedal.sensitivity.first_order_variation import UNTESTED, with_corrector
 from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
 from daedal.sensitivity.result import MechanicalSensitivities
-from daedal.sensitivity.variation import Variation
+from daedal.sensitivity.variation import SensitivityPlan, Variation
 from daedal.sensitivity.variational_motion import VariationalMotion, evaluated, projected
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
@@ -234,14 +235,6 @@ class MotionVariation(Variation):
             implicit = named_method("radau", {})
             self._stiff = MechanismPlan(system, replace(settings, formulation=form, method=implicit))
 
-    @classmethod
-    def of(
-        cls, problem: MechanicalSystem, settings: Settings, make_plan: Callable[[Any, Settings], Any]
-    ) -> MotionVariation:
-        """Those that `settings` ask for."""
-        assert settings.sensitivities is not None
-        return cls(Differentiation.of(problem, with_corrector(settings, settings.sensitivities), make_plan))
-
     @property
     def layout(self) -> ParameterLayout | None:
         """Of the parameters in the variational equations."""
@@ -310,6 +303,15 @@ class MotionVariation(Variation):
             dense = replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, n : self.motion.total]))
         params, raw = self.given.problem.params, raw[:, : solution.t.size]
         return MechanicalSensitivities(self.given.names, self.motion, params, solution, raw, dense)
+
+
+def motion_plan(
+    problem: MechanicalSystem, settings: Settings, make_plan: Callable[[Any, Settings], Plan]
+) -> SensitivityPlan:
+    """The plan of a mechanism with the sensitivities that `settings` ask for."""
+    assert settings.sensitivities is not None
+    settings = with_corrector(settings, settings.sensitivities)
+    return SensitivityPlan(MotionVariation(Differentiation.of(problem, settings, make_plan)))
 
 
 def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:

@@ -28,7 +28,7 @@ _LAYOUTS = {  # the classes that a file may hold: the module with the layout of 
     "MechanicalSolution": "daedal.solution.solution_layout",
     "HessenbergSolution": "daedal.solution.solution_layout",
     "RecognisedSolution": "daedal.index.reduction.recognised_layout",
-    "HybridSolution": "daedal.hybrid.solution_layout",
+    "HybridSolution": "daedal.hybrid.hybrid_layout",
     "KinematicSolution": "daedal.solution.machine_record",
     "Ensemble": "daedal.ensembles.ensemble",
 }

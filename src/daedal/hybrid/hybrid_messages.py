@@ -1,20 +1,12 @@
 """What to say when a run through modes ends early."""
 
-import itertools
-from collections.abc import Iterable
+from __future__ import annotations
 
 import numpy as np
 
-from daedal.hybrid.state_form import StateForm
+from daedal.hybrid.mode_state import StateForm
 
 _MOST_NAMED = 8
-_MOST_MODES = 30
-
-
-def some(names: Iterable[str]) -> str:
-    """The names of modes, without the end of a long list."""
-    found = list(itertools.islice(names, _MOST_MODES + 1))
-    return ", ".join(found[:_MOST_MODES]) + (", ..." if len(found) > _MOST_MODES else "")
 
 
 def state_in_words(form: StateForm, y: np.ndarray) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from daedal.common.tabular import FunctionTable, Tabular
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.derived import Derived
+from daedal.hybrid.segments import Derived
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_callable, check_flag
 from daedal.problems.description import parameter_rows, problem_rows, titled
@@ -348,7 +348,7 @@ class HybridProblem(Preparable):
         InvalidProblemError
             A guard that is zero wherever it is looked at, or returns something that is not a number.
         """
-        from daedal.hybrid.check import check_hybrid
+        from daedal.hybrid.guards import check_hybrid
 
         return check_hybrid(self, t, initial)
 

@@ -1,5 +1,7 @@
 """Input functions given by a table of values."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
 
 import numpy as np

@@ -3,6 +3,8 @@
 A stretch ends at a transition, at a break point, at a terminal event or at the end of the interval.
 """
 
+from __future__ import annotations
+
 import difflib
 import itertools
 import time
@@ -15,20 +17,14 @@ from daedal.common.progress import Progress
 from daedal.driver.request import Request
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.events.accumulation import AccumulationWatch
-from daedal.hybrid import messages
-from daedal.hybrid.breakpoints import FEWEST_SPACINGS, Piece, checked_breakpoints, pieces_between
-from daedal.hybrid.by_mode import ByMode
-from daedal.hybrid.guards import Guards, GuardsAtStart, ModeEnd
-from daedal.hybrid.hybrid_event import HybridEvent
-from daedal.hybrid.mode_settings import ModeSettings, RunSettings
-from daedal.hybrid.named_start import values_by_name
-from daedal.hybrid.plan import HybridPlan
-from daedal.hybrid.problem import HybridProblem
-from daedal.hybrid.reset import BoundTransition, ModeInitial, make_consistent
-from daedal.hybrid.solution import HybridSolution
-from daedal.hybrid.state_form import StateForm
-from daedal.hybrid.store import OutputStore
-from daedal.hybrid.user_events import Instant, events_by_mode, names_of
+from daedal.hybrid import hybrid_messages as messages
+from daedal.hybrid.guards import Guards, GuardsAtStart, Instant, ModeEnd, events_by_mode, names_of
+from daedal.hybrid.hybrid_problem import HybridProblem
+from daedal.hybrid.hybrid_solution import HybridSolution, OutputStore
+from daedal.hybrid.mode_plans import ByMode, HybridPlan, ModeSettings, RunSettings
+from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm, make_consistent, some, values_by_name
+from daedal.hybrid.segments import HybridEvent
+from daedal.problems.checks import check_real
 from daedal.solution.solution import Solution
 
 _MOST_IMMEDIATE = 100  # transitions at one time
@@ -116,7 +112,7 @@ class HybridRun:
         if not isinstance(initial, (tuple, list)) or len(initial) != 2 or not isinstance(initial[0], str):
             raise InvalidProblemError(
                 "initial of a hybrid problem must be (mode, initial values), for example "
-                f"({next(iter(self.problem.modes))!r}, ...); there are the modes {messages.some(self.problem.modes)}"
+                f"({next(iter(self.problem.modes))!r}, ...); there are the modes {some(self.problem.modes)}"
             )
         self.mode, given = initial
         if self.mode not in self.problem.modes:
@@ -124,7 +120,7 @@ class HybridRun:
             close = difflib.get_close_matches(self.mode, known, n=1, cutoff=0.6)
             hint = f"did you mean '{close[0]}'? " if close else ""
             raise InvalidProblemError(
-                f"initial: '{self.mode}' is not a mode; {hint}there are {messages.some(self.problem.modes)}"
+                f"initial: '{self.mode}' is not a mode; {hint}there are {some(self.problem.modes)}"
             )
         form = self.forms[self.mode]
         self.given: Any = form.completed(given)
@@ -409,3 +405,41 @@ class HybridRun:
             count -= 1
         self.next_time += count
         self.store.add(self.mode, self.t, t, solution, count)
+
+
+# --- known break points: the pieces of the interval between them ------------------------------------------------------
+
+
+FEWEST_SPACINGS = 1.1e4  # of floats in a piece, or in what is left of one; less cannot be integrated
+
+Piece = tuple[float, float]
+
+
+def checked_breakpoints(breakpoints, span: Piece) -> list[float]:
+    """All break points inside the interval, in the order of increasing time."""
+    given = breakpoints if isinstance(breakpoints, (list, tuple)) else [breakpoints]
+    found = [np.empty(0)]
+    for item in given:
+        points = check_real(getattr(item, "times", item), "breakpoints", "be tables or times")
+        if not np.isfinite(points).all():
+            raise InvalidProblemError("breakpoints holds values that are not finite")
+        found.append(points.reshape(-1))
+    points = np.unique(np.concatenate(found))
+    return points[(points > min(span)) & (points < max(span))].tolist()
+
+
+def pieces_between(span: Piece, points: list[float]) -> list[Piece]:
+    """The intervals between break points, in the order of the run; points that are too close count as one.
+
+    Each piece ends one float before a break point, and the next begins on it: functions that are continuous from the
+    right, as tables are, are never evaluated on the wrong side.
+    """
+    low, high = min(span), max(span)
+    shortest = FEWEST_SPACINGS * float(np.spacing(max(abs(low), abs(high))))
+    begins = [low]
+    for point in points:
+        if point - begins[-1] > shortest and high - point > shortest:
+            begins.append(point)
+    ends = [float(np.nextafter(point, -np.inf)) for point in begins[1:]] + [high]
+    pieces = list(zip(begins, ends, strict=True))
+    return pieces if span[1] > span[0] else [(b, a) for a, b in reversed(pieces)]

@@ -1,16 +1,22 @@
-"""What was stored of a run through modes: output points, stretches with dense output, quantities by name."""
+"""The solution of a run through modes, its output by mode, and the store that a run fills."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from daedal.common.tabular import FunctionTable
+from daedal.common.tabular import FunctionTable, plural
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
-from daedal.hybrid.derived import Derived
+from daedal.hybrid.hybrid_problem import HybridProblem
+from daedal.hybrid.mode_state import StateForm
 from daedal.hybrid.segments import (
+    Derived,
+    HybridEvent,
     HybridSegment,
     ModeOutput,
     add_drift,
@@ -21,8 +27,9 @@ from daedal.hybrid.segments import (
     stacked,
 )
 from daedal.problems.checks import check_real
+from daedal.solution.machine_record import PartsOfMachine, RecordedMachine, joined
 from daedal.solution.quantities import NamedValues, Quantity, Tabulated, check_within, no_dense_output, row_named
-from daedal.solution.solution import Statistics
+from daedal.solution.solution import History, Solution, Statistics
 
 
 class HybridOutput(Tabulated):
@@ -302,3 +309,254 @@ class HybridOutput(Tabulated):
     def rows_of(self, mode: str) -> list[int]:
         """The rows of `y` that a mode has."""
         return self._rows(self.modes.index(mode))
+
+
+# --- what came out of a run through modes -----------------------------------------------------------------------------
+
+
+class HybridSolution(PartsOfMachine, HybridOutput):
+    r"""The solution of a :class:`HybridProblem`.
+
+    Attributes
+    ----------
+    t : numpy.ndarray, shape (nt,)
+        The output times. Without `t_eval` those of transitions stand twice: before and after.
+    mode : numpy.ndarray of str, shape (nt,)
+        The mode at each of them; ``mode_index`` is its number in `modes`.
+    y : numpy.ndarray, shape (n, nt)
+        The variables, named by `names`; nan where the mode does not have a variable.
+    q, v, a, lam : numpy.ndarray
+        Positions, velocities, accelerations and multipliers, if all modes are mechanical systems with as many
+        coordinates; multipliers that a mode does not have are nan.
+    segments : list of HybridSegment
+        The stretches between transitions, each with the solution of its mode. Not kept with `t_eval` and
+        ``dense_output=False``.
+    events : EventTable
+        What happened, in order.
+    n_events : int
+        How many transitions were taken, recorded or not.
+    success : bool
+        Whether the end of the interval or a terminal event was reached.
+    status : str
+        ``"finished"``, ``"event"``, ``"interrupted"``, ``"zeno"``, ``"chattering"`` or ``"failed"``.
+    message : str
+        How it ended, in words.
+    stats : Statistics
+        Sums over all segments.
+    drift : dict
+        The largest residuals of the constraints over all segments.
+    functions : dict
+        For each mode that the run went through how its functions were evaluated.
+    """
+
+    @property
+    def method(self) -> str:
+        """The methods of all segments, each once; empty where the segments were not kept (``dense_output=False``)."""
+        return ", then ".join(dict.fromkeys(segment.solution.method for segment in self.segments))
+
+    @property
+    def history(self) -> History | None:
+        """The steps of all segments; None where these were not kept."""
+        parts = [one for segment in self.segments if (one := segment.solution.history) is not None]
+        if not parts:
+            return None
+        return History(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("t", "h", "order")))
+
+    # --- contacts ---------------------------------------------------------------------------------------------------
+
+    def contact(self, name: str, t: Any = None):
+        """Gap, forces and state of a contact of :func:`daedal.unilateral`, at the output points or at the times `t`.
+
+        Parameters
+        ----------
+        name : str
+            Of the contact.
+        t : array, optional
+            Times in increasing order.
+
+        Returns
+        -------
+        ContactHistory
+            With `t`, `state` ("open", "closed", "stick", "slip+", "slip-"), `gap`, `normal`, `friction` and `slip`.
+        """
+        if self._contacts is None:
+            raise InvalidProblemError("contact: the problem was not made by daedal.unilateral; it has no contacts")
+        return self._contacts.history(self, name, t)
+
+    @property
+    def contact_lanes(self) -> dict[str, list[tuple[float, float, str]]]:
+        """For each contact the stretches in which it is not open, with its state; empty without contacts."""
+        return {} if self._contacts is None else self._contacts.lanes(self.segments)
+
+    # --- of a machine made of bodies and joints ---------------------------------------------------------------------
+
+    @cached_property
+    def _results(self) -> Any:
+        found: list[Any] = [getattr(segment.solution, "machine", None) for segment in self.segments]
+        if not found or None in found:
+            raise InvalidProblemError(
+                "the solved modes were not made of bodies and joints, so nothing is known of them (see "
+                "daedal.multibody), or the segments were not kept; call solve with dense_output=True"
+            )
+        if isinstance(found[0], RecordedMachine):
+            return joined(found, self.points_of_segments)
+        return found[0].results(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in self.__dict__.items() if name != "_results"}
+        return kept | {"_contacts": self.stored_contacts(), "_derived": self.stored_derived()}
+
+    def stored_contacts(self) -> Any:
+        """What is known of contacts without the functions of their gaps; None without contacts."""
+        return None if self._contacts is None else self._contacts.stored(self)
+
+    def stored_derived(self) -> Any:
+        """What the model computes beside the variables, without its functions."""
+        return None if self._derived is None else self._derived.stored(self)
+
+    @property
+    def ends(self) -> np.ndarray:
+        """The beginning of the run and the ends of all steps."""
+        steps = [segment.solution.dense.ends for segment in self.segments if segment.solution.dense is not None]
+        return np.concatenate([[self.segments[0].t0], *steps])
+
+    def states(self, times: np.ndarray) -> np.ndarray:
+        """(q, v, r) at `times`, in columns, if all modes are mechanical systems with as many coordinates."""
+        return self(times).y
+
+    @property
+    def parts(self) -> Any:
+        """Bodies, joints and forces of a machine."""
+        return self._results
+
+    # --- how it is shown --------------------------------------------------------------------------------------------
+
+    def plot(self, *args: Any, **options: Any):
+        """Plot the solution with its events and modes; see :func:`daedal.viz.plot_hybrid`."""
+        from daedal.viz import plot_hybrid
+
+        return plot_hybrid(self, *args, **options)
+
+    def animate(self, path=None, drawing=None, **options: Any):
+        """The motion as a player, which a notebook shows, or written to a page (.html) or a picture (.gif).
+
+        See :func:`daedal.viz.animate`.
+        The motion of a :class:`daedal.multibody.Model` is shown in space: see :meth:`daedal.multibody.Results.animate`.
+        """
+        if drawing is None and self.segments and getattr(self.segments[0].solution, "machine", None) is not None:
+            return self._results.animate(path, **options)
+        from daedal.viz import animate
+
+        return animate(self, path, drawing, **options)
+
+    def summary(self) -> list[tuple[str, str]]:
+        """The rows of the small table shown for a solution."""
+        run = self._run_in_words()
+        return [
+            ("status", self.status),
+            ("time", run["time"]),
+            ("modes", ", ".join(dict.fromkeys(self.mode.tolist()))),
+            ("transitions", f"{self.n_events}"),
+            *((name, run[name]) for name in ("steps", "evaluations", "seconds")),
+            *self._functions_in_short(),
+        ]
+
+    def _functions_in_short(self) -> list[tuple[str, str]]:
+        """How functions were evaluated; mode by mode, where it is not the same in all of them."""
+        short = {mode: "; ".join(words for _, words in table.summary()) for mode, table in self.functions.items()}
+        if len(set(short.values())) == 1:
+            return [("functions", next(iter(short.values())))]
+        return [("functions" if k == 0 else "", f"{mode}: {words}") for k, (mode, words) in enumerate(short.items())]
+
+    @property
+    def title(self) -> str:
+        """What it is a solution of."""
+        return f"Solution of a hybrid problem with {plural(len(self.modes), 'mode')}"
+
+
+# --- what is kept of a run through modes ------------------------------------------------------------------------------
+
+
+_COUNTERS = tuple(f.name for f in fields(Statistics) if f.name not in ("seconds", "first_use"))
+
+
+class OutputStore:
+    """Output points, solutions of the segments and events, as far as they are asked for; sums of the rest."""
+
+    def __init__(
+        self, problem: HybridProblem, forms: Mapping[str, StateForm], keeps_segments: bool, records_events: bool
+    ):
+        self._forms, self._contacts, self._derived = forms, problem.contact_record(), problem.derived()
+        self._hidden = problem.hidden_names
+        self._keeps_segments, self._records_events = keeps_segments, records_events
+        self._index = {name: i for i, name in enumerate(problem.mode_names)}  # and what is met on the way
+        self.segments: list[HybridSegment] = []
+        self.chunks: list[ModeOutput] = []
+        self.events: list[HybridEvent] = []
+        self.n_events = 0
+        self._counts = dict.fromkeys(_COUNTERS, 0)
+        self._drift: dict[str, float] = {}
+        self._functions: dict[str, FunctionTable] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.chunks and not self.n_events
+
+    def record(self, event: HybridEvent):
+        """Note an event."""
+        self.n_events += event.kind in ("transition", "immediate", "zeno")
+        if self._records_events:
+            self.events.append(event)
+
+    def add(self, mode: str, t0: float, t1: float, solution: Solution, count: int):
+        """Keep a stretch in one mode, with the first `count` of its points as output."""
+        for name in _COUNTERS:
+            self._counts[name] += getattr(solution.stats, name)
+        form = self._forms[mode]
+        self._functions[mode] = solution.functions
+        if self._keeps_segments:
+            self.segments.append(HybridSegment(mode, t0, t1, solution, self._labels(mode)))
+        else:
+            add_drift(self._drift, solution)
+        if count or self._keeps_segments:
+            index = self._index.setdefault(mode, len(self._index))
+            self.chunks.append(ModeOutput(index, solution.t[:count], form.output(solution)[:, :count]))
+
+    def add_point(self, mode: str, t: float, y: np.ndarray):
+        """Keep a single output point, at which a run ends that has just passed a break point."""
+        index = self._index.setdefault(mode, len(self._index))
+        self.chunks.append(ModeOutput(index, np.array([t]), y[:, None].copy()))
+
+    def _labels(self, mode: str) -> tuple[str, ...]:
+        """The names of the variables of a mode, without those at its end that are the model's own."""
+        hidden = self._hidden(mode)
+        return tuple(label for label in self._forms[mode].labels if label not in hidden)
+
+    def drop_last_point(self):
+        """Forget the last output point, for which a later state is to come."""
+        last = next(i for i in reversed(range(len(self.chunks))) if self.chunks[i].t.size)
+        chunk = self.chunks[last]
+        self.chunks[last] = ModeOutput(chunk.mode, chunk.t[:-1], chunk.y[:, :-1])
+
+    def finish(self, success: bool, status: str, message: str, seconds: float) -> HybridSolution:
+        """The solution, of what there is."""
+        forms = [self._forms[name] for name in self._index]
+        named = dict.fromkeys([*self._index, *(event.source for event in self.events)])
+        return HybridSolution(
+            modes=tuple(self._index),
+            labels=[self._labels(name) for name in self._index],
+            n_q=[getattr(form.problem, "n_q", None) for form in forms],
+            chunks=self.chunks,
+            segments=self.segments,
+            events=EventTable(self.events, {name: self._labels(name) for name in named}),
+            n_events=self.n_events,
+            success=success,
+            status=status,
+            message=message,
+            stats=Statistics(**self._counts, seconds=seconds),
+            drift=self._drift,
+            functions=self._functions,
+            contacts=self._contacts,
+            hidden={name: hidden for name in self._index if (hidden := self._hidden(name))},
+            derived=self._derived,
+        )

@@ -1,13 +1,13 @@
 """What a file holds of a run through modes."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from daedal.events.table import EventTable
-from daedal.hybrid.derived import Derived
-from daedal.hybrid.hybrid_event import HybridEvent
-from daedal.hybrid.models.contact_history import Readings, StoredContacts
-from daedal.hybrid.segments import HybridSegment, ModeOutput
-from daedal.hybrid.solution import HybridSolution
+from daedal.hybrid.hybrid_solution import HybridSolution
+from daedal.hybrid.models.contact_modes import Readings, StoredContacts
+from daedal.hybrid.segments import Derived, HybridEvent, HybridSegment, ModeOutput
 from daedal.solution.file import AnySolution
 from daedal.solution.schema import (
     ArrayFormat,
