@@ -160,7 +160,7 @@ class _RadauRun(ClassifiedRun):
 def _tables(schemes: list[CollocationStages], most: int) -> dict[str, np.ndarray]:
     """The coefficients of all methods, one after the other."""
     count = len(schemes)
-    tables = {name: np.zeros((count, most)) for name in ("c", "d", "value", "slope")}
+    tables: dict[str, np.ndarray] = {name: np.zeros((count, most)) for name in ("c", "d", "value", "slope")}
     tables |= {"w": np.zeros((count, most, most)), "middle": np.zeros(count)}
     for k, scheme in enumerate(schemes):
         s = scheme.s
