@@ -305,6 +305,11 @@ class HybridProblem(Preparable):
         object.__setattr__(self, "_source", (system, make))
         return self
 
+    @property
+    def parameter_holder(self) -> Any:
+        """What has the parameters of a model that is made again as a whole for others; None where modes have them."""
+        return None if self._source is None else self._source[0]
+
     def with_params(self, params) -> HybridProblem:
         """The same model with other parameters; a mapping replaces those that it names, in all modes that have them.
 

@@ -243,6 +243,11 @@ class Filippov(HybridProblem):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def parameter_holder(self) -> Filippov:
+        """The model itself."""
+        return self
+
     def with_params(self, params) -> Filippov:
         """The same model with other parameters; a mapping replaces those that it names."""
         if self.params is None:

@@ -267,6 +267,11 @@ class Friction(HybridProblem):
     _stick: MechanicalSystem
     _formulas: FrictionFormulas | None  # where all decisions are formulas
 
+    @property
+    def parameter_holder(self) -> MechanicalSystem:
+        """The system."""
+        return self.system
+
     def with_params(self, params) -> Friction:
         """The same model with other parameters of its system; a mapping replaces those that it names.
 

@@ -519,6 +519,11 @@ class UnilateralProblem(HybridProblem):
         }.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def parameter_holder(self) -> MechanicalSystem:
+        """The system."""
+        return self.system
+
     def with_params(self, params) -> UnilateralProblem:
         """The same contacts on the system with other parameters."""
         rules = (self.law, self.order, self.rest_speed, self.touch, self.creep)
