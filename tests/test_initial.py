@@ -13,7 +13,7 @@ from scipy.sparse import csc_array
 
 import daedal
 from daedal import library
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.equations import SystemEquations
 from daedal.initial.derivative_array import derivative_array_initial
 from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.structure import algebraic_variables
@@ -505,8 +505,10 @@ def test_equations_of_a_start_are_traced_once_with_the_first_run(monkeypatch):
         lambda t, y, p: [-p[0] * y[0], 1.0 - y[1] - y[0]], 2, mass=[[1.0, -1.0], [-1.0, 1.0]], params=[1.0]
     )
     made, known = [], 0
-    usual = Equations.__init__
-    monkeypatch.setattr(Equations, "__init__", lambda self, problem: (made.append(problem), usual(self, problem))[1])
+    usual = SystemEquations.__init__
+    monkeypatch.setattr(
+        SystemEquations, "__init__", lambda self, problem: (made.append(problem), usual(self, problem))[1]
+    )
     for p in (1.0, 1.0, 3.0):
         y0 = [0.2, 1.0 - 0.2 * (1.0 + p)]
         sol = daedal.solve(problem, (0.0, 0.1), (y0, None), params=[p])
@@ -524,3 +526,19 @@ def test_large_problems_of_index_2_start_from_sparse_systems():
     y, yp = daedal.consistent_initial(problem, 0.5, (np.r_[np.sin(0.5 + k), np.zeros(n)], None))
     np.testing.assert_allclose(y[n:], np.cos(0.5 + k), atol=1e-13)
     np.testing.assert_allclose(yp[n:], -np.sin(0.5 + k), atol=1e-13)
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-9])
+def test_constraints_that_coefficients_hide_from_the_structure_are_found(tolerance):
+    """The last two equations hold the same combination of a and b: x = z and a = b + 1 follow."""
+
+    def residual(t, y, yp):
+        x, z, a, b = y
+        return [yp[0] - a, yp[1] - b - 1.0, a + b - np.sin(x), 2.0 * a + 2.0 * b - 2.0 * np.sin(z)]
+
+    problem = daedal.ImplicitDAE(residual, 4)
+    sol = daedal.solve(problem, (0.0, 1.0), (np.zeros(4), None), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(sol.y[:, 0], [0.0, 0.0, 0.5, -0.5], atol=1e-14)
+    np.testing.assert_allclose(sol.y[0], sol.y[1], atol=10.0 * tolerance)
+    with pytest.raises(daedal.InconsistentInitialError):
+        daedal.solve(problem, (0.0, 1.0), ([0.0, 1e-2, 0.0, 0.0], None), rtol=tolerance, atol=tolerance)

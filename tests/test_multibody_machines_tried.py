@@ -219,11 +219,13 @@ def test_rods_and_planes_are_drawn():
         planar=True,
     )
     scene = model.draw(model.assemble(flight=(0.0, 1.0, 0.0), swing=(0.0, 1.0, 0.0), coordinates="relative"))
-    from daedal.multibody.course import Course
+    from daedal.multibody.course import MotionHistory
     from daedal.multibody.picture import scene_of
 
     start = model.assemble(flight=(0.0, 1.0, 0.0), swing=(0.6, 1.2, 0.0))
-    course = Course(model, start.layout, np.zeros(1), start.q[None], start.v[None], np.zeros((1, 0)), lambda: None)
+    course = MotionHistory(
+        model, start.layout, np.zeros(1), start.q[None], start.v[None], np.zeros((1, 0)), lambda: None
+    )
     parts = {part.name: part for part in scene_of(course).parts}
     rope = parts["rope"]
     assert scene is not None and isinstance(rope, RodLine)

@@ -129,7 +129,7 @@ from daedal.sensitivity.fitting.fit_result import uncertainty as uncertainty
 from daedal.sensitivity.jumps import SensitivityWarning as SensitivityWarning
 from daedal.solution.file import load as load
 from daedal.solution.mechanical_solution import MechanicalSolution as MechanicalSolution
-from daedal.solution.second_order_solution import SecondOrderSolution as SecondOrderSolution
+from daedal.solution.solution import SecondOrderSolution as SecondOrderSolution
 from daedal.solution.solution import Solution as Solution
 from daedal.solution.solution import Statistics as Statistics
 from daedal.studies.general_linear import GeneralLinearMethod as GeneralLinearMethod

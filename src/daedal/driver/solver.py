@@ -27,9 +27,9 @@ from daedal.problems import (
 from daedal.problems.compile import with_other_params
 from daedal.problems.preparable import Preparable, prepared_of
 from daedal.problems.sources import is_source, problem_of
+from daedal.solution.quantities import Tabulated
 from daedal.solution.schema import is_plain
 from daedal.solution.solution import Solution
-from daedal.solution.tabulated import Tabulated
 
 
 def prepare(

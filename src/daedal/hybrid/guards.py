@@ -10,15 +10,12 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.events.event import Event, functions_of, named_events
+from daedal.hybrid.constants import BAND, LOOK, NOISE, TINY
 from daedal.hybrid.hybrid_problem import GuardOfRun, HybridProblem, Transition
 from daedal.hybrid.mode_plans import ByMode
 from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm, some
 
-_BAND = 10.0  # tolerances within which a guard counts as zero when a mode begins
-_NOISE = 100.0 * float(np.finfo(float).eps)  # relative changes of the state that do not tell where a guard goes
-_LOOK = (1e-6, 1e-3, 1e-1)  # parts of a step at which one looks where a guard goes
 _SAME = 1e-3  # relative difference of rates that count as equal
-_TINY = 1e-300
 
 
 @dataclass
@@ -150,7 +147,7 @@ class Guards:
             values = self.evaluate(t, y, yp)
             for i, side, wait in leaving:
                 if abs(t - t0) <= wait:
-                    values[i] = side * max(abs(values[i]), _TINY)
+                    values[i] = side * max(abs(values[i]), TINY)
             return values
 
         return Event(
@@ -213,9 +210,9 @@ class Guards:
     def _bands(self, t, y, yp, values, weights) -> tuple[np.ndarray, np.ndarray]:
         """How much the guards change with errors of the tolerance, and with round-off, in the state."""
         pattern = np.cos(0.7 + 1.3 * np.arange(y.size))  # no combination of few entries cancels
-        moved = self.evaluate(t, y + _BAND * weights * pattern, yp)
-        rounded = self.evaluate(t + _NOISE * t, y + _NOISE * np.abs(y) * pattern, yp)
-        return 2.0 * np.abs(moved - values), 2.0 * np.abs(rounded - values) + _TINY
+        moved = self.evaluate(t, y + BAND * weights * pattern, yp)
+        rounded = self.evaluate(t + NOISE * t, y + NOISE * np.abs(y) * pattern, yp)
+        return 2.0 * np.abs(moved - values), 2.0 * np.abs(rounded - values) + TINY
 
     def _leave(self, t, y, yp, values, noise, step: float, entries: list[int]) -> tuple[np.ndarray, ...]:
         """Of some guards: the side to which they move (0 if it cannot be told), when they are there, and their rate."""
@@ -223,7 +220,7 @@ class Guards:
         if not entries:
             return sides, waits, rates
         motion = self.form.motion(t, y, yp)
-        for part in _LOOK:
+        for part in LOOK:
             ahead = motion(part * step)
             if ahead is None:
                 continue
@@ -242,7 +239,7 @@ class Guards:
         if before is None or before.mode != self.mode or self.transitions[self.owner[i]].name != before.crossed:
             return False
         values = self.evaluate(t, before.y, before.yp)
-        came = self._leave(t, before.y, before.yp, values, np.full(values.size, _TINY), step, [i])[2][i]
+        came = self._leave(t, before.y, before.yp, values, np.full(values.size, TINY), step, [i])[2][i]
         return bool(abs(came - rate) <= _SAME * abs(rate))
 
 

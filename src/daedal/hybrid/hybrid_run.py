@@ -18,6 +18,7 @@ from daedal.driver.request import Request
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.events.accumulation import AccumulationWatch
 from daedal.hybrid import hybrid_messages as messages
+from daedal.hybrid.constants import IDLE, MOST_IMMEDIATE, SHORT
 from daedal.hybrid.guards import Guards, GuardsAtStart, Instant, ModeEnd, events_by_mode, names_of
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.hybrid.hybrid_solution import HybridSolution, OutputStore
@@ -27,9 +28,6 @@ from daedal.hybrid.segments import HybridEvent
 from daedal.problems.checks import check_real
 from daedal.solution.solution import Solution
 
-_MOST_IMMEDIATE = 100  # transitions at one time
-_IDLE = 1e-12  # changes of the state relative to its size by a transition after which nothing is different
-_SHORT = 1e3 * float(np.finfo(float).eps)  # a step relative to the time that no method refuses
 _MOST_COMPARED = 1000  # modes with which a name that is none of them is compared
 _ONLY_MODE = "problem"  # the name of the mode of a problem that has no modes
 
@@ -216,7 +214,7 @@ class HybridRun:
             if start.immediate is None:
                 return start
             seen = any(mode == self.mode and np.array_equal(y, state) for mode, _, state in passed)
-            if seen or len(passed) >= _MOST_IMMEDIATE:
+            if seen or len(passed) >= MOST_IMMEDIATE:
                 raise _Stop(False, "failed", messages.loop(passed, self.mode, self.forms[self.mode], y, self.t))
             transition = guards.transitions[guards.owner[start.immediate]]
             passed.append((self.mode, transition.name, y))
@@ -247,7 +245,7 @@ class HybridRun:
             begin = self._consistent(target, begin)
         except InconsistentInitialError as error:
             raise self._refused(transition.name, source, target, error) from error
-        idle = target == source and np.max(np.abs(begin.y - y)) <= _IDLE * np.max(np.abs(y))
+        idle = target == source and np.max(np.abs(begin.y - y)) <= IDLE * np.max(np.abs(y))
         if not idle or self.problem.records_idle:
             self._note(t if at is None else at, transition.name, kind, target, y, begin.y, direction)
         else:
@@ -391,7 +389,7 @@ class HybridRun:
         if is_first:
             return None if given is None else min(given, self._left())
         step = None if self.came_by is None else self.steps.get(self.mode)
-        return None if step is None else min(max(step, _SHORT * abs(self.t)), 0.5 * self._left())
+        return None if step is None else min(max(step, SHORT * abs(self.t)), 0.5 * self._left())
 
     def _keep(self, solution: Solution, t: float):
         """Store a stretch that ended at `t`, and learn from its steps."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.common.tabular import FunctionTable, Tabular, plural
+from daedal.common.tabular import FunctionTable, plural
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
 from daedal.hybrid.hybrid_problem import HybridProblem
@@ -27,10 +27,9 @@ from daedal.hybrid.segments import (
     stacked,
 )
 from daedal.problems.checks import check_real
-from daedal.solution.machine_record import RecordedMachine, joined
-from daedal.solution.quantities import NamedValues, Quantity, row_named
+from daedal.solution.machine_record import PartsOfMachine, RecordedMachine, joined
+from daedal.solution.quantities import NamedValues, Quantity, Tabulated, check_within, no_dense_output, row_named
 from daedal.solution.solution import History, Solution, Statistics
-from daedal.solution.tabulated import Tabulated
 
 
 class HybridOutput(Tabulated):
@@ -257,14 +256,12 @@ class HybridOutput(Tabulated):
 
     def _times_of(self, t) -> np.ndarray:
         if not self.segments:
-            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+            raise no_dense_output()
         times = check_real(t, "t", "be a number or a vector")
         if times.ndim > 1:
             raise InvalidProblemError(f"t must be a number or a vector, got shape {times.shape}")
         low, high = sorted((self.segments[0].t0, self.segments[-1].t1))
-        slack = 1e-9 * (high - low) + 1e-14 * max(abs(low), abs(high))
-        if times.size and not (times.min() >= low - slack and times.max() <= high + slack):
-            raise InvalidProblemError(f"t must lie in the integrated interval [{low}, {high}]")
+        check_within(times, (low, high))
         return times
 
     def __call__(self, t):
@@ -317,7 +314,7 @@ class HybridOutput(Tabulated):
 # --- what came out of a run through modes -----------------------------------------------------------------------------
 
 
-class HybridSolution(HybridOutput):
+class HybridSolution(PartsOfMachine, HybridOutput):
     r"""The solution of a :class:`HybridProblem`.
 
     Attributes
@@ -352,8 +349,6 @@ class HybridSolution(HybridOutput):
         For each mode that the run went through how its functions were evaluated.
     """
 
-    sensitivities: Any = None
-
     @property
     def method(self) -> str:
         """The methods of all segments, each once; empty where the segments were not kept (``dense_output=False``)."""
@@ -366,14 +361,6 @@ class HybridSolution(HybridOutput):
         if not parts:
             return None
         return History(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("t", "h", "order")))
-
-    def sensitivity(self, parameter, t=None) -> np.ndarray:
-        """The derivative of `y` with respect to a parameter, (n, nt), or at the times `t`; see the guide."""
-        if self.sensitivities is None:
-            raise InvalidProblemError(
-                "the solution has no sensitivities: call solve with sensitivities=[...]; files do not hold them"
-            )
-        return self.sensitivities.at(parameter, t)
 
     # --- contacts ---------------------------------------------------------------------------------------------------
 
@@ -437,18 +424,10 @@ class HybridSolution(HybridOutput):
         """(q, v, r) at `times`, in columns, if all modes are mechanical systems with as many coordinates."""
         return self(times).y
 
-    def body(self, name: str, t: Any = None):
-        """The motion of a body of a :class:`daedal.multibody.Model`, at the output points or at the times `t`."""
-        return self._results.body(name, t)
-
-    def joint(self, name: str, t: Any = None):
-        """The motion of a joint of a :class:`daedal.multibody.Model`."""
-        return self._results.joint(name, t)
-
     @property
-    def energy(self):
-        """Kinetic, potential and total energy of a :class:`daedal.multibody.Model` at the output points."""
-        return self._results.energy()
+    def parts(self) -> Any:
+        """Bodies, joints and forces of a machine."""
+        return self._results
 
     # --- how it is shown --------------------------------------------------------------------------------------------
 
@@ -472,17 +451,13 @@ class HybridSolution(HybridOutput):
 
     def summary(self) -> list[tuple[str, str]]:
         """The rows of the small table shown for a solution."""
-        stats = self.stats
-        interval = f"{self.t[0]:g} to {self.t[-1]:g}" if self.t.size else "nothing stored"
-        visited = dict.fromkeys(self.mode.tolist())
+        run = self._run_in_words()
         return [
             ("status", self.status),
-            ("time", f"{interval} ({plural(self.t.size, 'point')})"),
-            ("modes", ", ".join(visited)),
+            ("time", run["time"]),
+            ("modes", ", ".join(dict.fromkeys(self.mode.tolist()))),
             ("transitions", f"{self.n_events}"),
-            ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
-            ("evaluations", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for Jacobians)"),
-            ("seconds", self.cost_in_words),
+            *((name, run[name]) for name in ("steps", "evaluations", "seconds")),
             *self._functions_in_short(),
         ]
 
@@ -493,14 +468,10 @@ class HybridSolution(HybridOutput):
             return [("functions", next(iter(short.values())))]
         return [("functions" if k == 0 else "", f"{mode}: {words}") for k, (mode, words) in enumerate(short.items())]
 
-    def __repr__(self) -> str:
-        rows = Tabular("ll", self.summary(), indent=2)
-        return f"Solution of a hybrid problem with {plural(len(self.modes), 'mode')}\n{rows}\n  {self.message}"
-
-    def _repr_html_(self) -> str:
-        from daedal.viz import solution_html
-
-        return solution_html(self)
+    @property
+    def title(self) -> str:
+        """What it is a solution of."""
+        return f"Solution of a hybrid problem with {plural(len(self.modes), 'mode')}"
 
 
 # --- what is kept of a run through modes ------------------------------------------------------------------------------

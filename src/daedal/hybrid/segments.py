@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.solution.mechanical_state import PARTS, State
+from daedal.solution.mechanical_solution import PARTS, State
 from daedal.solution.quantities import Quantity
 from daedal.solution.solution import Solution
 

@@ -24,6 +24,7 @@ from daedal.multibody.stored import without_functions
 from daedal.multibody.views import BodyView, ForceView
 from daedal.problems.checks import check_real
 from daedal.solution.machine_record import RecordedMachine
+from daedal.solution.quantities import no_dense_output
 
 if TYPE_CHECKING:
     from daedal.viz import Scene
@@ -213,7 +214,7 @@ class Results:
     def _between(self, times: np.ndarray, *, is_single: bool = False) -> MotionHistory:
         solution = self._solution
         if solution.ends is None:
-            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+            raise no_dense_output()
         rows = solution.states(times)
         n = self.layout.n_q
         parts = (rows[:n], rows[n : 2 * n], rows[2 * n :])

@@ -85,13 +85,15 @@ class NonlinearDerivativeArray:
         """Rows and columns of the Jacobian; the column of x_j^(l) is l n + j."""
         return len(self.rows), self.n * (self.highest + 1)
 
-    def residual(self, t: float, jet) -> np.ndarray:
-        """All equations at t for the derivatives in the rows of `jet`."""
-        return np.concatenate([level.residual(t, jet, self.equations.params) for level in self._levels])
+    def residual(self, t: float, jet, params: np.ndarray | None = None) -> np.ndarray:
+        """All equations at t for the derivatives in the rows of `jet`, with other parameters where they are given."""
+        numbers = self.equations.params if params is None else params
+        return np.concatenate([level.residual(t, jet, numbers) for level in self._levels])
 
-    def jacobian(self, t: float, jet) -> sp.csr_array:
+    def jacobian(self, t: float, jet, params: np.ndarray | None = None) -> sp.csr_array:
         """The derivatives of all equations with respect to x, x', ..., x^(highest)."""
-        values = np.concatenate([level.entries(t, jet, self.equations.params) for level in self._levels])
+        numbers = self.equations.params if params is None else params
+        values = np.concatenate([level.entries(t, jet, numbers) for level in self._levels])
         entries = self._factor * values[self._source]
         return sp.csr_array(sp.coo_array((entries, self._place), shape=self.shape))  # entries of one place are added
 
