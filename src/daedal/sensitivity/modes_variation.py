@@ -238,9 +238,9 @@ class _Walk:
         return found.sensitivities.values[:, :, -1], found
 
     def _through(self, segment: HybridSegment, s: np.ndarray, follows: str | None) -> np.ndarray | None:
-        """d(state)/dp behind the transitions at the end of a stretch, in the mode that follows; None if there is none.
+        """d(state)/dp after the transitions at the end of a stretch, in the mode that follows; None if there is none.
 
-        Where transitions accumulate, the stretch behind begins before the time at which they do.
+        Where transitions accumulate, the next stretch begins before the time at which they do.
         """
         t, mode = segment.t1, segment.mode
         problem, _ = self.modes.at(self.modes.theta)

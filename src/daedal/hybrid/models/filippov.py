@@ -262,7 +262,7 @@ class Filippov(HybridProblem):
                 given[name] = compiled_function(given[name])
         return Filippov(**given)
 
-    # --- what the surface says --------------------------------------------------------------------------------------
+    # --- at the surface -----------------------------------------------------------------------------------------------
 
     def _slopes(self, t: float, x, z) -> list[np.ndarray]:
         return [np.asarray(f(t, x, z, *last_argument(f, self.params)), dtype=float) for f in (self._f1, self._f2)]
