@@ -114,6 +114,7 @@ print(sol.stats.steps, sol.y[0, -1].hex())
 """
     cold = run("-c", code, DAEDAL_CACHE_DIR=str(tmp_path))
     cached = run("-c", code, DAEDAL_CACHE_DIR=str(tmp_path))
-    assert "daedal: compiling methods.runge_kutta_step (once" in cold.stderr and cold.stderr.count("compiling") == 1
+    notice = "daedal: compiling methods.explicit.runge_kutta_step (once"
+    assert notice in cold.stderr and cold.stderr.count("compiling") == 1
     assert cached.stderr == ""
     assert cold.stdout == cached.stdout

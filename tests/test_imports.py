@@ -28,8 +28,8 @@ ROOMS = [
 ON_PUBLIC_NAMES = {
     "viz": [],
     "sensitivity.adjoint": ["kernels", "symbolic", "problems", "symbolic.tracing", "sensitivity"],
-    "sensitivity.fitting": ["problems", "symbolic.tracing", "hybrid", "viz"],
-    "multibody": ["kernels", "symbolic", "problems", "solution", "viz"],
+    "sensitivity.fitting": ["problems", "hybrid", "sensitivity", "viz"],
+    "multibody": ["kernels", "symbolic", "index.linear", "problems", "solution", "viz"],
     "circuits": [],
     "library": ["viz", "multibody", "circuits"],
     "studies": ["methods", "problems", "index.structure", "analysis.order_conditions", "viz", "library"],

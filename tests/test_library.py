@@ -22,6 +22,8 @@ from scipy.sparse.linalg import spsolve
 import daedal
 from daedal import library
 from library_models import names_of_problems
+from test_library_any_index import BEFORE
+from test_library_any_index import CASES as ANY_INDEX_CASES
 from testset import TESTSET
 from tiers import sampled
 
@@ -99,9 +101,8 @@ WITH_HELPERS = ("charge_pump", "flexible_slider_crank", "nand_gate", "wheelset")
 TEST_SET = {"charge_pump", "nand_gate", "water_tubes", "wheelset", *[name for name, _ in TESTSET]}
 
 
-# Solved in test_library_any_index.py, by their modules
-MODULES = ("control", "large_circuits", "order_pitfalls", "reactors", "time_varying")
-ANY_INDEX = [name for name in FIRST_ORDER if getattr(library, name).__module__.rpartition(".")[2] in MODULES]
+# Solved in test_library_any_index.py
+ANY_INDEX = {name for name, _ in ANY_INDEX_CASES} - {name for name, _ in BEFORE}
 
 
 def every_model(condition=lambda model: True):

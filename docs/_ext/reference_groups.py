@@ -19,16 +19,16 @@ MODULES = {
     "multibody": ("Bodies and joints", ""),
     "circuits": ("Circuits from netlists", ""),
     "viz": ("Plots, scenes and animations", ""),
-    "viz.gallery": ("The gallery", "build_gallery, Gallery, Card"),
+    "viz.gallery": ("The gallery", "build_gallery, Gallery, GalleryCard"),
     "ensembles": ("Reductions of ensembles", "Histogram, Quantiles, Reduction"),
-    "linear": ("Linear DAEs", ""),
-    "method_analysis": (
+    "index.linear": ("Linear DAEs", ""),
+    "analysis.method_analysis": (
         "Results of the analysis of methods",
         "MethodAnalysis, RungeKuttaAnalysis, MultistepAnalysis, Prediction",
     ),
-    "order_conditions": ("Order conditions", ""),
+    "analysis.order_conditions": ("Order conditions", ""),
     "library": ("The library of problems", ""),
-    "reproduce": ("Tables of the sources", ""),
+    "studies.reproduce": ("Tables of the sources", ""),
 }
 
 GROUPS = (
@@ -224,14 +224,14 @@ GROUPS = (
             "linear",
             "linear_system",
         ),
-        ("method_analysis", "order_conditions", "linear"),
+        ("analysis.method_analysis", "analysis.order_conditions", "index.linear"),
     ),
     Group(
         "collections",
         "Ready-made problems and tables",
         "More than a hundred problems with sources and reference solutions, and the tables of the literature.",
         ("library", "__version__"),
-        ("library", "reproduce"),
+        ("library", "studies.reproduce"),
     ),
     Group(
         "errors",

@@ -10,7 +10,7 @@ from daedal.analysis import order_conditions as order_conditions
 from daedal.analysis.advice import advise as advise
 from daedal.analysis.comparison import compare as compare
 from daedal.analysis.conditioning import conditioning as conditioning
-from daedal.analysis.conditioning.conditioning import Conditioning as Conditioning
+from daedal.analysis.conditioning.conditioning_result import Conditioning as Conditioning
 from daedal.analysis.method_analysis import analyse_method as analyse_method
 from daedal.analysis.problem_page import Analysis as Analysis
 from daedal.analysis.problem_page.analyse_problem import analyse as analyse
@@ -122,11 +122,11 @@ from daedal.problems import SemiExplicitDAE as SemiExplicitDAE
 from daedal.problems.lagrangian import lagrange as lagrange
 from daedal.problems.sympy_problems import from_sympy as from_sympy
 from daedal.sensitivity.adjoint.gradient import gradient as gradient
-from daedal.sensitivity.events import SensitivityWarning as SensitivityWarning
 from daedal.sensitivity.fitting import Experiment as Experiment
 from daedal.sensitivity.fitting import Fit as Fit
 from daedal.sensitivity.fitting.fit import fit as fit
 from daedal.sensitivity.fitting.fit_result import uncertainty as uncertainty
+from daedal.sensitivity.jumps import SensitivityWarning as SensitivityWarning
 from daedal.solution.file import load as load
 from daedal.solution.mechanical_solution import MechanicalSolution as MechanicalSolution
 from daedal.solution.second_order_solution import SecondOrderSolution as SecondOrderSolution

@@ -281,7 +281,7 @@ def is_clearly_index_1(E: np.ndarray, B: np.ndarray) -> bool:
 @lru_cache(maxsize=8)
 def _is_clearly_index_1(n: int, bits_of_E: bytes, bits_of_B: bytes) -> bool:
     E, B = (np.frombuffer(bits).reshape(n, n) for bits in (bits_of_E, bits_of_B))
-    return _is_regular(np.where(E.any(axis=0), E, B)) or bool(are_clearly_index_1(E[None], B[None])[0])
+    return bool(are_clearly_index_1(E[None], B[None])[0])
 
 
 def _is_regular(matrix: np.ndarray) -> bool:
@@ -304,6 +304,14 @@ def _is_regular(matrix: np.ndarray) -> bool:
 
 def are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
     """:func:`is_clearly_index_1` of many pencils at once, in stacks of shape (count, n, n)."""
+    clear = np.array([_is_regular(np.where(one.any(axis=0), one, other)) for one, other in zip(E, B)], dtype=bool)
+    if not clear.all():
+        clear[~clear] = _are_clearly_index_1(E[~clear], B[~clear])
+    return clear
+
+
+def _are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """The same by singular values."""
     clear, n = np.zeros(len(E), dtype=bool), E.shape[-1]
     try:
         E, B, *_ = scale_pencil(E, B)

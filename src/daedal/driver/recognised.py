@@ -32,7 +32,7 @@ _ROUNDOFF = 1e-12
 class MechanismForm(Form):
     """The mechanism that the equations describe, and the plan for it.
 
-    Its solution is put into the equations as they stand; if they do not hold, the problem is solved as any other one.
+    Its solution is put into the equations as they stand; if they do not hold, the run is made as for any other problem.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class MechanismForm(Form):
 
     def __init__(self, plan: TracedPlan, found: RecognisedMechanism):
         self.problem, self.found = plan.problem, found
-        self._general: Plan | None = None  # once a run has shown that the mechanism is another one
+        self._general: Plan | None = None  # for runs that show that the mechanism is another one
         self._tolerances = self._own_tolerances(plan.settings)
         self._inner = TracedPlan(found.system, replace(plan.settings, **self._tolerances), MechanismPlan)
 

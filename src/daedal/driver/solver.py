@@ -154,35 +154,26 @@ class Stages:
     """The stages that problems of a class pass on their way to a solution; plans are named by module and class."""
 
     method: str  # starts, chooses, runs and finishes
-    sensitivities: str
     traced: bool = True  # functions become machine code, held against the user's
     reduced: bool = False  # equations whose index is too high are solved in another form
     restated: str | None = None  # solves the problem as it was stated, in place of all others, unless a form was chosen
 
 
-_FIRST_ORDER = Stages(
-    "daedal.driver.first_order:FirstOrderPlan", "daedal.sensitivity.first_order:FirstOrderSensitivity", reduced=True
-)
+_FIRST_ORDER = Stages("daedal.driver.first_order:FirstOrderPlan", reduced=True)
 STAGES: dict[type, Stages] = {
     ImplicitDAE: _FIRST_ORDER,
     SemiExplicitDAE: _FIRST_ORDER,
     LinearDAE: Stages(
         "daedal.driver.first_order:LinearPlan",
-        "daedal.sensitivity.first_order:FirstOrderSensitivity",
         restated="daedal.driver.traced:RestatedPlan",
     ),
     SecondOrderDAE: Stages(
         "daedal.driver.second_order:SecondOrderPlan",
-        "daedal.sensitivity.second_order:SecondOrderSensitivity",
         reduced=True,
     ),
-    MechanicalSystem: Stages(
-        "daedal.driver.mechanism:MechanismPlan", "daedal.sensitivity.mechanism:MechanismSensitivity"
-    ),
-    HessenbergDAE: Stages(
-        "daedal.driver.mechanism:MechanismPlan", "daedal.sensitivity.hessenberg:HessenbergSensitivity"
-    ),
-    HybridProblem: Stages("daedal.hybrid.plan:HybridPlan", "daedal.sensitivity.hybrid:HybridSensitivity", traced=False),
+    MechanicalSystem: Stages("daedal.driver.mechanism:MechanismPlan"),
+    HessenbergDAE: Stages("daedal.driver.mechanism:MechanismPlan"),
+    HybridProblem: Stages("daedal.hybrid.plan:HybridPlan", traced=False),
 }
 
 
@@ -195,8 +186,9 @@ def make_plan(problem, settings: Settings) -> Plan:
             f"HessenbergDAE or a HybridProblem, got {type(problem).__name__}"
         )
     if settings.sensitivities is not None:
-        stated = problem.semi_explicit() if isinstance(problem, LinearDAE) else problem
-        return _named(stages.sensitivities)(stated, settings, make_plan)
+        from daedal.sensitivity.sensitivity_plan import sensitivity_plan
+
+        return sensitivity_plan(problem, settings, make_plan)
     method = _named(stages.method)
     if not stages.traced:
         return method(problem, settings)

@@ -32,9 +32,9 @@ class EventTable(Sequence):
     ...     events=daedal.Event(lambda t, y: y[0], name="through zero"),
     ... )
     >>> sol.events
-    t            name          kind   direction  terminal
-    3.14159...  through zero  event  -1         False
-    6.28318...  through zero  event  1          False
+    t           name          kind   direction  terminal  located
+    3.14159...  through zero  event  -1         False     sampled
+    6.28318...  through zero  event  1          False     sampled
     """
 
     def __init__(self, records: Sequence[Any] = (), names: Mapping[str | None, Sequence[str]] | None = None):

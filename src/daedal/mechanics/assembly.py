@@ -81,7 +81,7 @@ class Assembly:
         """Where kernels find the record."""
         return self.record.address
 
-    sensitivities_at_start: Any = None  # of the run that has borrowed it
+    sensitivities_at_start: Any = None  # of the run that has borrowed it, and whether named values are held
 
     def adopt(self, setting: Setting, system: MechanicalSystem | None = None) -> Assembly:
         """Evaluate from now on as `setting` says, which has the same rows; nothing of an earlier use is left.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal import linear
+from daedal.index.linear.rank import rank_decision
 from daedal.multibody.closing import CLOSED, Closed, nearest_zero
 from daedal.multibody.conditions import Conditions
 from daedal.multibody.coordinates import joint_velocities
@@ -122,7 +122,7 @@ def _is_regular(scaled: Scaled, q: np.ndarray, rows: np.ndarray, generator) -> b
 
 def decided(rows: np.ndarray):
     """The rank of rows of norm one as a decision."""
-    return linear.rank_decision(rows, scale=1.0, tolerance=_TOLERANCE, what="constraints")
+    return rank_decision(rows, scale=1.0, tolerance=_TOLERANCE, what="constraints")
 
 
 def kernel_of(rows: np.ndarray) -> np.ndarray:

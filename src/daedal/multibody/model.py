@@ -20,6 +20,7 @@ from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
 from daedal.multibody.system import MultibodySystem, system_of
 from daedal.multibody.topology import Topology
+from daedal.problems.preparable import Preparable, prepared_of
 
 if TYPE_CHECKING:
     from daedal.multibody.conditions import Conditions
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from daedal.multibody.large import LargeMachine
 
 
-class Model(Analyses):
+class Model(Analyses, Preparable):
     """A machine made of bodies, joints, constraints and forces; it does not change.
 
     Parameters
@@ -77,11 +78,10 @@ class Model(Analyses):
         self._conditions: dict[Layout, Conditions] = {}
         self._equations: dict[Layout, Equations] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
-        self._problem: MultibodySystem | HybridProblem | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The parts; what was computed from them is computed again."""
-        return self.__dict__ | {"_layouts": {}, "_conditions": {}, "large_machines": {}, "_problem": None}
+        return self.__dict__ | {"_layouts": {}, "_conditions": {}, "large_machines": {}}
 
     def body(self, name: str) -> Body:
         """The body of this name."""
@@ -226,9 +226,10 @@ class Model(Analyses):
 
     def as_problem(self) -> MultibodySystem | HybridProblem:
         """What :func:`daedal.solve` solves where it is given the model: :meth:`problem`, the same one each time."""
-        if self._problem is None:
-            self._problem = self.problem()
-        return self._problem
+        kept = prepared_of(self)  # and not an attribute, which functions of the problem would read
+        if "problem" not in kept:
+            kept["problem"] = self.problem()
+        return kept["problem"]
 
     def as_initial(self, initial: Any, t0: float, params: Any = None) -> Any:
         """A start for :meth:`as_problem`, from values of joints by name, and of their velocities with ``'``.

@@ -302,9 +302,9 @@ def whole_values(graph: Graph, node: int) -> range | None:
     if operation not in ("add", "subtract", "negative", "where"):
         return None
     found = [whole_values(graph, i) for i in operands[-2:]]
-    if None in found:
-        return None
     a, b = found[0], found[-1]
+    if a is None or b is None:
+        return None
     if operation == "add":
         return range(a[0] + b[0], a[-1] + b[-1] + 1)
     if operation == "subtract":

@@ -54,8 +54,8 @@ def _environment(package: str) -> Any:
 
 # --- equations in LaTeX as MathML, which browsers set without a script; latex2mathml translates -----------------------
 
-# >>> from daedal.viz.pages import equation_html
-# >>> equation_html(r"-\lambda y'")
+# from daedal.viz.pages import equation_html
+# equation_html(r"-\lambda y'")
 # '<div class="row"><math><mrow><mo>−</mo><mi>λ</mi><msup><mi>y</mi><mo class="prime">′</mo></msup></mrow></math></div>'
 
 _ACCENTS = "^˙¨¯~"

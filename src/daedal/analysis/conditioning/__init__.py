@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from daedal.analysis.conditioning.conditioning import Conditioning
+    from daedal.analysis.conditioning.conditioning_result import Conditioning
 
 
 def conditioning(problem: Any, along: Any, *, threshold: float = 1e-3, points: int | None = None) -> Conditioning:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.conditioning.conditioning import Conditioning
+from daedal.analysis.conditioning.conditioning_result import Conditioning
 from daedal.analysis.conditioning.constants import Findings, index1, index2, layer, projector
 from daedal.analysis.conditioning.effective_index import ROUND_OFF, THRESHOLD, EffectiveIndex, effective_index, highest
 from daedal.analysis.conditioning.linear_form import at_point, linearised

@@ -20,8 +20,8 @@ from scipy.sparse import linalg as sparse_linalg
 import daedal
 from daedal.errors import DaedalError, InvalidProblemError
 from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments
-from daedal.sensitivity.motion import VariationalMotion
 from daedal.sensitivity.variational import equations_of
+from daedal.sensitivity.variational_motion import VariationalMotion
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import gradient, jacobian
@@ -381,7 +381,7 @@ class _Batch:
 
     def __call__(self, times: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """One row for each point."""
-        from daedal.sensitivity.adjoint.batch import evaluate_many
+        from daedal.sensitivity.adjoint.adjoint_loops import evaluate_many
 
         code, place = self._code, self._code.slices[""]
         results = np.empty((times.size, place.stop - place.start))
@@ -390,7 +390,7 @@ class _Batch:
 
     def summed(self, times: np.ndarray, weights: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """The weighted sum over all points."""
-        from daedal.sensitivity.adjoint.batch import add_many
+        from daedal.sensitivity.adjoint.adjoint_loops import add_many
 
         code, place = self._code, self._code.slices[""]
         total = np.zeros(place.stop - place.start)

@@ -11,10 +11,10 @@ import numpy as np
 
 import daedal
 from daedal.common.messages import unknown_name
-from daedal.errors import InvalidProblemError, near_names
+from daedal.errors import InvalidProblemError
 from daedal.sensitivity.adjoint.costs import LinearisedRun
 from daedal.sensitivity.adjoint.sweep import AdjointSweep, graded
-from daedal.sensitivity.parameters import as_floats, with_floats
+from daedal.sensitivity.differentiation import as_floats, entries_of, unknown_quantity, with_floats
 
 _MOST_KEPT = 8  # linearised problems
 
@@ -216,11 +216,11 @@ def _names(problem: Any, equations: LinearisedRun, wanted: Sequence[str] | None)
             )
         return tuple(equations.labels)
     names = (wanted,) if isinstance(wanted, str) else tuple(str(name) for name in wanted)
-    known = dict.fromkeys([*equations.labels, *(f"{name}(0)" for name in _variables(problem))])
+    names = tuple(entry for name in names for entry in entries_of(name, equations.labels) or (name,))
+    variables = _variables(problem)
     for name in names:
-        if name not in known:
-            hint = near_names(name, list(known)) or f"known: {', '.join(list(known)[:12])}"
-            raise InvalidProblemError(f"parameters: there is no parameter or initial value {name!r}; {hint.rstrip()}")
+        if name not in equations.labels and not (name.endswith("(0)") and name[:-3] in variables):
+            raise unknown_quantity(name, equations.labels, variables, "parameters")
     return names
 
 

@@ -139,7 +139,7 @@ def fit(
     comparison = RunsCompared(problem, runs, unknowns, outputs, {"rtol": rtol, "atol": atol, **options})
     search = _FitSearch(comparison, unknowns, loss, f_scale, max_evaluations)
     with _FitBar(progress) as bar:
-        comparison.told = bar
+        comparison.on_point = bar
         x = unknowns.start()
         interrupted = False
         try:

@@ -74,7 +74,7 @@ class Fit:
         jacobian = best.jacobian / unknowns.slopes(best.x)
         numbers = np.array(list(values.values()))
         models = tuple(
-            comparison.measured(k, run, sol, numbers)[0]
+            comparison.measured(k, run, sol, numbers, unknowns.quantities(k))[0]
             for k, (run, sol) in enumerate(zip(comparison.runs, best.solutions, strict=True))
         )
         converged = result is not None and result.status > 0

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from daedal.common.messages import warn
-from daedal.driver.request import Request, Settings
-from daedal.driver.stages import Plan
+from daedal.driver.request import Request, SensitivityRequest, Settings
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
 from daedal.hybrid.by_mode import ByMode
@@ -21,18 +20,23 @@ from daedal.hybrid.models.friction import Friction
 from daedal.hybrid.models.unilateral import UnilateralProblem
 from daedal.hybrid.problem import ZENO, GuardOfRun, HybridProblem, Transition
 from daedal.hybrid.reset import BoundTransition, make_consistent
-from daedal.hybrid.run import solve_hybrid
 from daedal.hybrid.segments import HybridSegment
 from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.state_form import StateForm
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.arguments import positional_names
-from daedal.sensitivity.events import SensitivityWarning, warn_of_switches
-from daedal.sensitivity.first_order import FirstOrderSensitivity
-from daedal.sensitivity.hybrid_result import HybridSensitivities
-from daedal.sensitivity.mechanism import MechanismSensitivity
-from daedal.sensitivity.parameters import Column, layout_of, require_known, with_floats
-from daedal.sensitivity.saltation import Point, derivative_along, event_time
+from daedal.sensitivity.differentiation import Column, Differentiation, ParameterNumbers, require_known, with_floats
+from daedal.sensitivity.jumps import (
+    Guard,
+    Point,
+    SensitivityWarning,
+    derivative_along,
+    event_time,
+    size_between,
+    warn_of_switches,
+)
+from daedal.sensitivity.result import HybridSensitivities
+from daedal.sensitivity.variation import SensitivityPlan, Variation
 
 _TAKEN = ("transition", "immediate")
 
@@ -42,22 +46,18 @@ class Modes:
 
     def __init__(self, problem: HybridProblem, names: tuple[str, ...]):
         self.names, self._given = names, problem
-        self._layouts = ByMode(problem.modes, lambda mode: layout_of(with_floats(problem.modes[mode].problem)))
+        self._parameters = ByMode(problem.modes, lambda mode: _numbers_of(problem.modes[mode].problem))
         self.positions: Mapping[str, list[int | None]] = ByMode(problem.modes, self._positions)
         numbers: dict[str, float] = {}
         for mode in problem.mode_names:
-            layout, params = self._layouts[mode], with_floats(problem.modes[mode].problem).params
-            values = (
-                {} if layout is None else dict(zip(layout.labels(params), layout.numbers(params).tolist(), strict=True))
-            )
-            numbers |= {label: value for label, value in values.items() if label in names}
+            own = self._parameters[mode]
+            numbers |= dict(zip(own.labels, own.values.tolist(), strict=True))
         self.theta = np.array([numbers.get(name, 0.0) for name in names])
         self._made: tuple[bytes, HybridProblem, Mapping[str, StateForm]] | None = None
         self._guards: dict[tuple[str, str], Any] = {}
 
     def _positions(self, mode: str) -> list[int | None]:
-        layout = self._layouts[mode]
-        labels = [] if layout is None else layout.labels(with_floats(self._given.modes[mode].problem).params)
+        labels = self._parameters[mode].labels
         return [labels.index(name) if name in labels else None for name in self.names]
 
     def guard(self, theta: np.ndarray, source: str, name: str) -> Any:
@@ -81,53 +81,55 @@ class Modes:
     def _with(self, theta: np.ndarray) -> HybridProblem:
         given: Any = self._given
         if isinstance(given, Filippov):
-            return Filippov(**{**given.given, "params": self._params("", given, theta)})
+            return Filippov(**{**given.given, "params": self._params(_numbers_of(given), theta)})
         if isinstance(given, Friction):
             system = with_floats(given.given["system"])
-            rest = {**given.given, "system": system.with_params(self._params("", system, theta))}
+            rest = {**given.given, "system": system.with_params(self._params(_numbers_of(system), theta))}
             return Friction(rest.pop("system"), rest.pop("direction"), rest.pop("mu"), **rest)
         if isinstance(given, UnilateralProblem):
-            return given.with_params(self._params("", given.system, theta))
+            return given.with_params(self._params(_numbers_of(given.system), theta))
         if given._source is not None:  # guards and resets hold parameters inside, and are made anew
-            return given.with_params(self._params("", given._source[0], theta))
+            return given.with_params(self._params(_numbers_of(given._source[0]), theta))
         modes = {
-            name: replace(mode, problem=mode.problem.with_params(self._params(name, mode.problem, theta)))
+            name: replace(mode, problem=mode.problem.with_params(self._params(self._parameters[name], theta)))
             if any(position is not None for position in self.positions[name])
             else mode
             for name, mode in given.modes.items()
         }
         return HybridProblem(modes, given.transitions)
 
-    def _params(self, mode: str, holder: Any, theta: np.ndarray) -> Any:
-        params = with_floats(holder).params if hasattr(holder, "with_params") else holder.params
-        layout = (
-            self._layouts[mode]
-            if mode
-            else layout_of(with_floats(holder) if hasattr(holder, "with_params") else holder)
-        )
-        assert layout is not None
-        numbers, labels = layout.numbers(params).copy(), layout.labels(params)
-        for name, value in zip(self.names, theta, strict=True):
-            if name in labels:
-                numbers[labels.index(name)] = value
-        return layout.rebuilt(params, numbers.tolist())
+    def _params(self, numbers: ParameterNumbers, theta: np.ndarray) -> Any:
+        values = zip(self.names, theta.tolist(), strict=True)
+        return numbers.changed({numbers.labels.index(name): x for name, x in values if name in numbers.labels})
 
 
-class HybridSensitivity(Plan):
-    """A plan for a hybrid problem with sensitivities.
+def _numbers_of(problem: Any) -> ParameterNumbers:
+    return ParameterNumbers.of(with_floats(problem) if hasattr(problem, "with_params") else problem)
+
+
+class ModesVariation(Variation):
+    """The variational equations of the modes of a hybrid problem, stretch by stretch along its solution.
 
     Parameters
     ----------
-    problem : HybridProblem
-    settings : Settings
-        With what is wanted as `sensitivities`.
-    make_plan : callable
-        ``make_plan(problem, settings)``, for the problem of a mode without sensitivities.
+    given : Differentiation
+        With columns that are parameters of some mode, by name.
     """
 
-    def __init__(self, problem: HybridProblem, settings: Settings, make_plan: Any):
-        assert settings.sensitivities is not None
-        self.problem, self.wanted, self._make_plan = problem, settings.sensitivities, make_plan
+    times_events = False
+
+    def __init__(self, given: Differentiation):
+        self.given = given
+        self.modes = Modes(given.problem, given.names)
+        self._plans: dict[str, SensitivityPlan] = {}
+
+    @classmethod
+    def of(
+        cls, problem: HybridProblem, settings: Settings, make_plan: Callable[[Any, Settings], Any]
+    ) -> ModesVariation:
+        """Those that `settings` ask for."""
+        wanted = settings.sensitivities
+        assert wanted is not None
         for name in problem.mode_names:
             mode = problem.modes[name]
             if not isinstance(mode.problem, (ImplicitDAE, SemiExplicitDAE, LinearDAE, MechanicalSystem)):
@@ -135,82 +137,81 @@ class HybridSensitivity(Plan):
                     f"sensitivities through modes are computed for an ImplicitDAE, a SemiExplicitDAE and a "
                     f"MechanicalSystem; mode '{name}' is a {type(mode.problem).__name__}"
                 )
-        self.names = self._names()
-        self._check_models()
-        self.modes = Modes(problem, self.names)
-        self._plans: dict[Any, Any] = {}
+        columns = tuple(Column(name) for name in _names(problem, wanted))
+        _check_models(problem)
+        bare = replace(settings, sensitivities=None)
+        return cls(
+            Differentiation(problem, wanted, bare, make_plan, make_plan(problem, bare), columns, np.zeros((0, 0)))
+        )
 
-    def _names(self) -> tuple[str, ...]:
-        known: dict[str, None] = {}
-        for mode in self.problem.mode_names:
-            holder = with_floats(self.problem.modes[mode].problem)
-            layout = layout_of(holder)
-            known |= dict.fromkeys([] if layout is None else layout.labels(holder.params))
-        wanted = self.wanted.names
-        if wanted is True:
-            wanted = tuple(known)
-        return require_known([wanted] if isinstance(wanted, (str, int)) else list(wanted), list(known))
+    def is_current(self) -> bool:
+        """Whether the functions read the same from outside as when they were traced."""
+        return all(plan.is_current() for plan in self._plans.values())
 
-    def _check_models(self):
-        """Functions that Daedal has made of a model and that hold its parameters inside cannot be differentiated."""
-        if isinstance(self.problem, (Filippov, Friction)) or self.problem._source is not None:
-            return
-        for transition in self.problem.transitions:
-            for function in (transition.guard, transition.reset):
-                module = getattr(function, "__module__", "") or ""
-                names = positional_names(function) if callable(function) else None
-                if callable(function) and module.startswith("daedal.") and len(names or ()) < 4:
-                    raise InvalidProblemError(
-                        f"sensitivities through '{transition.name}', which was made by {module.split('.')[-1]}, are "
-                        "not known: state guard and reset as functions of the parameters, Transition(..., "
-                        "guard=lambda t, q, v, p: ..., reset=lambda t, q, v, p: ...)"
-                    )
+    def base(self, request: Request) -> HybridSolution:
+        """The run through modes."""
+        return self.given.primal.solve(request.changed(dense_output=True))
 
-    # --- a run ------------------------------------------------------------------------------------------------------
+    def along(self, base: HybridSolution, request: Request) -> HybridSolution:
+        """The sensitivities of its stretches."""
+        walk = _Walk(self, request.changed(dense_output=True), base)
+        base.sensitivities = walk.to_the_end()
+        base.events = EventTable(walk.events)
+        return base
 
-    def solve(self, request: Request) -> HybridSolution:
-        """The run through modes, then its sensitivities."""
-        bare = request.changed(sensitivities=None, dense_output=True)
-        solution = solve_hybrid(bare)
-        if solution.status == "interrupted":
-            return solution
-        walk = _Walk(self, bare, solution)
-        solution.sensitivities = walk.to_the_end()
-        solution.events = EventTable(walk.events)
-        return solution
-
-    def mode_plan(self, request: Request, mode: str, settings: Settings) -> Any:
+    def mode_plan(self, mode: str, settings: Settings) -> SensitivityPlan:
         """The plan for the variational equations of a mode."""
         if mode not in self._plans:
-            problem = self.problem.modes[mode].problem
-            problem = problem.semi_explicit() if isinstance(problem, LinearDAE) else problem
-            columns = [
-                Column(name, position) for name, position in zip(self.names, self.modes.positions[mode], strict=True)
-            ]
-            kind: Any = MechanismSensitivity if isinstance(problem, MechanicalSystem) else FirstOrderSensitivity
-            own = replace(settings, sensitivities=self.wanted, events=None)
-            self._plans[mode] = kind(problem, own, self._make_plan, columns)
+            positions = zip(self.given.names, self.modes.positions[mode], strict=True)
+            wanted = replace(self.given.wanted, names=[Column(*pair) for pair in positions], initial=None)
+            own = replace(settings, sensitivities=wanted, events=None)
+            self._plans[mode] = self.given.make_plan(self.given.problem.modes[mode].problem, own)
         return self._plans[mode]
+
+
+def _names(problem: HybridProblem, wanted: SensitivityRequest) -> tuple[str, ...]:
+    """The parameters that are asked for, which some mode has."""
+    labels = (_numbers_of(problem.modes[mode].problem).labels for mode in problem.mode_names)
+    known = dict.fromkeys(label for mode in labels for label in mode)
+    names = tuple(known) if wanted.names is True else wanted.names
+    return require_known([names] if isinstance(names, (str, int)) else list(names), list(known))
+
+
+def _check_models(problem: HybridProblem):
+    """Functions that Daedal has made of a model and that hold its parameters inside cannot be differentiated."""
+    if isinstance(problem, (Filippov, Friction)) or problem._source is not None:
+        return
+    for transition in problem.transitions:
+        for function in (transition.guard, transition.reset):
+            module = getattr(function, "__module__", "") or ""
+            names = positional_names(function) if callable(function) else None
+            if callable(function) and module.startswith("daedal.") and len(names or ()) < 4:
+                raise InvalidProblemError(
+                    f"sensitivities through '{transition.name}', which was made by {module.split('.')[-1]}, are "
+                    "not known: state guard and reset as functions of the parameters, Transition(..., "
+                    "guard=lambda t, q, v, p: ..., reset=lambda t, q, v, p: ...)"
+                )
 
 
 class _Walk:
     """From stretch to stretch: where the sensitivities are."""
 
-    def __init__(self, plan: HybridSensitivity, request: Request, solution: HybridSolution):
-        self.plan, self.request, self.solution = plan, request, solution
+    def __init__(self, variation: ModesVariation, request: Request, solution: HybridSolution):
+        self.variation, self.request, self.solution = variation, request, solution
+        self.names, self.modes = variation.given.names, variation.modes
         common = RunSettings.of(request.settings).common
-        self.settings = ByMode(plan.problem.modes, lambda name: ModeSettings(request, common, name))
+        self.settings = ByMode(variation.given.problem.modes, lambda name: ModeSettings(request, common, name))
         self.events: list[HybridEvent] = list(solution.events)
         self._next = 0  # event
         self.parts: list[Any] = []
-        self.tau = np.zeros(len(plan.names))
+        self.tau = np.zeros(len(self.names))
 
     def to_the_end(self) -> HybridSensitivities:
         """The sensitivities of all stretches."""
         segments = self.solution.segments
         total = None  # d(state)/dp at the time of the last transition, which depends on p as well
         if segments:
-            form = self.plan.modes.at(self.plan.modes.theta)[1][segments[0].mode]
+            form = self.modes.at(self.modes.theta)[1][segments[0].mode]
             total = self._given(form)
         for k, segment in enumerate(segments):
             if total is None or segment.t0 == segment.t1:
@@ -219,24 +220,24 @@ class _Walk:
             s, part = self._stretch(segment, total)
             self.parts.append(part)
             total = s
-            self.tau = np.zeros(len(self.plan.names))
+            self.tau = np.zeros(len(self.names))
             if k + 1 < len(segments) or self._next < len(self.events):
                 total = self._through(segment, s, segments[k + 1].mode if k + 1 < len(segments) else None)
-        return HybridSensitivities(self.plan.names, self.solution, self.parts)
+        return HybridSensitivities(self.names, self.solution, self.parts)
 
     def _given(self, form: StateForm) -> np.ndarray:
-        start = np.zeros((len(self.plan.names), form.n))
-        for name, value in (self.plan.wanted.initial or {}).items():
-            if name not in self.plan.names:
+        start = np.zeros((len(self.names), form.n))
+        for name, value in (self.variation.given.wanted.initial or {}).items():
+            if name not in self.names:
                 raise InvalidProblemError(f"initial_sensitivities: '{name}' is not among the sensitivities")
             stacked = np.concatenate([np.atleast_1d(x) for x in value]) if isinstance(value, tuple) else value
-            start[self.plan.names.index(name)] = np.asarray(stacked, dtype=float)
+            start[self.names.index(name)] = np.asarray(stacked, dtype=float)
         return start
 
     def _stretch(self, segment: HybridSegment, total: np.ndarray) -> tuple[np.ndarray, Any]:
         """Integrate the sensitivities over a stretch; those at its end, and what came out."""
         settings = self.settings[segment.mode]
-        plan = self.plan.mode_plan(self.request, segment.mode, settings.request.settings)
+        plan = self.variation.mode_plan(segment.mode, settings.request.settings)
         form, (t0, t1) = StateForm(plan.problem), (segment.t0, segment.t1)
         solution = segment.solution
         y0 = form.output(solution)[:, 0] if solution.t.size and solution.t[0] == t0 else _state(segment, t0)
@@ -247,8 +248,8 @@ class _Walk:
             problem=plan.problem, span=(t0, t1), initial=form.initial(y0, None), times=times, t_stop=t1, events=None,
             first_step=None, switches="never", began=self.request.began, dense_output=True, correct_initial=True,
         )  # fmt: skip
-        found = plan.from_total(request, y0, total, self.tau)
-        return plan.stacked(found)[:, :, -1], found
+        found = plan.variation.run(request, total, self.tau)
+        return found.sensitivities.values[:, :, -1], found
 
     def _through(self, segment: HybridSegment, s: np.ndarray, follows: str | None) -> np.ndarray | None:
         """d(state)/dp behind the transitions at the end of a stretch, in the mode that follows; None if there is none.
@@ -256,8 +257,8 @@ class _Walk:
         Where transitions accumulate, the stretch behind begins before the time at which they do.
         """
         t, mode = segment.t1, segment.mode
-        problem, _ = self.plan.modes.at(self.plan.modes.theta)
-        plan = self.plan.mode_plan(self.request, mode, self.settings[mode].request.settings)
+        problem, _ = self.modes.at(self.modes.theta)
+        plan = self.variation.mode_plan(mode, self.settings[mode].request.settings)
         total: np.ndarray | None = s
         first, arrived = True, mode
         while self._next < len(self.events):
@@ -278,17 +279,17 @@ class _Walk:
                 break
             transition = next(x for x in problem.transitions_from(event.source) if x.name == event.name)
             if first:
-                slope = plan.slope(t, event.y, self.request.sign)
+                slope = plan.variation.slope(t, event.y, self.request.sign)
                 guard = self._guard(transition, event.source, slope)
-                at = Point(t, event.y, self.plan.modes.theta)
+                at = Point(t, event.y, self.modes.theta)
                 length = abs(segment.t1 - segment.t0)
-                size = self._size_of(guard, segment)
+                size = size_between(guard, lambda t: _state(segment, t), segment.t0, segment.t1, at.theta)
                 self.tau, grazing = event_time(guard, at, slope, s, length, size)
                 if grazing:
                     self._say(event, "which its guard only touches")
                     return None
                 total = s + np.outer(self.tau, slope)
-                names = dict(zip(self.plan.names, self.tau.tolist(), strict=True))
+                names = dict(zip(self.names, self.tau.tolist(), strict=True))
                 self.events[self._next - 1] = replace(event, sensitivity=names)
                 first = False
             if event.target is None:
@@ -296,33 +297,26 @@ class _Walk:
             total, arrived = self._reset(transition, event, t, total), event.target
         return total
 
-    def _guard(self, transition: Transition, source: str, slope: np.ndarray):
+    def _guard(self, transition: Transition, source: str, slope: np.ndarray) -> Guard:
         def guard(point: Point) -> np.ndarray:
-            return self.plan.modes.guard(point.theta, source, str(transition.name))(point.t, point.y, slope)
+            return self.modes.guard(point.theta, source, str(transition.name))(point.t, point.y, slope)
 
         return guard
-
-    def _size_of(self, guard, segment: HybridSegment) -> float:
-        """The largest value of a guard over a stretch."""
-        times = np.linspace(segment.t0, segment.t1, 9)
-        theta = self.plan.modes.theta
-        values = [np.max(np.abs(guard(Point(float(t), _state(segment, float(t)), theta)))) for t in times]
-        return float(np.max(values))
 
     def _reset(self, transition: Transition, event: HybridEvent, t: float, total: np.ndarray) -> np.ndarray:
         target = event.target
         assert target is not None
 
         def reset(point: Point) -> np.ndarray:
-            problem, forms = self.plan.modes.at(point.theta)
+            problem, forms = self.modes.at(point.theta)
             own = next(x for x in problem.transitions_from(event.source) if x.name == transition.name)
             begin = BoundTransition(own, event.source, forms).carry_over(target, point.t, point.y, None)
             if begin.correct:
                 begin = make_consistent(forms[target], point.t, begin, self.settings[target].weights(begin.y))
             return begin.y
 
-        at, length = Point(t, event.y, self.plan.modes.theta), abs(self.request.span[1] - self.request.span[0])
-        unit = np.eye(len(self.plan.names))
+        at, length = Point(t, event.y, self.modes.theta), abs(self.request.span[1] - self.request.span[0])
+        unit = np.eye(len(self.names))
         return np.array(
             [derivative_along(reset, at, Point(self.tau[k], row, unit[k]), length) for k, row in enumerate(total)]
         )

@@ -6,6 +6,7 @@ their derivatives in every stage, with the multipliers and their sensitivities a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.measures import measure
 from daedal.analysis.thresholds import STABILITY_BOUND, STIFF_GAIN
 from daedal.common.tabular import FunctionTable
 from daedal.driver.finish import delivered, joined_dense_output, until_the_end
@@ -20,7 +22,6 @@ from daedal.driver.mechanism import MechanismPlan
 from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
 from daedal.driver.request import Request, Settings
 from daedal.driver.run import run
-from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_vector
 from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
@@ -28,13 +29,17 @@ from daedal.mechanics.formulations.reduction import Reduction
 from daedal.mechanics.start import Start
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
-from daedal.sensitivity.events import refuse_sliding, timed_events, warn_of_switches
-from daedal.sensitivity.first_order import UNTESTED, with_corrector
-from daedal.sensitivity.mechanical_result import MechanicalSensitivities
-from daedal.sensitivity.motion import VariationalMotion
-from daedal.sensitivity.parameters import Column, columns_of, given_starts, scales, with_floats
+from daedal.sensitivity.differentiation import Differentiation, scales
+from daedal.sensitivity.first_order_variation import UNTESTED, with_corrector
+from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
+from daedal.sensitivity.result import MechanicalSensitivities
+from daedal.sensitivity.variation import Variation
+from daedal.sensitivity.variational_motion import VariationalMotion, evaluated, projected
 from daedal.symbolic import Untraceable
+from daedal.symbolic.dependencies import Dependencies
+from daedal.symbolic.tracing.parameters import ParameterLayout
 
+_DETERMINED = 1e-12  # M_ii over the least mass that moves with coordinate i, where constraints determine this
 _MOST_EXPLICIT_STEPS = 2000.0  # that stability asks for; beyond them an implicit method is faster
 
 
@@ -53,7 +58,7 @@ class VariationalReduction(Reduction):
         if not self._motion.corrections:
             return None
         from daedal.kernels.records import Record
-        from daedal.sensitivity.projection import CORRECTIONS, correct_all
+        from daedal.sensitivity.motion_corrections import CORRECTIONS, correct_all
 
         names = ("positions", "velocities", "sensitivities")[-len(self._motion.corrections) :]
         callbacks = {
@@ -124,8 +129,7 @@ class VariationalReduction(Reduction):
     def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """The start with consistent sensitivities, and the derivatives of all."""
         motion, params = self._motion, self.assembly.given.params
-        y = np.concatenate([start.z, start.r, self.assembly.sensitivities_at_start.ravel()])
-        y = projected(motion, params, start.t, y)
+        y = self._consistent(start, *self.assembly.sensitivities_at_start)
         slope = evaluated(motion.rate, params, start.t, y)
         if not self.formulation.half_explicit:
             return y, slope
@@ -133,25 +137,47 @@ class VariationalReduction(Reduction):
         found = evaluated(motion.dynamics, params, start.t, y).reshape(m, -1)[:, n_q : n_q + n_c]
         return np.concatenate([y, start.lam, found.ravel()]), np.concatenate([slope, np.zeros(self._n_z)])
 
+    def _consistent(self, start: Start, given: np.ndarray, hold: bool) -> np.ndarray:
+        """The start with sensitivities on the differentiated constraints, as near to those given as possible.
+
+        With `hold`, a coordinate whose initial value is a column keeps its own sensitivities, of position and velocity;
+        the others follow. Where the constraints determine it, it follows as well. Initial values that are corrected
+        have sensitivities that are projected as they are.
+        """
+        motion, params = self._motion, self.assembly.given.params
+        n, n_q = motion.n, motion.system.n_q
+        state = np.concatenate([start.z, start.r])
+        y = projected(motion, params, start.t, np.concatenate([state, given.ravel()]))
+        named = {k: c.variable for k, c in enumerate(motion.columns) if c.variable is not None and c.variable < 2 * n_q}
+        values = (
+            self.assembly.evaluate(start.t, start.z, start.r) if hold and named and motion.system.n_lambda else None
+        )
+        if values is None:
+            return y
+        mass, rows, s, end = values["mass"], values["jacobian"], y[n:].reshape(-1, n), 2 * n_q
+        positions = {k: i for k, i in named.items() if i < n_q}
+        if positions:
+            _hold(s[:, :n_q], given[:, :n_q], positions, mass, rows[: motion.system.n_constraints])
+            s[:, n_q:end] = given[:, n_q:end]
+            s = projected(motion, params, start.t, y)[n:].reshape(-1, n)  # velocities follow positions
+        _hold(s[:, n_q:end], given[:, n_q:end], {k: i % n_q for k, i in named.items()}, mass, rows)
+        return np.concatenate([state, s.ravel()])
+
     def write(self, record) -> None:
         """There is no record of a form."""
 
 
-def evaluated(function: Any, params: Any, t: float, y: np.ndarray) -> np.ndarray:
-    """The value of one of the functions of a motion."""
-    arguments = (y,) if function.layout is None else (y, params)
-    status, values = function.evaluate(t, *arguments)
-    if status != 0:
-        return function(t, *arguments)
-    return values
+def _hold(s: np.ndarray, given: np.ndarray, named: dict[int, int], mass: np.ndarray, rows: np.ndarray):
+    """Give coordinate ``named[k]`` of the row s_k the value that was given, in place, where the constraints allow it.
 
-
-def projected(motion: VariationalMotion, params: Any, t: float, y: np.ndarray) -> np.ndarray:
-    """Sensitivities that satisfy the differentiated constraints at the (q, v) in front of them."""
-    n = motion.n
-    for function in motion.corrections[-2:]:
-        y = np.concatenate([y[:n], y[n:] + evaluated(function, params, t, y)[n:]])
-    return y
+    The others change as the rows of constraints demand, by the least change in the norm of M.
+    """
+    n, places = mass.shape[0], list(named.values())
+    matrix = np.block([[mass, rows.T], [rows, np.zeros((rows.shape[0],) * 2)]])
+    changes = np.linalg.solve(matrix, np.eye(n + rows.shape[0])[:, places])[:n].T
+    for (k, i), change in zip(named.items(), changes, strict=True):
+        if change[i] * (mass[i, i] or np.max(np.abs(mass))) > _DETERMINED:
+            s[k] += (given[k, i] - s[k, i]) / change[i] * change
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,109 +209,92 @@ class VariationalProjection(Formulation):
         return scales(list(self.motion.columns), np.zeros(0) if layout is None else layout.numbers(params), state)
 
 
-class MechanismSensitivity(Plan):
-    """A plan for a mechanism with its variational equations.
+class MotionVariation(Variation):
+    """The variational equations of a mechanism, integrated with projection to the differentiated constraints.
 
     Parameters
     ----------
-    problem : MechanicalSystem
-    settings : Settings
-        With what is wanted as `sensitivities`.
-    make_plan : callable
-        ``make_plan(problem, settings)``, for the problem without sensitivities.
-    columns : list of Column, optional
-        What is differentiated by, where others have found out.
+    given : Differentiation
     """
 
-    def __init__(
-        self, problem: MechanicalSystem, settings: Settings, make_plan: Any, columns: list[Column] | None = None
-    ):
-        assert settings.sensitivities is not None
-        self.problem, self.wanted = with_floats(problem), settings.sensitivities
-        bare = with_corrector(replace(settings, sensitivities=None), self.wanted)
-        self.primal = make_plan(self.problem, bare)
-        self.columns = columns_of(self.wanted, self.problem) if columns is None else columns
-        self.starts = np.zeros((len(self.columns), problem.n))
-        if columns is None:
-            self.starts = given_starts(self.wanted, self.columns, problem.n)
+    def __init__(self, given: Differentiation):
+        self.given, settings = given, given.settings
         try:
-            self.motion = VariationalMotion(self.problem, self.columns)
+            self.motion = VariationalMotion(given.problem, given.columns)
         except Untraceable as reason:
             raise InvalidProblemError(
                 f"sensitivities of a mechanism are derived from its functions, which cannot be traced here: {reason}"
             ) from None
-        method = _method(bare, self.problem)
-        form = VariationalProjection(self.motion, self.wanted.control, method.works_on("semi_explicit"))
-        inner = self.primal.inner.problem
-        self._inner = MechanismPlan(inner, replace(bare, formulation=form, method=method))
+        method = _method(settings, given.problem)
+        form = VariationalProjection(self.motion, given.wanted.control, method.works_on("semi_explicit"))
+        system = given.primal.inner.problem
+        self._plan = MechanismPlan(system, replace(settings, formulation=form, method=method))
         self._stiff: MechanismPlan | None = None  # what the automatic choice takes instead where that pays
-        if _is_automatic(bare) and bare.fixed_step is None:
+        if _is_automatic(settings) and settings.fixed_step is None:
             implicit = named_method("radau", {})
-            self._stiff = MechanismPlan(inner, replace(bare, formulation=form, method=implicit))
+            self._stiff = MechanismPlan(system, replace(settings, formulation=form, method=implicit))
 
-    def is_current(self) -> bool:
-        """Whether the functions read the same from outside as when they were traced."""
-        layout = self.motion.layout
-        if layout is not None and not layout.fits(self.problem.params):
-            return False
-        return self.motion.dependencies.are_unchanged()
+    @classmethod
+    def of(
+        cls, problem: MechanicalSystem, settings: Settings, make_plan: Callable[[Any, Settings], Any]
+    ) -> MotionVariation:
+        """Those that `settings` ask for."""
+        assert settings.sensitivities is not None
+        return cls(Differentiation.of(problem, with_corrector(settings, settings.sensitivities), make_plan))
 
-    def with_problem(self, problem: MechanicalSystem) -> MechanismSensitivity | None:
-        """The plan for the same problem with other parameters, or None if it must be made anew."""
-        problem = with_floats(problem)
-        shared, layout = self.primal.with_problem(problem), self.motion.layout
-        if shared is None or layout is None or not layout.fits(problem.params):
-            return None
-        other = copy(self)
-        other.problem, other.primal = problem, shared
-        other._inner = self._inner.with_problem(shared.inner.problem)
-        other._stiff = None if self._stiff is None else self._stiff.with_problem(shared.inner.problem)
+    @property
+    def layout(self) -> ParameterLayout | None:
+        """Of the parameters in the variational equations."""
+        return self.motion.layout
+
+    @property
+    def dependencies(self) -> Dependencies:
+        """What the functions have read outside of their arguments."""
+        return self.motion.dependencies
+
+    def with_given(self, given: Differentiation) -> MotionVariation:
+        """The same equations for other parameters."""
+        other, system = copy(self), given.primal.inner.problem
+        other.given, other._plan = given, self._plan.with_problem(system)
+        other._stiff = None if self._stiff is None else self._stiff.with_problem(system)
         return other
-
-    # --- as a mode of a hybrid problem ------------------------------------------------------------------------------
 
     def slope(self, t: float, y: np.ndarray, sign: float) -> np.ndarray:
         """(v, a, r') of a state."""
         full = np.concatenate([y, np.zeros(self.motion.total - self.motion.n)])
-        return evaluated(self.motion.rate, self.problem.params, t, full)[: self.motion.n]
-
-    def from_total(self, request: Request, y0: np.ndarray, total: np.ndarray, tau: np.ndarray):
-        """A stretch from d(state)/dp at a start whose time depends on p as well, with the derivatives `tau`."""
-        slope = self.slope(request.span[0], y0, request.sign)
-        return self.solve(request, total - np.outer(tau, slope))
-
-    def stacked(self, solution) -> np.ndarray:
-        """All sensitivities of a solution, (m, n, nt)."""
-        return solution.sensitivities.values
+        return evaluated(self.motion.rate, self.given.problem.params, t, full)[: self.motion.n]
 
     # --- a run ------------------------------------------------------------------------------------------------------
 
-    def solve(self, request: Request, starts: np.ndarray | None = None):
-        """Begin, run, finish; `starts` are sensitivities at the start."""
-        plan, traced = self._inner, self.primal.traced
-        if traced is not None and traced.n_switches and request.settings.switches != "never" and starts is None:
-            base = self.primal.solve(request.changed(sensitivities=None, problem=self.problem))
-            refuse_sliding(base)
-            warn_of_switches(base.events)
+    def base(self, request: Request) -> Any:
+        """The solution alone where hidden switches may be passed; events are located beside the sensitivities."""
+        return self.given.primal.solve(request) if self.given.switches(request.settings) else None
+
+    def along(self, base: Any, request: Request) -> Any:
+        """The same interval with sensitivities, which do not follow jumps at hidden switches."""
+        refuse_sliding(base)
+        warn_of_switches(base.events)
+        return self.run(request, self.given.starts)
+
+    def run(self, request: Request, starts: np.ndarray, tau: np.ndarray | None = None) -> Any:
+        """The solution with its sensitivities, over an interval in which nothing jumps."""
+        if tau is not None:
+            y0 = np.concatenate([np.atleast_1d(part) for part in request.initial])
+            starts = starts - np.outer(tau, self.slope(request.span[0], y0, request.sign))
+        plan = self._plan
         request, run_state = _begun(plan, request)
         if self._stiff is not None and _is_stiff(run_state, request):
             run_state.give_back()
             plan = self._stiff
             request, run_state = _begun(plan, request)
-        run_state.assembly.sensitivities_at_start = self.starts if starts is None else starts
+        run_state.assembly.sensitivities_at_start = starts, not request.settings.correct_initial
         segments = run(run_state, request)
         salvage = PostprocessGuard()
         t, states = outputs(request, segments, salvage)
         solution = finished(plan, request, run_state, segments, t, states, salvage)
-        solution.as_stated(self.problem)
-        words = {} if traced is None else traced.words
-        solution.functions = FunctionTable({**words, "sensitivities": "exact derivatives"})
+        solution.as_stated(self.given.problem)
+        solution.functions = FunctionTable({**self.given.words, "sensitivities": "exact derivatives"})
         solution.sensitivities = self._sensitivities(request, segments, solution)
-        if request.settings.events is not None and solution.dense is not None:
-            found = solution.sensitivities
-            solution.events = timed_events(
-                self, request, solution, lambda t: np.array([found.at(k, t).y for k in range(len(self.columns))])
-            )
         run_state.give_back()
         return delivered(solution, segments)
 
@@ -299,10 +308,8 @@ class MechanismSensitivity(Plan):
         dense = until_the_end(request, joined_dense_output(parts), segments[-1]) if parts else None
         if dense is not None:
             dense = replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, n : self.motion.total]))
-        names = tuple(column.name for column in self.columns)
-        return MechanicalSensitivities(
-            names, self.motion, self.problem.params, solution, raw[:, : solution.t.size], dense
-        )
+        params, raw = self.given.problem.params, raw[:, : solution.t.size]
+        return MechanicalSensitivities(self.given.names, self.motion, params, solution, raw, dense)
 
 
 def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:
@@ -316,8 +323,6 @@ def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:
 
 def _is_stiff(run_state: Any, request: Request) -> bool:
     """Whether what decays at the start would keep an explicit method from long steps over the whole interval."""
-    from daedal.analysis.measures import measure
-
     start = run_state.start
     found = measure(run_state.assembly, start.t, np.concatenate([start.z, start.r]))
     if found is None or not found.sigF < 0.0:

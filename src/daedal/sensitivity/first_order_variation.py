@@ -8,6 +8,8 @@ half-explicit methods take the equations in the form of :mod:`daedal.sensitivity
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,32 +17,38 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.thresholds import SHARPEST_IN_ONE
+from daedal.common.tabular import FunctionTable
 from daedal.driver.any_index import ReducedForm
 from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
 from daedal.driver.first_order_choice import is_automatic
 from daedal.driver.request import Request, SensitivityRequest, Settings
-from daedal.driver.stages import Plan
 from daedal.driver.traced import linear_solver_of
 from daedal.errors import IntegrationError, InvalidProblemError
+from daedal.initial.consistent import consistent_initial, split_initial
 from daedal.initial.structure import partials_of
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
-from daedal.sensitivity.differences import differenced_problem
-from daedal.sensitivity.explicit import ExplicitForm
-from daedal.sensitivity.parameters import Column, columns_of, given_starts, scales, with_floats
+from daedal.sensitivity.consistent_sensitivities import consistent_sensitivities, sensitivities_of_array
+from daedal.sensitivity.differentiation import Differentiation, scales
+from daedal.sensitivity.followed_switches import Unfollowed, solve_through_switches
+from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
 from daedal.sensitivity.result import Sensitivities
-from daedal.sensitivity.start import consistent_sensitivities, sensitivities_of_array
-from daedal.sensitivity.variational import Variational, variational_problem
+from daedal.sensitivity.variation import Variation
+from daedal.sensitivity.variational import ExplicitForm, Variational, differenced_problem, variational_problem
 from daedal.solution.solution import DenseOutput, Solution
 from daedal.symbolic import Untraceable
+from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.tracing.first_order import traced_implicit
+from daedal.symbolic.tracing.parameters import ParameterLayout
 from daedal.symbolic.tracing.problem import traced_problem
 
 UNTESTED = 1e100
 """An absolute tolerance that everything meets, for methods whose error test takes no mask."""
 _LARGEST_STEP_IN_ONE = 24  # unknowns, sensitivities included, of Rosenbrock steps that are one piece of machine code
+_MOST_ITERATIONS = 20
+_INSIDE = (0.25, 0.5, 0.75)  # of a stretch, where its branches are looked up
 
 
 @dataclass
@@ -52,90 +60,66 @@ class Kept:
     explicit: ExplicitForm | None = None  # the same for explicit and half-explicit methods
 
 
-class FirstOrderSensitivity(Plan):
-    """A plan for a problem with its variational equations.
+class FirstOrderVariation(Variation):
+    """The variational equations of an ImplicitDAE or a SemiExplicitDAE, and how they are integrated.
 
     Parameters
     ----------
-    problem : ImplicitDAE or SemiExplicitDAE
-    settings : Settings
-        With what is wanted as `sensitivities`.
-    make_plan : callable
-        ``make_plan(problem, settings)``, for the problem without sensitivities.
-    columns : list of Column, optional
-        What is differentiated by, where others have found out.
+    given : Differentiation
+    variational : Variational, optional
+        The equations; exact ones by default, or differences where functions cannot be traced.
     """
 
-    modes: np.ndarray | None = None  # of the switches, where they are set
-
-    def __init__(
-        self,
-        problem: ImplicitDAE | SemiExplicitDAE,
-        settings: Settings,
-        make_plan: Any,
-        columns: list[Column] | None = None,
-    ):
-        self.problem = with_floats(problem)
-        self.settings, self._make_plan = settings, make_plan
-        assert settings.sensitivities is not None
-        self.wanted: SensitivityRequest = settings.sensitivities
-        self._bare = with_corrector(replace(settings, sensitivities=None), self.wanted)
-        if settings.fixed_step is not None and settings.formulation == "auto":
-            self._bare = replace(self._bare, formulation="none")
-        self.primal = make_plan(self.problem, self._bare)
-        self.columns = columns_of(self.wanted, self.problem) if columns is None else columns
-        self.names = tuple(column.name for column in self.columns)
-        self.starts = np.zeros((len(self.columns), problem.n))
-        if columns is None:
-            self.starts = given_starts(self.wanted, self.columns, problem.n)
-        self.variational: Variational = self._make_variational()
+    def __init__(self, given: Differentiation, variational: Variational | None = None):
+        self.given = given
+        self.variational = _variational(given) if variational is None else variational
         self._kept = Kept()
         self._judged: ReducedForm | None = None  # what the start has asked for
 
-    # --- plans ------------------------------------------------------------------------------------------------------
-
-    def _make_variational(self) -> Variational:
-        if self._bare.compile != "never":
-            try:
-                return variational_problem(self.problem, self.columns)
-            except Untraceable:
-                if self._bare.compile == "always":
-                    raise
-        return differenced_problem(self.problem, self.columns)
+    @classmethod
+    def of(
+        cls, problem: ImplicitDAE | SemiExplicitDAE, settings: Settings, make_plan: Callable[[Any, Settings], Any]
+    ) -> FirstOrderVariation:
+        """Those that `settings` ask for."""
+        assert settings.sensitivities is not None
+        settings = with_corrector(settings, settings.sensitivities)
+        if settings.fixed_step is not None and settings.formulation == "auto":
+            settings = replace(settings, formulation="none")
+        return cls(Differentiation.of(problem, settings, make_plan))
 
     @property
-    def stands(self) -> bool:
-        """Whether the problem is solved as it stands, not in other unknowns."""
-        return self.primal.as_stated
+    def problem(self) -> Any:
+        """What is differentiated."""
+        return self.given.problem
 
     @property
     def m(self) -> int:
         """How many sensitivities there are."""
-        return len(self.columns)
+        return len(self.given.columns)
 
-    def is_current(self) -> bool:
-        """Whether the functions read the same from outside as when they were traced."""
-        layout = self.variational.layout
-        if layout is not None and not layout.fits(self.problem.params):
-            return False
-        return self.variational.dependencies.are_unchanged() and self.primal.is_current()
+    @property
+    def layout(self) -> ParameterLayout | None:
+        """Of the parameters in the variational equations."""
+        return self.variational.layout
 
-    def with_problem(self, problem: Any) -> FirstOrderSensitivity | None:
-        """The plan for the same problem with other parameters, or None if it must be made anew."""
-        problem = with_floats(problem)
-        layout = self.variational.layout
-        shared = self.primal.with_problem(problem)
-        if layout is None or not layout.fits(problem.params) or shared is None:
-            return None
+    @property
+    def dependencies(self) -> Dependencies:
+        """What the functions have read outside of their arguments."""
+        return self.variational.dependencies
+
+    def with_given(self, given: Differentiation) -> FirstOrderVariation:
+        """The same equations for other parameters."""
         other = copy(self)
-        other.problem, other.primal = problem, shared
+        other.given = given
         if not self.variational.is_exact:
-            other.variational, other._kept = differenced_problem(problem, self.columns), Kept()
+            other.variational, other._kept = differenced_problem(given.problem, given.columns), Kept()
         return other
+
+    # --- plans ------------------------------------------------------------------------------------------------------
 
     def _takes_copies(self) -> bool:
         """Whether one matrix serves the problem and its sensitivities, which the method decides."""
-        bare, total = self._bare, self.variational.problem.n
+        bare, total = self.given.settings, self.variational.problem.n
         if not is_automatic(bare):
             return self._method.takes_copies
         sharp = float(np.min(bare.rtol)) < SHARPEST_IN_ONE
@@ -145,8 +129,8 @@ class FirstOrderSensitivity(Plan):
         """The plan for the variational equations, for the tolerances of one run."""
         if self._judged is not None:
             return self._judged.enlarged(self.numbered(self.variational.problem), 1 + self.m, settings)
-        if not self.stands:
-            return self._make_plan(self.numbered(self.variational.problem), settings)
+        if not self.given.stands:
+            return self.given.make_plan(self.numbered(self.variational.problem), settings)
         kept = self._kept
         if kept.plan is None:
             problem = self.traced_problem() if self.explicit is None else self._traced_explicit(self.explicit)
@@ -164,14 +148,14 @@ class FirstOrderSensitivity(Plan):
             if self._takes_copies():
                 object.__setattr__(problem, "copies", 1 + self.m)
             if self.variational.is_exact:
-                problem = traced_implicit(problem, linear_solver_of(self._bare), always=True).problem
+                problem = traced_implicit(problem, linear_solver_of(self.given.settings), always=True).problem
             self._kept.problem = problem
         return self._kept.problem
 
     @property
     def explicit(self) -> ExplicitForm | None:
         """The variational equations for a method that does not take residuals."""
-        if is_automatic(self._bare) or self._method.works_on("residual"):
+        if is_automatic(self.given.settings) or self._method.works_on("residual"):
             return None
         if self._kept.explicit is None:
             if isinstance(self.problem, SemiExplicitDAE) and not self.variational.is_exact:
@@ -194,77 +178,80 @@ class FirstOrderSensitivity(Plan):
     @property
     def _method(self) -> Any:
         """The method that was asked for, DASSL where options of it were."""
-        return named_method("dassl" if self._bare.method == "auto" else self._bare.method, self._bare.options)
+        return named_method(
+            "dassl" if self.given.settings.method == "auto" else self.given.settings.method, self.given.settings.options
+        )
 
     def partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dF/dy' and dF/dy of the problem itself."""
-        found = self.primal.inner.implicit.exact_partials(t, y, yp) if self.stands else None
+        found = self.given.primal.inner.implicit.exact_partials(t, y, yp) if self.given.stands else None
         return partials_of(self.problem.implicit(), t, y, yp) if found is None else found
 
     def _wishes(self) -> dict[str, Any]:
-        if self.wanted.control:
+        if self.given.wanted.control:
             return {}
         return {"error_test": np.arange(self.variational.problem.n) < self.problem.n}
 
     def numbered(self, problem: Any) -> Any:
-        """A problem with the parameters of this plan, as numbers, and the modes of its switches."""
+        """A problem with the parameters of this plan, as numbers."""
         if problem.params is None:  # differences know the parameters themselves
             return problem
-        return with_numbers(problem, self.with_modes(self.variational.numbers(self.problem.params)))
-
-    def with_modes(self, numbers: np.ndarray | None) -> np.ndarray | None:
-        """Numbers of the parameters, and after them the modes of the switches."""
-        return numbers if self.modes is None else np.append([] if numbers is None else numbers, self.modes)
-
-    def on_branches(self) -> FirstOrderSensitivity:
-        """The plan of a problem whose switches are set, to begin with to none of their branches."""
-        other = copy(self)
-        other.variational = variational_problem(self.problem, self.columns, follow=self.primal.traced.n_switches)
-        other.modes, other._kept = np.full(len(other.variational.switches), np.nan), Kept()
-        return other
+        return with_numbers(problem, self.variational.numbers(self.problem.params))
 
     # --- a run ------------------------------------------------------------------------------------------------------
 
-    def solve(self, request: Request) -> Solution:
-        """Integrate the problem with its sensitivities; with events, the problem first, to know where they are."""
-        bare = replace(request, problem=self.problem, settings=replace(request.settings, sensitivities=None))
-        judged = self.primal.judged(bare)
-        if (
-            judged is not None and judged.form is not None
-        ):  # the start asks for other unknowns, in the variational equations as well
-            other = copy(self)
-            other.primal, other._judged = judged, judged.form
-            return other.solve(request)
-        if self._may_jump(bare):
-            from daedal.sensitivity.events import solve_through_events
+    def at_start(self, request: Request) -> FirstOrderVariation:
+        """In other unknowns where the start asks for them."""
+        primal = self.given.primal
+        judged = primal.judged(request)
+        if judged is None or judged.form is None:
+            return self
+        other = copy(self)
+        other.given, other._judged = replace(self.given, primal=judged), judged.form
+        return other
 
-            return solve_through_events(self, bare)
-        return self.stretch(bare, *self.start(bare), self.starts)
+    def base(self, request: Request) -> Solution | None:
+        """The solution alone where events or switches may interrupt it."""
+        if request.settings.events is None and not self.given.switches(request.settings):
+            return None
+        return self.given.primal.solve(request)
 
-    def _may_jump(self, request: Request) -> bool:
-        """Whether events or switches interrupt the run."""
-        traced = self.primal.traced
-        switches = traced is not None and traced.n_switches and request.settings.switches != "never"
-        return request.settings.events is not None or bool(switches)
+    def along(self, base: Solution, request: Request) -> Solution:
+        """The same interval with sensitivities, which jump at switches that can be followed."""
+        refuse_sliding(base)
+        kinds = {event.kind for event in base.events}
+        if "switch" in kinds and self.variational.is_exact and self.given.stands:
+            with suppress(Unfollowed, Untraceable):
+                return solve_through_switches(BranchVariation(self), request, base)
+        warn_of_switches(base.events)
+        end = float(base.t[-1]) if base.status == "event" and base.t.size else request.span[1]
+        times = None if request.times is None else base.t
+        inner = request.changed(span=(request.span[0], end), times=times, t_stop=end, events=None)
+        found = self.run(inner, self.given.starts)
+        kept = {name: getattr(base, name) for name in ("success", "status", "events", "drift")}
+        return replace(found, **kept, message=" ".join([base.message, *self.notes]))
+
+    def run(self, request: Request, starts: np.ndarray, tau: np.ndarray | None = None) -> Solution:
+        """The solution with its sensitivities, over an interval in which nothing jumps."""
+        y0, yp0 = self.start(request)
+        return self.stretch(request, y0, yp0, starts if tau is None else starts - np.outer(tau, yp0))
 
     def start(self, request: Request) -> tuple[np.ndarray, np.ndarray]:
         """Consistent y0 and y0', as the problem without sensitivities begins."""
         t0 = request.span[0]
-        if self.stands:
-            plan = self.primal.inner
+        if self.given.stands:
+            plan = self.given.primal.inner
             run_state = FirstOrderRunState(plan, replace(request, problem=plan.problem))
             y0, yp0 = run_state.y0, run_state.yp0
             run_state.give_back()
             return np.array(y0), np.array(yp0)
-        from daedal.initial.consistent import consistent_initial, split_initial
-
         y0, yp0 = split_initial(self.problem, request.initial)
         return consistent_initial(self.problem.implicit(), t0, (y0, yp0))
 
     def stretch(self, request: Request, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray) -> Solution:
         """The solution with its sensitivities from a consistent start, over an interval in which nothing jumps."""
         t0, initial = request.span[0], request.initial
-        settings = self._tolerances(with_corrector(request.settings, self.wanted), y0)
+        settings = self._tolerances(with_corrector(request.settings, self.given.wanted), y0)
         problem = self.numbered(self.variational.problem)
         if self._judged is None:
             s, sp = consistent_sensitivities(self, problem, t0, y0, yp0, s0)
@@ -287,37 +274,23 @@ class FirstOrderSensitivity(Plan):
             raise
         return self._split(found, s)
 
-    # --- as a mode of a hybrid problem ------------------------------------------------------------------------------
-
     def slope(self, t: float, y: np.ndarray, sign: float) -> np.ndarray:
         """y' of a state."""
-        initial = (y[: self.problem.n_y], y[self.problem.n_y :]) if self._is_semi_explicit else (y, None)
-        settings = replace(self._bare, events=None, correct_initial=True)
+        semi_explicit = isinstance(self.problem, SemiExplicitDAE)
+        initial = (y[: self.problem.n_y], y[self.problem.n_y :]) if semi_explicit else (y, None)
+        settings = replace(self.given.settings, events=None, correct_initial=True)
         end = t + sign * max(1e-3, 1e-3 * abs(t))
         return self.start(Request(self.problem, settings, (t, end), initial, t_stop=end))[1]
 
-    @property
-    def _is_semi_explicit(self) -> bool:
-        return isinstance(self.problem, SemiExplicitDAE)
-
-    def from_total(self, request: Request, y0: np.ndarray, total: np.ndarray, tau: np.ndarray) -> Solution:
-        """A stretch from d(state)/dp at a start whose time depends on p as well, with the derivatives `tau`."""
-        y0, yp0 = self.start(request)
-        return self.stretch(request, y0, yp0, total - np.outer(tau, yp0))
-
-    def stacked(self, solution: Solution) -> np.ndarray:
-        """All sensitivities of a solution, (m, n, nt)."""
-        return solution.sensitivities.values
-
     def _begins_with_slopes(self) -> bool:
-        return not is_automatic(self._bare) and self._method.begins_with_slopes
+        return not is_automatic(self.given.settings) and self._method.begins_with_slopes
 
     def _tolerances(self, settings: Settings, y0: np.ndarray) -> Settings:
         """Sensitivities have the relative tolerance of their variable, and its absolute one over the parameter."""
         n, m = self.problem.n, self.m
         rtol, atol = check_tolerances(n, settings.rtol, settings.atol)
         numbers = self.variational.numbers(self.problem.params)
-        sizes = scales(self.columns, np.zeros(0) if numbers is None else numbers, y0)
+        sizes = scales(self.given.columns, np.zeros(0) if numbers is None else numbers, y0)
         own = atol / sizes[:, None]
         return replace(
             settings,
@@ -330,66 +303,128 @@ class FirstOrderSensitivity(Plan):
     def _explicit_tolerances(self, form: ExplicitForm, settings: Settings) -> Settings:
         """Those of the form; without a mask, sensitivities are left out of the error test by their tolerance."""
         rtol, atol = np.array(settings.rtol), np.array(settings.atol)
-        if not self.wanted.control:
+        if not self.given.wanted.control:
             n, share = self.problem.n, 1.0 / np.sqrt(1.0 + self.m)  # what is left out counts in mean squares
             rtol[:n], atol[:n], atol[n:] = share * rtol[:n], share * atol[:n], UNTESTED
         return replace(settings, rtol=form.own(rtol), atol=form.own(atol))
 
     def _split(self, found: Solution, starts: np.ndarray) -> Solution:
         """The solution of the problem itself, which holds its sensitivities."""
-        n, m, nt = self.problem.n, self.m, found.t.size
+        problem, m, nt = self.problem, self.m, found.t.size
+        n = problem.n
         if self.explicit is not None:
             found = self.explicit.in_order(found)
-        semi_explicit = isinstance(self.problem, SemiExplicitDAE)
         dense = found.dense
         sensitivities = Sensitivities(
-            self.names,
+            self.given.names,
             found.t,
             np.ascontiguousarray(found.y[n:].reshape(m, n, nt)),
             np.ascontiguousarray(found.yp[n:].reshape(m, n, nt)),
             None if dense is None else _columns(dense, slice(n, None)),
             starts,
         )
-        solution = Solution(
-            t=found.t,
+        return replace(
+            found,
             y=np.ascontiguousarray(found.y[:n]),
             yp=np.ascontiguousarray(found.yp[:n]),
-            success=found.success,
-            status=found.status,
             message=" ".join([found.message, *self.notes]),
-            stats=found.stats,
-            names=tuple(self.problem.label(i) for i in range(n)),
-            method=found.method,
-            drift=found.drift,
-            events=found.events,
-            history=found.history,
+            names=tuple(problem.label(i) for i in range(n)),
             dense=None if dense is None else _columns(dense, slice(0, n)),
-            n_differential=self.problem.n_y if semi_explicit else None,
+            n_differential=problem.n_y if isinstance(problem, SemiExplicitDAE) else None,
             functions=self.words,
+            sensitivities=sensitivities,
         )
-        solution.sensitivities = sensitivities
-        return solution
 
     @property
-    def words(self) -> Any:
+    def words(self) -> FunctionTable:
         """How functions and their derivatives were evaluated."""
-        traced = self.primal.traced
-        words = {} if traced is None else dict(traced.words)
-        from daedal.common.tabular import FunctionTable
-
-        exact = self.variational.is_exact
-        return FunctionTable(words | {"sensitivities": "exact derivatives" if exact else "differences"})
+        how = "exact derivatives" if self.variational.is_exact else "differences"
+        return FunctionTable(self.given.words | {"sensitivities": how})
 
     @property
     def notes(self) -> list[str]:
-        """What there is to say about the sensitivities."""
+        """Notes on the sensitivities for the message of the solution."""
         notes = []
-        idle = [self.names[k] for k in self.variational.idle if not self.starts[k].any()]
+        idle = [self.given.names[k] for k in self.variational.idle if not self.given.starts[k].any()]
         if idle:
             notes.append(f"{', '.join(idle)} does not occur in the equations: the sensitivity is zero.")
         if not self.variational.is_exact:
             notes.append("Sensitivities were computed with difference quotients, since functions could not be traced.")
         return notes
+
+
+class BranchVariation(FirstOrderVariation):
+    """The same with its switches set by data: on the branches that a stretch of one run is on."""
+
+    def __init__(self, plain: FirstOrderVariation):
+        given = plain.given
+        assert given.traced is not None
+        count = given.traced.n_switches
+        super().__init__(given, variational_problem(given.problem, given.columns, follow=count))
+        self.modes = np.full(len(self.variational.switches), np.nan)
+
+    def numbered(self, problem: Any) -> Any:
+        """A problem with parameters and modes, as numbers."""
+        return with_numbers(problem, self._with_modes(self.variational.numbers(self.problem.params)))
+
+    def _with_modes(self, numbers: np.ndarray | None) -> np.ndarray:
+        return np.concatenate([np.zeros(0) if numbers is None else numbers, self.modes])
+
+    def values(self, t: float, y: np.ndarray, yp: np.ndarray, numbers: np.ndarray | None = None) -> np.ndarray:
+        """The switching functions."""
+        rest = np.zeros(self.variational.problem.n - y.size)
+        given = self.variational.numbers(self.problem.params) if numbers is None else numbers
+        assert self.variational.switch_values is not None
+        point = np.concatenate([y, rest]), np.concatenate([yp, rest])
+        return self.variational.switch_values(t, *point, self._with_modes(given))
+
+    def set_between(self, base: Solution, a: float, b: float):
+        """Take the branches that a solution is on between two times."""
+        self.modes[:] = np.nan
+        found = []
+        for share in _INSIDE:
+            t = a + share * (b - a)
+            u = self.values(t, base(t), base(t, derivative=True))
+            found.append([switch.mode_at(float(x)) for switch, x in zip(self.variational.switches, u, strict=True)])
+        if any(modes != found[0] for modes in found):
+            raise Unfollowed
+        self.modes[:] = found[0]
+
+    def partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """dF/dy' and dF/dy on these branches."""
+        rest, n = np.zeros(self.variational.problem.n - y.size), y.size
+        problem = self.numbered(self.traced_problem())
+        found = problem.exact_partials(t, np.concatenate([y, rest]), np.concatenate([yp, rest]))
+        if found is None:
+            raise Unfollowed
+        return found[0][:n, :n], found[1][:n, :n]
+
+    def completed(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Algebraic variables and slopes of differential ones, by Newton's method."""
+        y, yp, n = y.copy(), yp.copy(), y.size
+        rest, problem = np.zeros(self.variational.problem.n - n), self.numbered(self.variational.problem)
+        for _ in range(_MOST_ITERATIONS):
+            left = problem.evaluate(t, np.concatenate([y, rest]), np.concatenate([yp, rest]))[:n]
+            e, a = self.partials(t, y, yp)
+            algebraic = ~np.any(e, axis=0)
+            try:
+                change = np.linalg.solve(np.where(algebraic, a, e), -left)
+            except np.linalg.LinAlgError:
+                raise Unfollowed from None
+            y, yp = y + np.where(algebraic, change, 0.0), yp + np.where(algebraic, 0.0, change)
+            if np.all(np.abs(change) <= 1e-13 * np.maximum(np.abs(np.where(algebraic, y, yp)), 1e-300)):
+                break
+        return y, yp
+
+
+def _variational(given: Differentiation) -> Variational:
+    if given.settings.compile != "never":
+        try:
+            return variational_problem(given.problem, given.columns)
+        except Untraceable:
+            if given.settings.compile == "always":
+                raise
+    return differenced_problem(given.problem, given.columns)
 
 
 def with_corrector(settings: Settings, wanted: SensitivityRequest) -> Settings:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from daedal.problems import MechanicalSystem
-from daedal.sensitivity.parameters import Column
+from daedal.sensitivity.differentiation import Column
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import directional, jacobian
@@ -303,6 +303,23 @@ class VariationalMotion:
             raises = tracer.graph.either(raises, condition)
         code = tracer.code(self._arguments if arguments is None else arguments, np.array(nodes), [(raises, RAISES)])
         return TracedFunction(name, code, tracer.layout, _Asks(self.system), arguments=(0,))
+
+
+def evaluated(function: Any, params: Any, t: float, y: np.ndarray) -> np.ndarray:
+    """The value of one of the functions of a motion."""
+    arguments = (y,) if function.layout is None else (y, params)
+    status, values = function.evaluate(t, *arguments)
+    if status != 0:
+        return function(t, *arguments)
+    return values
+
+
+def projected(motion: VariationalMotion, params: Any, t: float, y: np.ndarray) -> np.ndarray:
+    """Sensitivities that satisfy the differentiated constraints at the (q, v) in front of them."""
+    n = motion.n
+    for function in motion.corrections[-2:]:
+        y = np.concatenate([y[:n], y[n:] + evaluated(function, params, t, y)[n:]])
+    return y
 
 
 class _Asks:

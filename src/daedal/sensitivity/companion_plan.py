@@ -23,11 +23,11 @@ from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, SecondOrderDAE
 from daedal.problems.arguments import StateArguments, in_standard_form
 from daedal.problems.second_order_form import SecondOrderForm, natural_form
-from daedal.sensitivity.first_order import FirstOrderSensitivity
+from daedal.sensitivity.variation import SensitivityPlan
 from daedal.solution.second_order_solution import SecondOrderSolution
 
 
-class SecondOrderSensitivity(Plan):
+class CompanionPlan(Plan):
     """A plan for a second-order DAE with its variational equations.
 
     Parameters
@@ -36,7 +36,7 @@ class SecondOrderSensitivity(Plan):
     settings : Settings
         With what is wanted as `sensitivities`.
     make_plan : callable
-        ``make_plan(problem, settings)``, for the companion form without sensitivities.
+        ``make_plan(problem, settings)``, for the companion form with its sensitivities.
     """
 
     def __init__(self, problem: SecondOrderDAE, settings: Settings, make_plan: Any):
@@ -48,15 +48,15 @@ class SecondOrderSensitivity(Plan):
                     "sensitivities of a SecondOrderDAE are computed in its first-order form, by 'dassl', 'radau' and "
                     f"others, not by {type(method).__name__}: leave method out"
                 )
-        self._inner: dict[bytes, FirstOrderSensitivity] = {}
+        self._inner: dict[bytes, SensitivityPlan] = {}
 
     def is_current(self) -> bool:
         """Whether the functions read the same from outside as when they were traced."""
         return all(plan.is_current() for plan in self._inner.values())
 
-    def with_problem(self, problem: SecondOrderDAE) -> SecondOrderSensitivity | None:
+    def with_problem(self, problem: SecondOrderDAE) -> CompanionPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
-        other = SecondOrderSensitivity(problem, self._settings, self._make_plan)
+        other = CompanionPlan(problem, self._settings, self._make_plan)
         for key, plan in self._inner.items():
             shared = plan.with_problem(plan.problem.with_params(problem.params))
             if shared is None:
@@ -65,7 +65,7 @@ class SecondOrderSensitivity(Plan):
         return other
 
     def solve(self, request: Request) -> SecondOrderSolution:
-        """Solve the companion form with its sensitivities, and tell it in x, x' and x''."""
+        """Solve the companion form with its sensitivities, and return it in x, x' and x''."""
         x0, xp0, _ = split_second_order(self.problem, request.initial)
         form = natural_form(orders_at_start(self.problem, request.span[0], x0, xp0)[0])
         plan = self._plan(form)
@@ -80,13 +80,13 @@ class SecondOrderSensitivity(Plan):
                 error.solution = converted(form, error.solution)
             raise
 
-    def _plan(self, form: SecondOrderForm) -> FirstOrderSensitivity:
+    def _plan(self, form: SecondOrderForm) -> SensitivityPlan:
         assert form.problem.order is not None
         key = form.problem.order.tobytes()
         if key not in self._inner:
             settings = replace(self._settings, events=None)
             tolerances = {name: tolerance_of_y(form, getattr(settings, name), name) for name in ("rtol", "atol")}
-            made = FirstOrderSensitivity(companion(form), replace(settings, **tolerances), self._make_plan)
+            made = self._make_plan(companion(form), replace(settings, **tolerances))
             self._inner[key] = made
         return self._inner[key]
 
