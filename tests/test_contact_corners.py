@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.hybrid.models.contact_corners import corners_of
+from daedal.hybrid.models.contact_equations import corners_of
 
 G = 9.81
 

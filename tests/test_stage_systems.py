@@ -10,7 +10,7 @@ from daedal.kernels.compilation import entry
 from daedal.kernels.complex_matrix import COMPLEX_MATRIX, factor_complex, solve_complex
 from daedal.kernels.records import floats, record_at
 from daedal.kernels.signatures import f64, i64
-from daedal.methods.implicit_rk.collocation_tableaux import KINDS, newton_data, radau_tableau, tableau
+from daedal.methods.implicit_rk.collocation_stages import KINDS, collocation_stages
 from daedal.methods.implicit_rk.implicit_stages import stages_of
 from daedal.methods.implicit_rk.stage_systems import storage, transformation
 
@@ -46,15 +46,15 @@ def test_transformations_reassemble_the_matrix(name):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("s", [2, 3, 5])
 def test_transformations_reassemble_inverse_matrices_of_collocation(kind, s):
-    data = newton_data(kind, s)
+    data = collocation_stages(kind, s)
     found = data.newton
     np.testing.assert_allclose(found.transform @ reassembled(found) @ found.inverse, data.w, atol=1e-10 * s**3)
-    assert len(data.w) == s - tableau(kind, s).known
+    assert len(data.w) == s - data.known
 
 
 @pytest.mark.parametrize("s", [3, 5, 7])
 def test_one_eigenvalue_of_radau_methods_is_real(s):
-    found = radau_tableau(s).newton
+    found = collocation_stages("radau", s).newton
     assert found.widths == [1] + [2] * (s // 2) and found.coupling is None
 
 

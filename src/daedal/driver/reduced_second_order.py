@@ -24,7 +24,7 @@ from daedal.initial.second_order_start import split_second_order, tolerance_of_y
 from daedal.initial.variable_kinds import check_order
 from daedal.problems import SecondOrderDAE
 from daedal.problems.second_order_form import natural_form
-from daedal.solution.second_order_solution import SecondOrderSolution
+from daedal.solution.solution import SecondOrderSolution
 
 
 class _Plan(ReducedPlan):

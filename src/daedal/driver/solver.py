@@ -14,7 +14,7 @@ from daedal.driver.request import Request, Settings, check_span, checked_request
 from daedal.driver.run import LARGEST_KEPT
 from daedal.driver.stages import Plan, Recent
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.mechanics.formulations.linear_reduction import is_as_stated
 from daedal.problems import (
     HessenbergDAE,
@@ -27,9 +27,9 @@ from daedal.problems import (
 from daedal.problems.compile import with_other_params
 from daedal.problems.preparable import Preparable, prepared_of
 from daedal.problems.sources import is_source, problem_of
+from daedal.solution.quantities import Tabulated
 from daedal.solution.schema import is_plain
 from daedal.solution.solution import Solution
-from daedal.solution.tabulated import Tabulated
 
 
 def prepare(
@@ -173,7 +173,7 @@ STAGES: dict[type, PlanStages] = {
     ),
     MechanicalSystem: PlanStages("daedal.driver.mechanism:MechanismPlan"),
     HessenbergDAE: PlanStages("daedal.driver.mechanism:MechanismPlan"),
-    HybridProblem: PlanStages("daedal.hybrid.plan:HybridPlan", traced=False),
+    HybridProblem: PlanStages("daedal.hybrid.mode_plans:HybridPlan", traced=False),
 }
 
 

@@ -173,7 +173,7 @@ def solve(
     request = checked_request(problem, settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
     if breakpoints is None:
         return solve_request(request, stated)
-    from daedal.hybrid.run import solve_between
+    from daedal.hybrid.hybrid_run import solve_between
 
     return complete_or_raise(described(lambda request: solve_between(request, breakpoints), request))
 

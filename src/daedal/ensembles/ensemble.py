@@ -16,7 +16,6 @@ from daedal.common.tabular import Tabular
 from daedal.ensembles.columns import Listed, Members, Named
 from daedal.ensembles.part import EVENT, EVENT_FIELDS, FINISHED, NOT_RUN, STATUS, StateLayout
 from daedal.errors import InvalidProblemError
-from daedal.solution.archive import make_folder
 from daedal.solution.schema import (
     ArrayFormat,
     Integer,
@@ -431,7 +430,7 @@ def _arrays(ensemble: Any) -> dict[tuple[str, ...], np.ndarray]:
 
 def save_zarr(ensemble: Any, target: Path) -> Path:
     """A Zarr group, complete or not at all: it is written beside its place, and takes the place of an older one."""
-    make_folder(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
     zarr = imported("zarr", f"saving {target.name}")
     beside, old = (target.with_name(f".{target.name}.{os.getpid()}{end}") for end in ("", ".old"))
     if target.exists() and not (target / "zarr.json").exists():

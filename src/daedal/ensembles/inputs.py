@@ -14,7 +14,7 @@ from daedal.driver.request import Settings
 from daedal.ensembles.columns import SHARED, Listed, MemberColumn, Named, Streamed, Vectors
 from daedal.ensembles.part import StateLayout
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_real
 from daedal.problems.symbols import symbol_name

@@ -12,7 +12,7 @@ from daedal.kernels.lanes import LANES, absolute, all_less, at, put, spread, whe
 from daedal.kernels.records import ADDRESS, INTEGER, Struct, data_of
 from daedal.kernels.records import at as reference
 from daedal.kernels.signatures import f64, i32, i64
-from daedal.methods.explicit.runge_kutta_step import TABLEAU, Owner, explicit_steps
+from daedal.methods.explicit.runge_kutta_step import TABLEAU, StepAccess, explicit_steps
 from daedal.methods.sums import sums_of
 
 CODE = Struct(
@@ -125,7 +125,7 @@ def size_of_error(steps, maximum):
 
 _, _, size_in, set_scales, stiffness = sums_of(EIGHT)
 _stages, _dense_stages, _size_of_estimate = explicit_steps(
-    EIGHT, Owner(_tableau, _slopes, _stage, _evaluate, size_of_error)
+    EIGHT, StepAccess(_tableau, _slopes, _stage, _evaluate, size_of_error)
 )
 
 

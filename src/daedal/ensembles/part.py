@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.problems import MechanicalSystem
 
 

@@ -17,7 +17,7 @@ from daedal.kernels.compilation import inlined
 from daedal.kernels.records import float_rows, floats
 
 
-class Arithmetic(NamedTuple):
+class NumberOperations(NamedTuple):
     """The operations on a number."""
 
     width: int
@@ -68,7 +68,7 @@ def _all_less(a, b):
     return a < b
 
 
-ONE = Arithmetic(8, floats, _get, _put, _spread, abs, np.sqrt, max, _where_less, _all_less)
+ONE = NumberOperations(8, floats, _get, _put, _spread, abs, np.sqrt, max, _where_less, _all_less)
 
 
 # --- eight numbers ----------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def _larger_lanes(a, b):
     return lanes.where_less(a, b, b, a)
 
 
-EIGHT = Arithmetic(
+EIGHT = NumberOperations(
     8 * lanes.LANES,
     _rows,
     _get_lanes,

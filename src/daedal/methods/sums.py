@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from daedal.kernels.arithmetic import Arithmetic
+from daedal.kernels.arithmetic import NumberOperations
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.records import data_of, floats
 
@@ -19,7 +19,7 @@ class Sums(NamedTuple):
     stiffness: Any
 
 
-def sums_of(number: Arithmetic) -> Sums:
+def sums_of(number: NumberOperations) -> Sums:
     """These functions for vectors of such numbers."""
     width, vector, get, put, spread, absolute, root, larger, where_less, _ = number
 

@@ -16,14 +16,13 @@ from daedal.errors import InvalidProblemError
 from daedal.multibody.body import GROUND, ground
 from daedal.multibody.course import MotionHistory
 from daedal.multibody.forces import Force
-from daedal.multibody.joint_view import JointView
 from daedal.multibody.layout import Layout
 from daedal.multibody.reactions import JointForces
-from daedal.multibody.recorded import recorded
-from daedal.multibody.stored import without_functions
-from daedal.multibody.views import BodyView, ForceView
+from daedal.multibody.recorded import recorded, without_functions
+from daedal.multibody.views import BodyView, ForceView, JointView
 from daedal.problems.checks import check_real
 from daedal.solution.machine_record import RecordedMachine
+from daedal.solution.quantities import no_dense_output
 
 if TYPE_CHECKING:
     from daedal.viz import Scene
@@ -133,7 +132,7 @@ class Results:
         daedal.viz.Scene or pathlib.Path
             The file that was written, or the scene if no path was given.
         """
-        from daedal.multibody.animation import animate
+        from daedal.multibody.picture import animate
 
         return animate(
             self,
@@ -213,7 +212,7 @@ class Results:
     def _between(self, times: np.ndarray, *, is_single: bool = False) -> MotionHistory:
         solution = self._solution
         if solution.ends is None:
-            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+            raise no_dense_output()
         rows = solution.states(times)
         n = self.layout.n_q
         parts = (rows[:n], rows[n : 2 * n], rows[2 * n :])

@@ -24,7 +24,7 @@ from daedal.problems import ImplicitDAE, SecondOrderDAE
 from daedal.problems.arguments import StateArguments, in_standard_form
 from daedal.problems.second_order_form import SecondOrderForm, natural_form
 from daedal.sensitivity.variation import SensitivityPlan
-from daedal.solution.second_order_solution import SecondOrderSolution
+from daedal.solution.solution import SecondOrderSolution
 
 
 class CompanionPlan(Plan):
@@ -55,7 +55,7 @@ class CompanionPlan(Plan):
         return all(plan.is_current() for plan in self._inner.values())
 
     def with_problem(self, problem: SecondOrderDAE) -> CompanionPlan | None:
-        """The plan for the same problem with other parameters, or None if it must be made anew."""
+        """The plan for the same problem with other parameters, or None if it must be made again."""
         other = CompanionPlan(problem, self._settings, self._make_plan)
         for key, plan in self._inner.items():
             shared = plan.with_problem(plan.problem.with_params(problem.params))

@@ -9,20 +9,15 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import warn
-from daedal.driver.request import Request, Settings, Wanted
+from daedal.driver.request import Request, SensitivityRequest, Settings
+from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
-from daedal.hybrid.by_mode import ByMode
-from daedal.hybrid.hybrid_event import HybridEvent
-from daedal.hybrid.mode_settings import ModeSettings, RunSettings
-from daedal.hybrid.models.filippov import Filippov
-from daedal.hybrid.models.friction import Friction
-from daedal.hybrid.models.unilateral import UnilateralProblem
-from daedal.hybrid.problem import ZENO, GuardOfRun, HybridProblem, Transition
-from daedal.hybrid.reset import BoundTransition, make_consistent
-from daedal.hybrid.segments import HybridSegment
-from daedal.hybrid.solution import HybridSolution
-from daedal.hybrid.state_form import StateForm
+from daedal.hybrid.hybrid_problem import ZENO, GuardOfRun, HybridProblem, Transition
+from daedal.hybrid.hybrid_solution import HybridSolution
+from daedal.hybrid.mode_plans import ByMode, ModeSettings, RunSettings
+from daedal.hybrid.mode_state import BoundTransition, StateForm, make_consistent
+from daedal.hybrid.segments import HybridEvent, HybridSegment
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.arguments import positional_names
 from daedal.sensitivity.differentiation import Column, Differentiation, ParameterNumbers, require_known, with_floats
@@ -79,17 +74,9 @@ class VariedModes:
         return self._made[1:]
 
     def _with(self, theta: np.ndarray) -> HybridProblem:
-        given: Any = self._given
-        if isinstance(given, Filippov):
-            return Filippov(**{**given.given, "params": self._params(_numbers_of(given), theta)})
-        if isinstance(given, Friction):
-            system = with_floats(given.given["system"])
-            rest = {**given.given, "system": system.with_params(self._params(_numbers_of(system), theta))}
-            return Friction(rest.pop("system"), rest.pop("direction"), rest.pop("mu"), **rest)
-        if isinstance(given, UnilateralProblem):
-            return given.with_params(self._params(_numbers_of(given.system), theta))
-        if given._source is not None:  # guards and resets hold parameters inside, and are made anew
-            return given.with_params(self._params(_numbers_of(given._source[0]), theta))
+        given, holder = self._given, self._given.parameter_holder
+        if holder is not None:  # guards and resets hold parameters inside, and are made again
+            return given.with_params(self._params(_numbers_of(holder), theta))
         modes = {
             name: replace(mode, problem=mode.problem.with_params(self._params(self._parameters[name], theta)))
             if any(position is not None for position in self.positions[name])
@@ -121,28 +108,7 @@ class ModesVariation(Variation):
     def __init__(self, given: Differentiation):
         self.given = given
         self.modes = VariedModes(given.problem, given.names)
-        self._plans: dict[str, SensitivityPlan] = {}
-
-    @classmethod
-    def of(
-        cls, problem: HybridProblem, settings: Settings, make_plan: Callable[[Any, Settings], Any]
-    ) -> ModesVariation:
-        """Those that `settings` ask for."""
-        wanted = settings.sensitivities
-        assert wanted is not None
-        for name in problem.mode_names:
-            mode = problem.modes[name]
-            if not isinstance(mode.problem, (ImplicitDAE, SemiExplicitDAE, LinearDAE, MechanicalSystem)):
-                raise InvalidProblemError(
-                    f"sensitivities through modes are computed for an ImplicitDAE, a SemiExplicitDAE and a "
-                    f"MechanicalSystem; mode '{name}' is a {type(mode.problem).__name__}"
-                )
-        columns = tuple(Column(name) for name in _names(problem, wanted))
-        _check_models(problem)
-        bare = replace(settings, sensitivities=None)
-        return cls(
-            Differentiation(problem, wanted, bare, make_plan, make_plan(problem, bare), columns, np.zeros((0, 0)))
-        )
+        self._plans: dict[str, Any] = {}
 
     def is_current(self) -> bool:
         """Whether the functions read the same from outside as when they were traced."""
@@ -159,7 +125,7 @@ class ModesVariation(Variation):
         base.events = EventTable(walk.events)
         return base
 
-    def mode_plan(self, mode: str, settings: Settings) -> SensitivityPlan:
+    def mode_plan(self, mode: str, settings: Settings) -> Any:
         """The plan for the variational equations of a mode."""
         if mode not in self._plans:
             positions = zip(self.given.names, self.modes.positions[mode], strict=True)
@@ -169,7 +135,27 @@ class ModesVariation(Variation):
         return self._plans[mode]
 
 
-def _names(problem: HybridProblem, wanted: Wanted) -> tuple[str, ...]:
+def modes_plan(
+    problem: HybridProblem, settings: Settings, make_plan: Callable[[Any, Settings], Plan]
+) -> SensitivityPlan:
+    """The plan of a hybrid problem with the sensitivities that `settings` ask for."""
+    wanted = settings.sensitivities
+    assert wanted is not None
+    for name in problem.mode_names:
+        mode = problem.modes[name]
+        if not isinstance(mode.problem, (ImplicitDAE, SemiExplicitDAE, LinearDAE, MechanicalSystem)):
+            raise InvalidProblemError(
+                f"sensitivities through modes are computed for an ImplicitDAE, a SemiExplicitDAE and a "
+                f"MechanicalSystem; mode '{name}' is a {type(mode.problem).__name__}"
+            )
+    columns = tuple(Column(name) for name in _names(problem, wanted))
+    _check_models(problem)
+    bare = replace(settings, sensitivities=None)
+    primal, starts = make_plan(problem, bare), np.zeros((0, 0))
+    return SensitivityPlan(ModesVariation(Differentiation(problem, wanted, bare, make_plan, primal, columns, starts)))
+
+
+def _names(problem: HybridProblem, wanted: SensitivityRequest) -> tuple[str, ...]:
     """The parameters that are asked for, which some mode has."""
     labels = (_numbers_of(problem.modes[mode].problem).labels for mode in problem.mode_names)
     known = dict.fromkeys(label for mode in labels for label in mode)
@@ -179,7 +165,7 @@ def _names(problem: HybridProblem, wanted: Wanted) -> tuple[str, ...]:
 
 def _check_models(problem: HybridProblem):
     """Functions that Daedal has made of a model and that hold its parameters inside cannot be differentiated."""
-    if isinstance(problem, (Filippov, Friction)) or problem._source is not None:
+    if problem.parameter_holder is not None:
         return
     for transition in problem.transitions:
         for function in (transition.guard, transition.reset):
@@ -252,9 +238,9 @@ class _Walk:
         return found.sensitivities.values[:, :, -1], found
 
     def _through(self, segment: HybridSegment, s: np.ndarray, follows: str | None) -> np.ndarray | None:
-        """d(state)/dp behind the transitions at the end of a stretch, in the mode that follows; None if there is none.
+        """d(state)/dp after the transitions at the end of a stretch, in the mode that follows; None if there is none.
 
-        Where transitions accumulate, the stretch behind begins before the time at which they do.
+        Where transitions accumulate, the next stretch begins before the time at which they do.
         """
         t, mode = segment.t1, segment.mode
         problem, _ = self.modes.at(self.modes.theta)

@@ -19,9 +19,10 @@ from daedal.analysis.thresholds import STABILITY_BOUND, STIFF_GAIN
 from daedal.common.tabular import FunctionTable
 from daedal.driver.finish import delivered, joined_dense_output, until_the_end
 from daedal.driver.mechanism import MechanismPlan
-from daedal.driver.mechanism_output import Salvage, finished, outputs
+from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
 from daedal.driver.request import Request, Settings
 from daedal.driver.run import run
+from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_vector
 from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
@@ -33,7 +34,7 @@ from daedal.sensitivity.differentiation import Differentiation, scales
 from daedal.sensitivity.first_order_variation import UNTESTED, with_corrector
 from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
 from daedal.sensitivity.result import MechanicalSensitivities
-from daedal.sensitivity.variation import Variation
+from daedal.sensitivity.variation import SensitivityPlan, Variation
 from daedal.sensitivity.variational_motion import VariationalMotion, evaluated, projected
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
@@ -234,14 +235,6 @@ class MotionVariation(Variation):
             implicit = named_method("radau", {})
             self._stiff = MechanismPlan(system, replace(settings, formulation=form, method=implicit))
 
-    @classmethod
-    def of(
-        cls, problem: MechanicalSystem, settings: Settings, make_plan: Callable[[Any, Settings], Any]
-    ) -> MotionVariation:
-        """Those that `settings` ask for."""
-        assert settings.sensitivities is not None
-        return cls(Differentiation.of(problem, with_corrector(settings, settings.sensitivities), make_plan))
-
     @property
     def layout(self) -> ParameterLayout | None:
         """Of the parameters in the variational equations."""
@@ -282,20 +275,20 @@ class MotionVariation(Variation):
             y0 = np.concatenate([np.atleast_1d(part) for part in request.initial])
             starts = starts - np.outer(tau, self.slope(request.span[0], y0, request.sign))
         plan = self._plan
-        request, course = _begun(plan, request)
-        if self._stiff is not None and _is_stiff(course, request):
-            course.give_back()
+        request, run_state = _begun(plan, request)
+        if self._stiff is not None and _is_stiff(run_state, request):
+            run_state.give_back()
             plan = self._stiff
-            request, course = _begun(plan, request)
-        course.assembly.sensitivities_at_start = starts, not request.settings.correct_initial
-        segments = run(course, request)
-        salvage = Salvage()
+            request, run_state = _begun(plan, request)
+        run_state.assembly.sensitivities_at_start = starts, not request.settings.correct_initial
+        segments = run(run_state, request)
+        salvage = PostprocessGuard()
         t, states = outputs(request, segments, salvage)
-        solution = finished(plan, request, course, segments, t, states, salvage)
+        solution = finished(plan, request, run_state, segments, t, states, salvage)
         solution.as_stated(self.given.problem)
         solution.functions = FunctionTable({**self.given.words, "sensitivities": "exact derivatives"})
         solution.sensitivities = self._sensitivities(request, segments, solution)
-        course.give_back()
+        run_state.give_back()
         return delivered(solution, segments)
 
     def _sensitivities(self, request: Request, segments, solution) -> MechanicalSensitivities:
@@ -312,6 +305,15 @@ class MotionVariation(Variation):
         return MechanicalSensitivities(self.given.names, self.motion, params, solution, raw, dense)
 
 
+def motion_plan(
+    problem: MechanicalSystem, settings: Settings, make_plan: Callable[[Any, Settings], Plan]
+) -> SensitivityPlan:
+    """The plan of a mechanism with the sensitivities that `settings` ask for."""
+    assert settings.sensitivities is not None
+    settings = with_corrector(settings, settings.sensitivities)
+    return SensitivityPlan(MotionVariation(Differentiation.of(problem, settings, make_plan)))
+
+
 def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:
     """The request of a plan, and its run, which is about to start."""
     settings = replace(
@@ -321,10 +323,10 @@ def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:
     return request, plan.begin(request)
 
 
-def _is_stiff(course: Any, request: Request) -> bool:
+def _is_stiff(run_state: Any, request: Request) -> bool:
     """Whether what decays at the start would keep an explicit method from long steps over the whole interval."""
-    start = course.start
-    found = measure(course.assembly, start.t, np.concatenate([start.z, start.r]))
+    start = run_state.start
+    found = measure(run_state.assembly, start.t, np.concatenate([start.z, start.r]))
     if found is None or not found.sigF < 0.0:
         return False
     length = abs(request.span[1] - request.span[0])

@@ -120,20 +120,19 @@ class NamedCoordinates:
         return self.coordinates[self.names.index(name)]
 
 
-class PartsOfMotion:
-    """Bodies, joints and forces of a motion that was not integrated, from its `parts`; it has `t` and `driven`."""
+class PartsOfMachine:
+    """Bodies, joints and forces of a :class:`daedal.multibody.Model` in motion, from the `parts` of it.
 
-    t: np.ndarray
-    driven: tuple[str, ...]
-    _kind = "motion"
+    Values are those at the output points or, unless the motion was stored, at the times `t`.
+    """
 
     @property
     def parts(self) -> Any:
-        """What answers for bodies, joints and forces."""
+        """Bodies, joints and forces."""
         raise NotImplementedError
 
     def body(self, name: str, t: Any = None):
-        """The motion of a body, at the times of this motion or, unless it was stored, at the times `t`."""
+        """The motion of a body."""
         return self.parts.body(name, t)
 
     def joint(self, name: str, t: Any = None):
@@ -141,17 +140,25 @@ class PartsOfMotion:
         return self.parts.joint(name, t)
 
     def force(self, name: str, t: Any = None):
-        """What a force of the model does."""
+        """The action of a force of the model."""
         return self.parts.force(name, t)
 
     @property
     def energy(self) -> Any:
-        """Kinetic, potential and total energy."""
+        """Kinetic, potential and total energy at the output points."""
         return self.parts.energy()
 
     def power(self, force: Any, t: Any = None) -> np.ndarray:
         """The power of a force of the model, given by itself or its name."""
         return self.parts.power(force, t)
+
+
+class PartsOfMotion(PartsOfMachine):
+    """Those of a motion that was not integrated; it has `t` and `driven`."""
+
+    t: np.ndarray
+    driven: tuple[str, ...]
+    _kind = "motion"
 
     def __repr__(self):
         driven = f" of {', '.join(self.driven)}" if self.driven else ""

@@ -28,8 +28,7 @@ from daedal.solution.schema import (
     finite,
     names,
 )
-from daedal.solution.second_order_solution import SecondOrderSolution
-from daedal.solution.solution import DenseOutput, History, Solution, Statistics
+from daedal.solution.solution import DenseOutput, History, SecondOrderSolution, Solution, Statistics
 
 STATISTICS = RecordFormat(
     {f.name: NumberFormat() if f.name in ("seconds", "first_use") else Integer() for f in fields(Statistics)},
@@ -213,7 +212,6 @@ _MECHANICAL = _CONSTRAINED | {
 }
 _HESSENBERG = _CONSTRAINED | {"a": ArrayFormat("f8", ("n_x", "nt"))}
 _LATE = ("constraints", "drifts", "stored", "residuals", "energies", "ending", "n_w", "n_q")  # kept with an underscore
-_RIGHT_DRIFTS = (None, 1, 2)
 
 
 def _of_constrained(solution: Any, wanted: dict[str, Format]) -> dict[str, Any]:

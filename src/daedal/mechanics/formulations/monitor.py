@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daedal.kernels.arithmetic import ONE, Arithmetic
+from daedal.kernels.arithmetic import ONE, NumberOperations
 from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.dense import LU, SMALL, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, floats, record_at
@@ -80,7 +80,7 @@ class Watching(NamedTuple):
     largest_change: Any
 
 
-def watching(number: Arithmetic) -> Watching:
+def watching(number: NumberOperations) -> Watching:
     """What is computed of the constraints after every step, for one run or for eight; `taken` is 1 where it counts."""
     _, _, get, put, spread, absolute, root, larger, where_less, all_less = number
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from daedal.kernels.arithmetic import ONE, Arithmetic
+from daedal.kernels.arithmetic import ONE, NumberOperations
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.records import FLOAT, INTEGER, Struct, floats, record_at
@@ -59,7 +59,7 @@ TABLEAU = Struct(
 )
 
 
-class Owner(NamedTuple):
+class StepAccess(NamedTuple):
     """Where the step of a run, or of eight, finds its arrays: functions of its record, as are the rest.
 
     The record has n, error, and phi, whose first row is y at the start of the step.
@@ -85,7 +85,7 @@ class ExplicitSteps(NamedTuple):
     size_of_estimate: Any
 
 
-def explicit_steps(number: Arithmetic, owner: Owner) -> ExplicitSteps:
+def explicit_steps(number: NumberOperations, owner: StepAccess) -> ExplicitSteps:
     """A step in parts: its stages, those for dense output, the size of its error."""
     spread, get, put, root, where_less = number.spread, number.get, number.put, number.root, number.where_less
     combine, weighted_sum, *_ = sums_of(number)
@@ -167,7 +167,7 @@ def _size_of_error(run, maximum):
 
 
 _stages, dense_stages, _size_of_estimate = explicit_steps(
-    ONE, Owner(_tableau, _slopes, _stage, _evaluate, _size_of_error)
+    ONE, StepAccess(_tableau, _slopes, _stage, _evaluate, _size_of_error)
 )
 
 

@@ -15,14 +15,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
-from daedal.methods.implicit_rk.collocation_tableaux import (
-    KINDS,
-    STAGES,
-    error_weights,
-    newton_data,
-    polynomials,
-    tableau,
-)
+from daedal.methods.implicit_rk.collocation_stages import KINDS, STAGES, collocation_stages
 from daedal.methods.implicit_rk.stage_systems import StageMatrices, in_deviations, storage
 from daedal.methods.run import OneStepRun
 from daedal.methods.second_order import SecondOrderWorkspace, set_fixed_tolerances, start_of
@@ -95,7 +88,7 @@ class Collocation(Method):
     @property
     def max_order(self) -> int:
         """The classical order."""
-        return tableau(self.kind, self.stages).order
+        return collocation_stages(self.kind, self.stages).order
 
     def prepare(self, equations: Equations) -> OneStepRun:
         """Room for the stages and their matrices."""
@@ -126,7 +119,8 @@ class _CollocationRun(OneStepRun):
 
         self._form = form = equations.second_order
         n, kind, s = form.problem.n, method.kind, method.stages
-        coefficients, data, weights = tableau(kind, s), newton_data(kind, s), error_weights(kind, s)
+        data = collocation_stages(kind, s)
+        weights = data.error_weights
         thesis = method.controller == "thesis"
         mass = getattr(form.problem.residual, "mass", None)
         places = storage(n, "dense")
@@ -160,28 +154,28 @@ class _CollocationRun(OneStepRun):
             unknown=_UNKNOWN,
             second_order=workspace.second_order,
             s=s,
-            known=coefficients.known,
-            stiffly_accurate=coefficients.stiffly_accurate,
+            known=data.known,
+            stiffly_accurate=data.end >= 0,
             position_ratio=weights[1],
             filtered=_projects(form.problem.residual) or not np.any(form.problem.order == 0),
-            c=coefficients.c,
+            c=data.c,
             w=np.ascontiguousarray(data.w),
-            w2=np.ascontiguousarray(data.w2),
+            w2=data.w @ data.w,
             known_column=np.ascontiguousarray(data.known_column),
-            polynomials=polynomials(kind, s),
+            polynomials=data.polynomials,
             error_weights=np.ascontiguousarray(weights[0]),
             thesis=thesis,
             mass=0 if mass is None else mass[0].ctypes.data,
             n_mass=0 if mass is None else mass[1],
         )
-        record["z"] = record["deviations"] + 8 * n * coefficients.known
+        record["z"] = record["deviations"] + 8 * n * data.known
         super().__init__(
             method,
             equations,
             attempt=collocation_attempt,
             accept=collocation_accept,
             order=method.max_order,
-            control_order=s + 1 - coefficients.known,
+            control_order=s + 1 - data.known,
             start_order=0 if thesis else s + 1,
             controller=OWN if thesis else MEMORY,
             kept_ratio=_KEPT_RATIO,
