@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.correctors import CORRECTORS
+from daedal.methods.implicit_options import CORRECTORS
 from daedal.problems import HessenbergDAE, Quasilinear
 from daedal.problems.checks import check_flag, check_number, check_positive, check_real, paired
 from daedal.problems.symbols import check_values
@@ -25,7 +25,7 @@ _MOST_FIXED_STEPS = 1_000_000  # a slip of the pen in fixed_step would otherwise
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class SensitivityRequest:
     """The sensitivities that are asked for, as they were named."""
 
     names: Any = True
@@ -56,7 +56,7 @@ class Settings:
     correct_initial: bool = False
     compile: str = "auto"
     switches: str = "auto"
-    sensitivities: Wanted | None = None
+    sensitivities: SensitivityRequest | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -163,7 +163,7 @@ def _wanted(names, initial, control, corrector):
         names = tuple(names)
     if corrector not in ("auto", *CORRECTORS):
         raise InvalidProblemError(f"unknown sensitivity_method {corrector!r}; known: {', '.join(CORRECTORS)}")
-    return Wanted(names, initial, check_flag(control, "sensitivity_errors"), corrector)
+    return SensitivityRequest(names, initial, check_flag(control, "sensitivity_errors"), corrector)
 
 
 def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None, t_stop=None, progress=False):

@@ -19,7 +19,7 @@ from daedal.analysis.thresholds import STABILITY_BOUND, STIFF_GAIN
 from daedal.common.tabular import FunctionTable
 from daedal.driver.finish import delivered, joined_dense_output, until_the_end
 from daedal.driver.mechanism import MechanismPlan
-from daedal.driver.mechanism_output import Salvage, finished, outputs
+from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
 from daedal.driver.request import Request, Settings
 from daedal.driver.run import run
 from daedal.driver.stages import Plan
@@ -282,7 +282,7 @@ class MotionVariation(Variation):
             request, course = _begun(plan, request)
         course.assembly.sensitivities_at_start = starts, not request.settings.correct_initial
         segments = run(course, request)
-        salvage = Salvage()
+        salvage = PostprocessGuard()
         t, states = outputs(request, segments, salvage)
         solution = finished(plan, request, course, segments, t, states, salvage)
         solution.as_stated(self.given.problem)
@@ -323,10 +323,10 @@ def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:
     return request, plan.begin(request)
 
 
-def _is_stiff(course: Any, request: Request) -> bool:
+def _is_stiff(run_state: Any, request: Request) -> bool:
     """Whether what decays at the start would keep an explicit method from long steps over the whole interval."""
-    start = course.start
-    found = measure(course.assembly, start.t, np.concatenate([start.z, start.r]))
+    start = run_state.start
+    found = measure(run_state.assembly, start.t, np.concatenate([start.z, start.r]))
     if found is None or not found.sigF < 0.0:
         return False
     length = abs(request.span[1] - request.span[0])
