@@ -80,11 +80,11 @@ def consistent_jet(
     >>> import daedal
     >>> import numpy as np
     >>> from daedal.initial.jet import consistent_jet
-    >>> from daedal.index.structure.system_equations import Equations
+    >>> from daedal.index.structure.system_equations import SystemEquations
     >>> def pendulum(t, s, sp):
     ...     x, y, u, v, lam = s
     ...     return [sp[0] - u, sp[1] - v, sp[2] + lam * x, sp[3] + lam * y + 1, x**2 + y**2 - 1]
-    >>> equations = Equations(daedal.ImplicitDAE(pendulum, 5, names=["x", "y", "u", "v", "lam"]))
+    >>> equations = SystemEquations(daedal.ImplicitDAE(pendulum, 5, names=["x", "y", "u", "v", "lam"]))
     >>> fixed = np.array([True, False, True, False, False])
     >>> jet = consistent_jet(equations, 0.0, [0.6, -1.0, 0.8, 0.0, 0.0], fixed)
     >>> jet[0].round(6)

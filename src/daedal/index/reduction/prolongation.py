@@ -94,13 +94,13 @@ class Prolongation:
     --------
     >>> import daedal
     >>> from daedal.index.reduction.prolongation import Prolongation
-    >>> from daedal.index.structure.system_equations import Equations
-    >>> from daedal.index.structure.signature import Signature
+    >>> from daedal.index.structure.system_equations import SystemEquations
+    >>> from daedal.index.structure.signature import StructuralSignature
     >>> def pendulum(t, y, yp):
     ...     x, z, u, w, lam = y
     ...     return [yp[0] - u, yp[1] - w, yp[2] + x * lam, yp[3] + z * lam + 1, x**2 + z**2 - 1]
-    >>> equations = Equations(daedal.ImplicitDAE(pendulum, 5, names=["x", "z", "u", "w", "lam"]))
-    >>> prolongation = Prolongation(equations, Signature.of(equations))
+    >>> equations = SystemEquations(daedal.ImplicitDAE(pendulum, 5, names=["x", "z", "u", "w", "lam"]))
+    >>> prolongation = Prolongation(equations, StructuralSignature.of(equations))
     >>> prolongation.names
     ['x', 'z', 'u', 'w', 'lam', "u'", "w'"]
     >>> [(block.columns, block.targets) for block in prolongation.blocks]

@@ -104,11 +104,11 @@ def recognise_mechanism(equations: SystemEquations) -> RecognisedMechanism | Non
     --------
     >>> import daedal
     >>> from daedal.index.reduction.recognition import recognise_mechanism
-    >>> from daedal.index.structure.system_equations import Equations
+    >>> from daedal.index.structure.system_equations import SystemEquations
     >>> def pendulum(t, y, yp):
     ...     x, z, u, w, force = y
     ...     return [yp[0] - u, yp[1] - w, 2.0 * yp[2] + force * x, 2.0 * yp[3] + force * z + 19.62, x * x + z * z - 1.0]
-    >>> found = recognise_mechanism(Equations(daedal.ImplicitDAE(pendulum, 5, names=["x", "z", "u", "w", "F"])))
+    >>> found = recognise_mechanism(SystemEquations(daedal.ImplicitDAE(pendulum, 5, names=["x", "z", "u", "w", "F"])))
     >>> print(found.words)
     a mechanism with 2 coordinates (x, z) and 1 constraint
     >>> found.system.mass

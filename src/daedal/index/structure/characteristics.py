@@ -114,10 +114,10 @@ def array_ranks(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> l
     --------
     >>> import daedal
     >>> from daedal.index.structure.characteristics import array_ranks
-    >>> from daedal.index.structure.derivative_array import DerivativeArray
-    >>> from daedal.index.structure.system_equations import Equations
+    >>> from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+    >>> from daedal.index.structure.system_equations import SystemEquations
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - t**2], 2)
-    >>> array = DerivativeArray(Equations(problem), 2)
+    >>> array = NonlinearDerivativeArray(SystemEquations(problem), 2)
     >>> [(ranks.one_full, ranks.a) for ranks in array_ranks(array, 0.0, [[0, 0], [0, 2], [2, 0], [0, 0]])]
     [(False, 1), (False, 2), (True, 2)]
     """
@@ -263,10 +263,10 @@ def tractability(equations: SystemEquations, t: float, derivatives: np.ndarray) 
     Examples
     --------
     >>> import daedal
-    >>> from daedal.index.structure.system_equations import Equations
+    >>> from daedal.index.structure.system_equations import SystemEquations
     >>> from daedal.index.structure.characteristics import tractability
     >>> problem = daedal.SemiExplicitDAE(lambda t, y, z: [z[0]], lambda t, y, z: [y[0] - t], 1, 1)
-    >>> tractability(Equations(problem), 0.0, [[0.0, 1.0], [1.0, 0.0]]).index
+    >>> tractability(SystemEquations(problem), 0.0, [[0.0, 1.0], [1.0, 0.0]]).index
     2
     """
     n, matrices = equations.n, linearisation(equations, t, derivatives)

@@ -55,10 +55,10 @@ class NonlinearDerivativeArray:
     Examples
     --------
     >>> import daedal
-    >>> from daedal.index.structure.derivative_array import DerivativeArray
-    >>> from daedal.index.structure.system_equations import Equations
+    >>> from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+    >>> from daedal.index.structure.system_equations import SystemEquations
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2)
-    >>> array = DerivativeArray(Equations(problem), 1)
+    >>> array = NonlinearDerivativeArray(SystemEquations(problem), 1)
     >>> jet = [[1.0, 0.5], [0.5, 3.0], [0.0, 0.0]]
     >>> array.residual(1.0, jet)
     array([ 0.,  0., -3.,  0.])

@@ -38,9 +38,9 @@ class DulmageMendelsohn:
     >>> from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn
     >>> parts = DulmageMendelsohn.of([[0, 1], [0, 1], [1, 2]], 3)
     >>> parts.blocks
-    [Part(rows=[0, 1], columns=[0, 1]), Part(rows=[2], columns=[2])]
+    [SystemPart(rows=[0, 1], columns=[0, 1]), SystemPart(rows=[2], columns=[2])]
     >>> DulmageMendelsohn.of([[0], [0], [1, 2]], 3).over
-    Part(rows=[0, 1], columns=[0])
+    SystemPart(rows=[0, 1], columns=[0])
     """
 
     matching: np.ndarray  # the column matched with each row, -1 for a row that is left out

@@ -194,11 +194,11 @@ def find_constraints(
     --------
     >>> import daedal
     >>> from daedal.index.structure.characteristics import array_ranks
-    >>> from daedal.index.structure.derivative_array import DerivativeArray
-    >>> from daedal.index.structure.system_equations import Equations
+    >>> from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+    >>> from daedal.index.structure.system_equations import SystemEquations
     >>> from daedal.index.structure.hidden_constraints import find_constraints
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - t**2], 2, names=["x", "v"])
-    >>> array = DerivativeArray(Equations(problem), 2)
+    >>> array = NonlinearDerivativeArray(SystemEquations(problem), 2)
     >>> jet = [[0, 0], [0, 2], [2, 0], [0, 0]]
     >>> for constraint in find_constraints(array, 0.0, jet, array_ranks(array, 0.0, jet)[-1]):
     ...     print(constraint, constraint.hidden)

@@ -62,11 +62,11 @@ def initial_choices(array: NonlinearDerivativeArray, ranks: ArrayRanks) -> list[
 
     >>> import daedal
     >>> from daedal.index.structure.characteristics import array_ranks
-    >>> from daedal.index.structure.derivative_array import DerivativeArray
-    >>> from daedal.index.structure.system_equations import Equations
+    >>> from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+    >>> from daedal.index.structure.system_equations import SystemEquations
     >>> from daedal.index.structure.initial_choices import initial_choices
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[2], y[1] - 2 * y[0], yp[2]], 3, names=["x", "y", "v"])
-    >>> array = DerivativeArray(Equations(problem), 1)
+    >>> array = NonlinearDerivativeArray(SystemEquations(problem), 1)
     >>> jet = [[0, 0, 1], [1, 2, 0], [0, 0, 0]]
     >>> [str(choice) for choice in initial_choices(array, array_ranks(array, 0.0, jet)[-1])]
     ['v', 'any 1 of x and y']

@@ -51,10 +51,10 @@ def vanishing(equations: SystemEquations, nodes: Sequence[int]) -> set[int]:
     --------
     >>> import daedal
     >>> import numpy as np
-    >>> from daedal.index.structure.system_equations import Equations
+    >>> from daedal.index.structure.system_equations import SystemEquations
     >>> from daedal.index.structure.signature import vanishing
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [(np.cos(t) ** 2 + np.sin(t) ** 2 - 1) * yp[0] + y[0]], 1)
-    >>> equations = Equations(problem)
+    >>> equations = SystemEquations(problem)
     >>> (row,) = equations.jacobian(equations.nodes, equations.unknowns([0, 1]))
     >>> vanishing(equations, list(row.values())) == {row[1]}
     True

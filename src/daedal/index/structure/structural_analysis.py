@@ -62,13 +62,13 @@ def combinations(equations: SystemEquations, jacobian: SystemJacobian) -> list[C
     Examples
     --------
     >>> import daedal
-    >>> from daedal.index.structure.system_equations import Equations
+    >>> from daedal.index.structure.system_equations import SystemEquations
     >>> from daedal.index.structure.structural_analysis import combinations
-    >>> from daedal.index.structure.signature import Signature
+    >>> from daedal.index.structure.signature import StructuralSignature
     >>> from daedal.index.structure.system_jacobian import SystemJacobian
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + yp[1] - y[0], 2 * yp[0] + 2 * yp[1] + y[1]], 2)
-    >>> equations = Equations(problem)
-    >>> (found,) = combinations(equations, SystemJacobian(equations, Signature.of(equations)))
+    >>> equations = SystemEquations(problem)
+    >>> (found,) = combinations(equations, SystemJacobian(equations, StructuralSignature.of(equations)))
     >>> found.replaced, found.members
     (1, [(0, 0), (1, 0)])
     """
@@ -272,11 +272,11 @@ class StructuralAnalysis:
         The structure of these equations suggests two states; it is wrong, since the derivatives occur as a sum only:
 
         >>> import daedal
-        >>> from daedal.index.structure.system_equations import Equations
+        >>> from daedal.index.structure.system_equations import SystemEquations
         >>> from daedal.index.structure.structural_analysis import StructuralAnalysis
         >>> def residual(t, y, yp):
         ...     return [yp[0] + yp[1] - y[0], 2 * yp[0] + 2 * yp[1] + y[1]]
-        >>> found = StructuralAnalysis.of(Equations(daedal.ImplicitDAE(residual, 2)))
+        >>> found = StructuralAnalysis.of(SystemEquations(daedal.ImplicitDAE(residual, 2)))
         >>> found.index, found.degrees_of_freedom, len(found.combinations)
         (1, 1, 1)
         """

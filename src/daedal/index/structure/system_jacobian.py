@@ -52,11 +52,11 @@ class SystemJacobian:
     Examples
     --------
     >>> import daedal
-    >>> from daedal.index.structure.system_equations import Equations
-    >>> from daedal.index.structure.signature import Signature, best_transversal, smallest_duals
+    >>> from daedal.index.structure.system_equations import SystemEquations
+    >>> from daedal.index.structure.signature import StructuralSignature, best_transversal, smallest_duals
     >>> from daedal.index.structure.system_jacobian import SystemJacobian
-    >>> equations = Equations(daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2))
-    >>> jacobian = SystemJacobian(equations, Signature.of(equations))
+    >>> equations = SystemEquations(daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2))
+    >>> jacobian = SystemJacobian(equations, StructuralSignature.of(equations))
     >>> jacobian.matrix(1.0, [[1.0, 0.5], [0.5, 0.0]]).toarray()
     array([[ 1., -1.],
            [ 2.,  0.]])
