@@ -240,7 +240,7 @@ def test_a_run_takes_the_walk_of_the_page(heading):
         ("from .. import solve", ["daedal.solve"]),
         ("from . import semi_explicit", ["daedal.problems.semi_explicit"]),
         ("def late():\n    import daedal\n    return daedal.solve", ["daedal", "daedal.solve"]),
-        ('PLAN = "daedal.hybrid.plan:HybridPlan"', ["daedal.hybrid.plan.HybridPlan"]),
+        ('PLAN = "daedal.hybrid.mode_plans:HybridPlan"', ["daedal.hybrid.mode_plans.HybridPlan"]),
         ("import numpy\nfrom scipy import sparse", []),
     ],
 )

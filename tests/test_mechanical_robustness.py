@@ -6,7 +6,7 @@ import pytest
 
 import daedal
 from daedal import InconsistentInitialError, IntegrationError, InvalidProblemError, MechanicalSystem, library
-from daedal.driver.choice import Choice
+from daedal.driver.choice import MethodChoice
 from daedal.driver.mechanism import MechanismRunState
 from daedal.driver.mechanism_output import PostprocessGuard
 from interrupts import computed_until
@@ -211,7 +211,7 @@ def test_exceptions_of_the_user_carry_what_was_computed(form):
 
 
 def test_restarts_without_progress_end(monkeypatch):
-    monkeypatch.setattr(Choice, "goes_on", lambda self, segment: True)
+    monkeypatch.setattr(MethodChoice, "goes_on", lambda self, segment: True)
     monkeypatch.setattr(MechanismRunState, "_restart", lambda self, segment: self.start)
     following = MechanismRunState.segment
 

@@ -14,7 +14,7 @@ DEFAULT = (
     *("kernels.calls", "kernels.dense", "kernels.interpolation", "kernels.intervals", "kernels.linear"),
     *("kernels.patterns", "events.isolation"),
     *("methods.advance", "methods.evaluation", "methods.one_step", "methods.step_size"),
-    *("methods.dassl_step", "methods.radau_matrix", "methods.radau_step", "methods.rosenbrock_step"),
+    *("methods.dassl_step", "methods.implicit_rk.stages", "methods.radau_step", "methods.rosenbrock_step"),
     *("methods.half_explicit_step", "methods.runge_kutta_step"),
     *("mechanics.augmented", "mechanics.differences", "mechanics.evaluation", "mechanics.inspection"),
     *("mechanics.manifold", "mechanics.readiness", "mechanics.settling"),

@@ -19,7 +19,7 @@ from daedal.driver.finish import (
 )
 from daedal.driver.request import Request
 from daedal.driver.run import MOST_IDLE, Segment
-from daedal.mechanics.formulations.reduction import Reduction
+from daedal.mechanics.formulations.reduction import Reformulation
 from daedal.mechanics.pool import Keeper, Lender
 from daedal.solution.constrained_solution import HessenbergSolution, RawOutput
 from daedal.solution.mechanical_solution import MechanicalSolution
@@ -213,7 +213,7 @@ def outputs(request, segments: list[Segment], salvage: PostprocessGuard):
     return joined[before], all_states[before]
 
 
-def _one_by_one(reduction: Reduction, t: np.ndarray, y: np.ndarray, salvage: PostprocessGuard) -> np.ndarray:
+def _one_by_one(reduction: Reformulation, t: np.ndarray, y: np.ndarray, salvage: PostprocessGuard) -> np.ndarray:
     """The states up to the first one that cannot be recovered."""
     rows: list[np.ndarray] = []
     for i in range(t.size):

@@ -29,7 +29,7 @@ from daedal.methods.task import Equations, Task
 from daedal.problems import SecondOrderDAE
 from daedal.problems.checks import check_tolerances
 from daedal.problems.second_order_form import SecondOrderForm, natural_form
-from daedal.solution.second_order_solution import SecondOrderSolution
+from daedal.solution.solution import SecondOrderSolution
 
 _SHORTEST_SPAN = 1e-140
 _SHARP = 3e-9  # rtol below which round-off of second differences of positions shows: then in first-order form

@@ -14,7 +14,7 @@ from daedal.driver.request import Request, Settings, check_span, checked_request
 from daedal.driver.run import LARGEST_KEPT
 from daedal.driver.stages import Plan, Recent
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.mechanics.formulations.linear_reduction import is_as_stated
 from daedal.problems import (
     HessenbergDAE,
@@ -27,9 +27,9 @@ from daedal.problems import (
 from daedal.problems.compile import with_other_params
 from daedal.problems.preparable import Preparable, prepared_of
 from daedal.problems.sources import is_source, problem_of
+from daedal.solution.quantities import Tabulated
 from daedal.solution.schema import is_plain
 from daedal.solution.solution import Solution
-from daedal.solution.tabulated import Tabulated
 
 
 def prepare(
@@ -150,7 +150,7 @@ class Solver:
 
 
 @dataclass(frozen=True)
-class Stages:
+class PlanStages:
     """The stages that problems of a class pass on their way to a solution; plans are named by module and class."""
 
     method: str  # starts, chooses, runs and finishes
@@ -159,21 +159,21 @@ class Stages:
     restated: str | None = None  # solves the problem as it was stated, in place of all others, unless a form was chosen
 
 
-_FIRST_ORDER = Stages("daedal.driver.first_order:FirstOrderPlan", reduced=True)
-STAGES: dict[type, Stages] = {
+_FIRST_ORDER = PlanStages("daedal.driver.first_order:FirstOrderPlan", reduced=True)
+STAGES: dict[type, PlanStages] = {
     ImplicitDAE: _FIRST_ORDER,
     SemiExplicitDAE: _FIRST_ORDER,
-    LinearDAE: Stages(
+    LinearDAE: PlanStages(
         "daedal.driver.first_order:LinearPlan",
         restated="daedal.driver.traced:RestatedPlan",
     ),
-    SecondOrderDAE: Stages(
+    SecondOrderDAE: PlanStages(
         "daedal.driver.second_order:SecondOrderPlan",
         reduced=True,
     ),
-    MechanicalSystem: Stages("daedal.driver.mechanism:MechanismPlan"),
-    HessenbergDAE: Stages("daedal.driver.mechanism:MechanismPlan"),
-    HybridProblem: Stages("daedal.hybrid.plan:HybridPlan", traced=False),
+    MechanicalSystem: PlanStages("daedal.driver.mechanism:MechanismPlan"),
+    HessenbergDAE: PlanStages("daedal.driver.mechanism:MechanismPlan"),
+    HybridProblem: PlanStages("daedal.hybrid.mode_plans:HybridPlan", traced=False),
 }
 
 

@@ -16,7 +16,7 @@ from daedal.mechanics.formulations.formulation import Formulation
 from daedal.mechanics.formulations.reduction import check_sparse
 from daedal.mechanics.sparse.assembly import SparseAssembly
 from daedal.mechanics.sparse.equations import highest_frequency
-from daedal.mechanics.start import Start
+from daedal.mechanics.start import ConsistentStart
 from daedal.methods import named_method
 from daedal.problems import MechanicalSystem
 
@@ -49,7 +49,7 @@ class SparseChoice:
         Whether the highest order of the method is chosen here.
     """
 
-    def __init__(self, assembly: SparseAssembly, start: Start, request, formulation, method, automatic: bool):
+    def __init__(self, assembly: SparseAssembly, start: ConsistentStart, request, formulation, method, automatic: bool):
         self.notes: list[str] = []
         self.changed, self.watches_amplification = True, False
         self.step_limit: int | None = None
@@ -90,7 +90,7 @@ def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation
     return form
 
 
-def _oscillates(assembly: SparseAssembly, start: Start, request, frequency: float) -> bool:
+def _oscillates(assembly: SparseAssembly, start: ConsistentStart, request, frequency: float) -> bool:
     """Whether modes that the tolerance does not ask for would dictate the steps of BDF of orders 3 to 5.
 
     These are unstable on a part of the imaginary axis, so that they have to resolve every undamped mode; order 2 does

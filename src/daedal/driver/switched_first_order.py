@@ -16,14 +16,16 @@ from daedal.driver.run import Segment
 from daedal.driver.sliding import SlidingEquations, SlidingRate
 from daedal.driver.switching import JUMP, KINK, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord
-from daedal.initial.consistent import complete, index_above_one
+from daedal.initial.consistent import complete, from_structure, index_above_one
 from daedal.initial.exact_array import exact_array_initial
 from daedal.initial.newton import InitialResult, nearest_point, newton_initial
 from daedal.initial.structure import LARGEST_DENSE, algebraic_variables
 from daedal.kernels.endings import Ending
 from daedal.methods.step_size import first_step_size
+from daedal.problems.compile import with_numbers
 
 _SHORT = 1e-6  # part of the interval, for the artificial step of the search for consistent values
+_REACH = 1.0  # tolerances by which states may move onto the constraints after a switch
 _SAME = 1e-2  # part of y' by which it may change within a step where nothing jumps
 _CONTINUOUS = 10.0  # tolerances by which y' may change within a step where nothing jumps
 
@@ -188,12 +190,16 @@ class SwitchedRunState(FirstOrderRunState):
         workspace.begin()
         if self.excluded is not None:
             return  # index 2: the interpolant meets the constraints to the tolerance, and the first step finds the rest
+        found = from_structure(self.plan.implicit, self._t, self.y0, self.yp0, weights, False, _REACH)
+        if found is not None:
+            self.y0, self.yp0 = found.y, found.yp
+            return
         result = newton_initial(workspace, self._t, self.y0, self.yp0, self.algebraic(), h, weights)
         if not result.converged or self._has_index_2(result, h, weights):
             beyond = self._from_beyond(h, weights)
             result = beyond if beyond.converged else result
         if not result.converged:
-            result = complete(workspace, self._t, self.y0, self.yp0, h, weights)
+            result = complete(workspace, self._t, self.y0, self.yp0, h, weights, reach=_REACH)
         self._searched = self._searched + workspace.counts()
         if not result.converged:
             raise Unfollowable(f"no consistent values were found after the switch at t = {self._t:g}")
@@ -215,7 +221,9 @@ class SwitchedRunState(FirstOrderRunState):
         failed = found = InitialResult(self.y0, self.yp0, False, np.inf)
         if self.plan.implicit.copies > 1:
             return failed  # sensitivities jump by other rules
-        problem, none, slope = self.request.problem.implicit(), np.zeros(self.y0.size, dtype=bool), self.yp0
+        written, given = self.tracker.switched.as_written.implicit(), self.request.problem
+        problem = written if given.params is None else with_numbers(written, given.params)
+        none, slope = np.zeros(self.y0.size, dtype=bool), self.yp0
         for _ in range(2):  # once more with the slope after the switch
             ahead = exact_array_initial(problem, self._t + h, self.y0 + h * slope, slope, fixed=none, weights=weights)
             if ahead is None or not ahead.converged:

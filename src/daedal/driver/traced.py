@@ -40,6 +40,7 @@ from daedal.symbolic.tracing.stateful import jump_words, stateful_words
 from daedal.symbolic.tracing.switched import SwitchedProblem, switched_problem
 
 _SAME_BRANCH = 1e-3  # part of the terms of an equation by which two branches may differ next to a surface
+_BRIEF = 1e-9  # part of the interval: in shorter stretches round-off decides on which side a function is
 _MOST_STRETCHES = 100  # that are looked at
 _SHARES = (1e-2, -3e-2)  # of the sizes of the variables, for the points beside the start
 _ONE_IN = 16  # runs of a plan that was held against the functions before
@@ -286,10 +287,15 @@ class TracedPlan(Plan):
         tracker, failure, note = SwitchTracker(switched, moded, request), None, ""
         try:
             solution = plan.solve(request, tracker)
-            if self._took_its_branches(switched, tracker, solution):
+            left_at = self._leaves_its_branches(switched, tracker, solution)
+            if left_at is None:
                 solution.slides_from = tracker.first_slide
                 return solution
-            note = "Hidden switches are not followed: a first run left the branches on which it had been."
+            note = (
+                f"Hidden switches are not followed: at t = {left_at:.6g} a first run was not on the branches of the "
+                "functions as they are written."
+            )
+            warn(note, SwitchWarning)
         except Unfollowable as reason:
             warn(f"switches are not followed: {reason}", SwitchWarning)
         except DaedalError as error:  # it may come from the switches, or be raised again
@@ -302,21 +308,21 @@ class TracedPlan(Plan):
             warn(f"switches are not followed, since that run stopped: {first}", SwitchWarning)
         return add_note(solution, note) if note else solution
 
-    def _took_its_branches(self, switched: SwitchedProblem, tracker: Any, solution: Any) -> bool:
-        """Whether the functions in the modes of a stretch are within it what they are as written.
+    def _leaves_its_branches(self, switched: SwitchedProblem, tracker: Any, solution: Any) -> float | None:
+        """A time at which the functions in the modes of a stretch are not what they are as written, or None.
 
-        They are not where a switching function stays on its surface, and the function there is that of neither side.
+        That is so where a switching function stays on its surface, and the function there is that of neither side.
         """
-        sign = tracker.request.sign
+        sign, brief = tracker.request.sign, _BRIEF * abs(tracker.request.span[1] - tracker.request.span[0])
         begins = [t for t, _, _ in tracker.history]
         for (begin, modes, along), end in zip(tracker.history[:_MOST_STRETCHES], [*begins[1:], np.inf * sign]):
             inside = np.flatnonzero((sign * (solution.t - begin) > 0.0) & (sign * (solution.t - end) < 0.0))
-            if along or not inside.size:
+            if along or not inside.size or abs(end - begin) <= brief:
                 continue
             places = {int(inside[inside.size * k // 4]) for k in (1, 2, 3)}
             if not any(self._is_as_written(switched, modes, solution, i) for i in places):
-                return False
-        return True
+                return float(solution.t[inside[inside.size // 2]])
+        return None
 
     def _is_as_written(self, switched: SwitchedProblem, modes: np.ndarray, solution: Any, i: int) -> bool:
         t, point = point_of(self.problem, solution, i)

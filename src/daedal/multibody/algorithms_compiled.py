@@ -14,7 +14,7 @@ from daedal.multibody.packed import (
     MACHINE,
     PLACEMENT,
     VELOCITIES,
-    Sizes,
+    MachineSizes,
     chains_at,
     closures_at,
     elimination_at,
@@ -32,7 +32,7 @@ from daedal.multibody.vectors import ROWS, VECTOR
 REFUSED = -1
 
 
-def room_for_accelerations(sizes: Sizes) -> int:
+def room_for_accelerations(sizes: MachineSizes) -> int:
     """How many floats :func:`accelerations` needs; what the others need, a prepared machine says."""
     n, n_v = sizes.n, sizes.n_v
     return 1 + floats_for(n, n_v, PLACEMENT) + floats_for(n, n_v, VELOCITIES) + floats_for_solution(sizes)

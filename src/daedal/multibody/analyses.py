@@ -11,7 +11,7 @@ from daedal.multibody.system import system_of
 
 if TYPE_CHECKING:
     from daedal.multibody.conditions import Conditions
-    from daedal.multibody.equations import Equations
+    from daedal.multibody.equations import MotionEquations
     from daedal.multibody.equilibrium import Equilibrium
     from daedal.multibody.inverse_dynamics import InverseDynamics
     from daedal.multibody.kinematic_solution import KinematicSolution
@@ -25,7 +25,7 @@ class Analyses:
     forces: tuple
     discontinuities: tuple
     _conditions: dict[Layout, Conditions]
-    _equations: dict[Layout, Equations]
+    _equations: dict[Layout, MotionEquations]
 
     def conditions(self, layout: Layout) -> Conditions:
         """The constraints of the model in the coordinates of a layout, with their derivatives."""
@@ -35,9 +35,9 @@ class Analyses:
             self._conditions[layout] = Conditions(system_of(self, layout))
         return self._conditions[layout]
 
-    def equations(self, layout: Layout) -> Equations:
+    def equations(self, layout: Layout) -> MotionEquations:
         """The equations of motion in the coordinates of a layout, with their derivatives."""
-        from daedal.multibody.equations import Equations
+        from daedal.multibody.equations import MotionEquations
 
         if self.discontinuities:
             named = ", ".join(f"'{part.name}'" for part in self.discontinuities)
@@ -46,7 +46,7 @@ class Analyses:
                 "over time"
             )
         if layout not in self._equations:
-            self._equations[layout] = Equations(system_of(self, layout), self.conditions(layout))
+            self._equations[layout] = MotionEquations(system_of(self, layout), self.conditions(layout))
         return self._equations[layout]
 
     @property
@@ -261,8 +261,9 @@ class Analyses:
         motion : KinematicSolution, MechanicalSolution or Start
             What :meth:`kinematics` gives, a solution of :meth:`system`, or one state.
         by : sequence of str, optional
-            The joints (or "joint.coordinate") that act; by default those that were driven or whose
-            accelerations are given, otherwise all in the tree.
+            The joints (or "joint.coordinate") that act, and no others: drives of the model (:class:`Prescribed`,
+            :class:`PrescribedMotion`) only show the way. By default those that were driven, that drives of the model
+            move, or whose accelerations are given, otherwise all in the tree.
         accelerations : dict, optional
             With a start: accelerations of joints; those that are not given are as small as possible.
         coordinates, cut

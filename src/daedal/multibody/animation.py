@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.course import Course
+from daedal.multibody.course import MotionHistory
 from daedal.multibody.picture import energy_plot, joint_plot, reaction_arrows, scene_of, size_of
 from daedal.viz import Plot, Scene
 
@@ -68,7 +68,7 @@ def draw(model: Any, start: Any = None, path: str | Path | None = None, *, title
         raise InvalidProblemError(
             f"start has {q.size} coordinates and {v.size} velocities, but there are {layout.n_q} relative coordinates"
         )
-    course = Course(model, layout, np.zeros(1), q, v, np.zeros((1, 0)), lambda: None)
+    course = MotionHistory(model, layout, np.zeros(1), q, v, np.zeros((1, 0)), lambda: None)
     scene = scene_of(course, title=title)
     if path is not None and Path(path).suffix.lower() == ".html":
         return scene.save(path)
@@ -105,7 +105,7 @@ def _times(results: Any, t_span: Any, frames: int | None) -> np.ndarray:
     return np.linspace(begin, end, count)
 
 
-def _is_smooth(course: Course) -> bool:
+def _is_smooth(course: MotionHistory) -> bool:
     moves = np.linalg.norm(np.diff(course.centers, axis=0), axis=2)
     turns = np.linalg.norm(np.diff(course.rotations, axis=0), axis=(2, 3)) / np.sqrt(2.0)  # for small angles
     return bool(moves.max() <= NEAR * size_of(course) and turns.max() <= TURN)

@@ -38,13 +38,13 @@ _SIDES = {"+": 1.0, "-": -1.0}
 
 def assemble(model, values, *, velocities, side, guess, coordinates, cut, t) -> Start:
     """See :meth:`daedal.multibody.Model.assemble`."""
-    problem = Assembly(model, cut if coordinates == "relative" else (), t)
+    problem = AssemblyProblem(model, cut if coordinates == "relative" else (), t)
     q = problem.positions(values, side or {}, guess)
     v = problem.rates(q, velocities or {})
     return Start(q, v, model, problem.layout, t).in_coordinates(coordinates, cut=cut)
 
 
-class Assembly:
+class AssemblyProblem:
     """The position and velocity problem of a model in the coordinates of a spanning tree."""
 
     def __init__(self, model: Any, cut: Sequence[str] = (), t: float = 0.0):

@@ -137,6 +137,11 @@ class Body:
         """A straight rod along its x axis, its frame in the middle; thin, or round with a radius."""
         length = _positive(length, "length", name)
         width = _positive(radius, "radius", name) if radius is not None else None
+        if width is None and density is not None:
+            raise InvalidProblemError(
+                f"body '{name}' has a density but no radius, so that its mass is not known. Remedy: give its radius, "
+                "or its mass (the mass per length times the length)"
+            )
         volume = math.pi * width**2 * length if width is not None else length
         mass = _mass(mass, density, volume, name)
         if width is None:

@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from daedal.multibody.closure import Closures
-from daedal.multibody.tree import Tree
+from daedal.multibody.tree import BodyTree
 
 
 class Chains(NamedTuple):
@@ -27,7 +27,7 @@ class Chains(NamedTuple):
     first_entry: np.ndarray  # (sets + 1,) where the matrix of each set begins
 
 
-def chains_of(tree: Tree, closures: Closures) -> Chains:
+def chains_of(tree: BodyTree, closures: Closures) -> Chains:
     """The chains of all conditions; those whose chains meet in a body are in one set."""
     n, m = tree.father.size, closures.kind.size
     passing: list[set[int]] = [set() for _ in range(n)]

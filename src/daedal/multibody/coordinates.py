@@ -14,7 +14,7 @@ import numpy as np
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.signatures import void
 from daedal.multibody.grouped import grouped
-from daedal.multibody.tree import ANY_ROTATION, Tree
+from daedal.multibody.tree import ANY_ROTATION, BodyTree
 from daedal.multibody.vectors import ROWS, VECTOR, rows_of_rates
 
 
@@ -32,7 +32,7 @@ def joint_velocities(tree, q, rate):
 
 
 @grouped
-@entry(void(Tree, VECTOR, VECTOR, VECTOR))
+@entry(void(BodyTree, VECTOR, VECTOR, VECTOR))
 def fill_joint_velocities(tree, q, rate, u):
     """The u of :func:`joint_velocities`."""
     for j in range(tree.father.size):
@@ -58,7 +58,7 @@ def coordinate_rates(tree, q, u):
 
 
 @grouped
-@entry(void(Tree, VECTOR, VECTOR, VECTOR))
+@entry(void(BodyTree, VECTOR, VECTOR, VECTOR))
 def fill_coordinate_rates(tree, q, u, rate):
     """The rates of :func:`coordinate_rates`."""
     for j in range(tree.father.size):
@@ -84,7 +84,7 @@ def lifted_force(tree, q, rate, tau, parameter_mass):
 
 
 @grouped
-@entry(void(Tree, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR))
+@entry(void(BodyTree, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR))
 def fill_lifted_force(tree, q, rate, tau, parameter_mass, result):
     """The result of :func:`lifted_force`."""
     for j in range(tree.father.size):
@@ -114,7 +114,7 @@ def map_matrix(tree, q):
 
 
 @grouped
-@entry(void(Tree, VECTOR, ROWS))
+@entry(void(BodyTree, VECTOR, ROWS))
 def fill_map_matrix(tree, q, matrix):
     """The matrix of :func:`map_matrix`."""
     matrix[:, :] = 0.0
@@ -161,7 +161,7 @@ def lifted_mass(tree, q, mass, parameter_mass):
 
 
 @grouped
-@entry(void(Tree, VECTOR, ROWS, VECTOR, ROWS, ROWS))
+@entry(void(BodyTree, VECTOR, ROWS, VECTOR, ROWS, ROWS))
 def fill_lifted_mass(tree, q, mass, parameter_mass, lifted, result):
     """The result of :func:`lifted_mass`; `lifted` has room for H N."""
     fill_lifted_rows(tree, q, mass, lifted)
@@ -174,6 +174,14 @@ def fill_lifted_mass(tree, q, mass, parameter_mass, lifted, result):
                     result[p + k, p + l] += parameter_mass[j] * q[p + k] * q[p + l]
 
 
+def with_unit_parameters(tree, q):
+    """Coordinates (n_q, nt) with Euler parameters of length 1."""
+    q = q.copy()
+    for end in tree.first_q[1:][tree.turn == ANY_ROTATION]:
+        q[end - 4 : end] /= np.linalg.norm(q[end - 4 : end], axis=0)
+    return q
+
+
 def norms(tree, q):
     """|p|^2 - 1 for each joint with Euler parameters."""
     values = np.zeros((tree.turn == ANY_ROTATION).sum())
@@ -182,7 +190,7 @@ def norms(tree, q):
 
 
 @grouped
-@entry(void(Tree, VECTOR, VECTOR))
+@entry(void(BodyTree, VECTOR, VECTOR))
 def fill_norms(tree, q, values):
     """The values of :func:`norms`."""
     count = 0

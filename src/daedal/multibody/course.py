@@ -16,7 +16,7 @@ from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Loads, Motion, states_by_force
 
 
-class Course:
+class MotionHistory:
     """Coordinates, velocities, accelerations and multipliers at given times, and what follows for bodies and frames.
 
     Parameters

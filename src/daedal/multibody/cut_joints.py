@@ -7,7 +7,7 @@ from daedal.kernels.signatures import void
 from daedal.multibody.closure import Closures, fill_biases, fill_gradients
 from daedal.multibody.grouped import grouped
 from daedal.multibody.kinematics import Placement, Velocities
-from daedal.multibody.tree import Tree
+from daedal.multibody.tree import BodyTree
 from daedal.multibody.vectors import MATRICES, ROWS, VECTOR, add, dot, plus, put, row, vector_product
 
 
@@ -20,7 +20,7 @@ def loop_jacobian(tree, placed, closures):
 
 
 @grouped
-@entry(void(Tree, Placement, Closures, MATRICES, ROWS))
+@entry(void(BodyTree, Placement, Closures, MATRICES, ROWS))
 def fill_loop_jacobian(tree, placed, closures, rows, matrix):
     """The matrix of :func:`loop_jacobian`; `rows` has room for the gradients."""
     fill_gradients(closures, placed.r, placed.rotation, rows)
@@ -48,7 +48,7 @@ def loop_bias(tree, placed, moving, closures):
 
 
 @grouped
-@entry(void(Tree, Placement, Velocities, Closures, ROWS, ROWS, MATRICES, VECTOR))
+@entry(void(BodyTree, Placement, Velocities, Closures, ROWS, ROWS, MATRICES, VECTOR))
 def fill_loop_bias(tree, placed, moving, closures, linear, angular, rows, values):
     """The vector of :func:`loop_bias`.
 

@@ -13,7 +13,7 @@ from daedal.kernels.compilation import entry, part
 from daedal.kernels.signatures import void
 from daedal.multibody.grouped import grouped
 from daedal.multibody.kinematics import Placement, Velocities
-from daedal.multibody.tree import Tree
+from daedal.multibody.tree import BodyTree
 from daedal.multibody.vectors import (
     MATRICES,
     ROWS,
@@ -89,7 +89,7 @@ def transmission(tree, placed, moving, accelerations, force, torque):
 
 
 @grouped
-@entry(void(Tree, Placement, Velocities, VECTOR, ROWS, ROWS, Sweep, VECTOR))
+@entry(void(BodyTree, Placement, Velocities, VECTOR, ROWS, ROWS, Sweep, VECTOR))
 def newton_euler(tree, placed, moving, accelerations, force, torque, sweep, result):
     """Both sweeps of ``rnea``."""
     n = tree.father.size
@@ -134,7 +134,7 @@ def crba(tree, placed):
 
 
 @grouped
-@entry(void(Tree, Placement, Composite, ROWS))
+@entry(void(BodyTree, Placement, Composite, ROWS))
 def composite_bodies(tree, placed, composite, matrix):
     """Fill a matrix."""
     n = tree.father.size

@@ -24,7 +24,7 @@ class Derivatives(NamedTuple):
     accelerations: np.ndarray  # of K a - gamma
 
 
-class Equations:
+class MotionEquations:
     """Mass, forces and conditions of a system, and their derivatives.
 
     Attributes

@@ -18,7 +18,7 @@ import numpy as np
 from daedal.kernels.records import Record
 from daedal.multibody.forces.force import Force
 from daedal.multibody.layout import Layout
-from daedal.multibody.likeness import Entry, Likeness, entries, exchanged, likeness
+from daedal.multibody.likeness import ForceEntry, Likeness, entries, exchanged, likeness
 from daedal.multibody.loads import Places
 from daedal.multibody.motion import Loads, Motion
 from daedal.multibody.packed import FORCES
@@ -255,8 +255,8 @@ class _Traced:
     trace: Traced
     targets: np.ndarray
     equals: list[Likeness]  # itself and the others; none if it has no equals
-    arguments: list[Entry] | None = None
-    driven: list[Entry] | None = None
+    arguments: list[ForceEntry] | None = None
+    driven: list[ForceEntry] | None = None
 
 
 class Group(NamedTuple):

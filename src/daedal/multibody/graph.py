@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from daedal.multibody.joints import Joint
-from daedal.multibody.topology import Topology
+from daedal.multibody.topology import SpanningTree
 from daedal.viz.figure import COLOURS, FAINT, INK, new_figure
 
 _TREE, _CUT = COLOURS[0], COLOURS[2]
@@ -14,7 +14,7 @@ _LARGEST = 16.0  # inches; larger graphs are drawn smaller
 _BEND = 0.35
 
 
-def places(topology: Topology) -> dict[int, tuple[float, float]]:
+def places(topology: SpanningTree) -> dict[int, tuple[float, float]]:
     """Where bodies are drawn: as high as they are far from the ground, fathers in the middle above their sons."""
     found: dict[int, tuple[float, float]] = {}
     depth = {-1: 0}
@@ -43,7 +43,7 @@ class _Line(NamedTuple):
         return 0.5 * (a + c) - 0.5 * self.bend * (d - b), 0.5 * (b + d) + 0.5 * self.bend * (c - a)
 
 
-def _lines(topology: Topology, at) -> tuple[list[_Line], list[_Line]]:
+def _lines(topology: SpanningTree, at) -> tuple[list[_Line], list[_Line]]:
     """Straight lines for the tree, and bent ones that keep out of its way for the joints that are cut."""
     tree = [
         _Line(joint, (at[body][0], 0.0) if father < 0 else at[father], at[body], 0.0)
@@ -63,7 +63,7 @@ def _lines(topology: Topology, at) -> tuple[list[_Line], list[_Line]]:
     return tree, cut
 
 
-def draw_graph(topology: Topology, title: str = "", *, pyplot: bool = True, save=None):
+def draw_graph(topology: SpanningTree, title: str = "", *, pyplot: bool = True, save=None):
     """Bodies as boxes, joints of the tree as lines, joints that are cut dashed; see Model.draw_graph."""
     at = places(topology)
     tree, cut = _lines(topology, at)

@@ -5,7 +5,8 @@ the constraints allow, K Z = 0, the multipliers drop out,
 
 .. math:: (c_q Z)^T \tau = Z^T (M \ddot q - f),
 
-and then follow. For a tree whose joints all act, this is what ``rnea`` gives.
+and then follow. For a tree whose joints all act, this is what ``rnea`` gives. Motions that are prescribed are no
+constraints here: their forces are those of the joints that act.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import listing
 from daedal.errors import InvalidProblemError
-from daedal.multibody.assembly import Assembly
+from daedal.multibody.assembly import AssemblyProblem
+from daedal.multibody.constraints import Prescribed, PrescribedMotion
+from daedal.multibody.constraints.base import named_coordinate
 from daedal.multibody.equations import null_space
 from daedal.multibody.held import held_rates, stated_joints
-from daedal.multibody.measures import Measures
+from daedal.multibody.measures import MeasuredCoordinates
 from daedal.multibody.start import Start
 
 _SMALL = 1e-7
@@ -65,20 +69,20 @@ def inverse_dynamics(model, motion, by: Sequence[str] | None, accelerations, coo
     elif accelerations is not None:
         raise InvalidProblemError("accelerations are given with a start only; a motion over time has its own")
     else:
-        layout = getattr(motion, "layout", None) or model.layout(coordinates, cut)
+        layout = _layout_of(model, motion, coordinates, cut)
         t, q, v, a = _of_motion(layout, motion)
-    driven = getattr(motion, "driven", ()) or tuple(accelerations or ())
-    keys = tuple(by) if by is not None else driven or _every(layout)
-    measures = Measures(model, layout, stated_joints(layout), keys)
+    driven = (*(getattr(motion, "driven", ()) or tuple(accelerations or ())), *_prescribed(model))
+    keys = tuple(by) if by is not None else tuple(dict.fromkeys(driven)) or _every(layout)
+    measures = MeasuredCoordinates(model, layout, stated_joints(layout), keys)
     conditions, equations = model.conditions(layout), model.equations(layout)
     r = _states(motion, equations.n_r, t.size)
     found: list[tuple[np.ndarray, np.ndarray]] = []
-    redundant = False
+    redundant, holds = False, ~_of_drives(layout, conditions.n_g + conditions.n_hat)
     for i in range(t.size):
         if not np.all(np.isfinite(a[:, i])):
             found.append((np.full(len(measures.rows), np.nan), np.full(conditions.n_g + conditions.n_hat, np.nan)))
             continue
-        K, C = conditions.jacobian(t[i], q[:, i]), measures.jacobian(q[:, i])
+        K, C = conditions.jacobian(t[i], q[:, i])[holds], measures.jacobian(q[:, i])
         Z = null_space(K, np.ones(q.shape[0]))
         needed = equations.mass(t[i], q[:, i]) @ a[:, i] - equations.force(t[i], q[:, i], v[:, i], r[:, i])
         acting = (C @ Z).T
@@ -87,12 +91,46 @@ def inverse_dynamics(model, motion, by: Sequence[str] | None, accelerations, coo
         missing = acting @ tau - Z.T @ needed
         if np.linalg.norm(missing) > _SMALL * max(1.0, float(np.linalg.norm(needed))):
             _refuse(layout, keys, float(t[i]), Z @ missing)
-        lam = np.linalg.lstsq(K.T, C.T @ tau - needed, rcond=1e-12)[0]
+        lam = np.zeros(holds.size)
+        lam[holds] = np.linalg.lstsq(K.T, C.T @ tau - needed, rcond=1e-12)[0]
         found.append((tau, lam))
     tau, lam = (np.column_stack(part) for part in zip(*found))
     ends = np.cumsum(list(measures.sizes.values()))
     forces = {key: tau[end - n : end] if n > 1 else tau[end - 1] for (key, n), end in zip(measures.sizes.items(), ends)}
     return InverseDynamics(t, forces, lam, redundant)
+
+
+def _layout_of(model: Any, motion: Any, coordinates: str, cut: Sequence[str]) -> Any:
+    """The coordinates of a motion, in this model, which may lack the drives of the one that has moved."""
+    layout = getattr(motion, "layout", None)
+    if layout is None:
+        return model.layout(coordinates, cut)
+    if motion.model is model:
+        return layout
+    own = model.layout("relative", tuple(joint.name for joint in layout.topology.cut))
+    if own.names != layout.names:
+        raise InvalidProblemError(
+            f"the motion is one of the coordinates {listing(layout.names)}, the model has {listing(own.names)}. "
+            "Remedy: take the model that has moved, or one that differs from it in drives and forces only"
+        )
+    return own
+
+
+def _prescribed(model: Any) -> tuple[str, ...]:
+    """The joints whose motions are prescribed; all that move if frames are led."""
+    if any(isinstance(one, PrescribedMotion) for one in model.constraints):
+        return _every(model.layout())
+    pairs = [named_coordinate(one.joint) for one in model.constraints if isinstance(one, Prescribed)]
+    names = [(getattr(joint, "name", joint), which) for joint, which in pairs]
+    return tuple(name if which is None else f"{name}.{which}" for name, which in names)
+
+
+def _of_drives(layout: Any, n: int) -> np.ndarray:
+    """Which of n conditions prescribe a motion."""
+    sizes = [(one, one.size(layout.planar)) for one in layout.constraints]
+    rolling = sum(one.velocity_size(layout.planar) for one in layout.constraints)
+    flags = [isinstance(one, (Prescribed, PrescribedMotion)) for one, size in sizes for _ in range(size)]
+    return np.array([False] * (n - rolling - len(flags)) + flags + [False] * rolling, dtype=bool)
 
 
 def _of_motion(layout: Any, motion: Any) -> tuple:
@@ -124,9 +162,9 @@ def _at_start(model: Any, start: Start, accelerations: Mapping[str, Any]) -> tup
     if start.layout.n_q and start.layout is not model.layout("relative", ()):
         start = start.in_coordinates("relative")
     layout, q, v, t = start.layout, start.q, start.v, start.t
-    assembly = Assembly(model, (), t)
+    assembly = AssemblyProblem(model, (), t)
     held = held_rates(assembly.joints, accelerations)
-    measures = Measures(model, layout, assembly.joints, [one.key for one in held])
+    measures = MeasuredCoordinates(model, layout, assembly.joints, [one.key for one in held])
     conditions = assembly.conditions
     matrix = np.concatenate([conditions.jacobian(t, q), measures.jacobian(q)])
     given = np.concatenate([np.zeros(0), *(one.values[one.which] for one in held)])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.multibody.counted_angles import angle_name
-from daedal.multibody.course import Course
+from daedal.multibody.course import MotionHistory
 from daedal.multibody.joint_coordinates import coordinate_of
 from daedal.multibody.joints import Joint
 from daedal.multibody.reactions import JointForces
@@ -20,7 +20,13 @@ from daedal.solution.machine_record import NamedCoordinates
 class JointView(NamedCoordinates):
     """The relative motion of the two bodies of a joint, and what it carries."""
 
-    def __init__(self, course: Course, joint: Joint, forces: Callable[[], JointForces], counting: Callable[[], Course]):
+    def __init__(
+        self,
+        course: MotionHistory,
+        joint: Joint,
+        forces: Callable[[], JointForces],
+        counting: Callable[[], MotionHistory],
+    ):
         self._course, self.joint, self._forces, self._counting = course, joint, forces, counting
 
     @property
@@ -67,7 +73,7 @@ class JointView(NamedCoordinates):
 # --- coordinates of joints from the motion of their frames ------------------------------------------------------------
 
 
-def _relative_rotation(course: Course, joint: Joint) -> np.ndarray:
+def _relative_rotation(course: MotionHistory, joint: Joint) -> np.ndarray:
     return np.swapaxes(course.rotation(joint.a), -1, -2) @ course.rotation(joint.b)
 
 
@@ -81,7 +87,7 @@ def _angles(turn: int, matrices: np.ndarray) -> np.ndarray:
     return np.zeros((len(matrices), 0))
 
 
-def coordinates_of(course: Course, joint: Joint, counting: Callable[[], Course]) -> np.ndarray:
+def coordinates_of(course: MotionHistory, joint: Joint, counting: Callable[[], MotionHistory]) -> np.ndarray:
     """The coordinates of a joint, (nt, n); `counting` gives a motion in which no step exceeds half a turn."""
     distance = course.position(joint.b) - course.position(joint.a)
     shifts = np.einsum("tji,tj->ti", course.rotation(joint.a), distance)[:, list(joint.shifts)]
@@ -93,7 +99,7 @@ def coordinates_of(course: Course, joint: Joint, counting: Callable[[], Course])
     return np.column_stack([shifts, angles])
 
 
-def _counted(course: Course, joint: Joint, counting: Callable[[], Course]) -> np.ndarray:
+def _counted(course: MotionHistory, joint: Joint, counting: Callable[[], MotionHistory]) -> np.ndarray:
     """The angles of a joint up to rounding, turns included."""
     number = course.layout.number_in_tree(joint)
     if number is not None:
@@ -124,7 +130,7 @@ def _parameters(matrices: np.ndarray) -> np.ndarray:
     return p * (first * np.concatenate([[1.0], np.cumprod(signs)]))[:, None]
 
 
-def rates_of(course: Course, joint: Joint) -> np.ndarray:
+def rates_of(course: MotionHistory, joint: Joint) -> np.ndarray:
     """The velocities of a joint, (nt, n)."""
     axes, spin = course.rotation(joint.a), course.angular_velocity(joint.a)
     distance = course.position(joint.b) - course.position(joint.a)

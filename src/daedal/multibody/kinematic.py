@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.assembly import Assembly
+from daedal.multibody.assembly import AssemblyProblem
 from daedal.multibody.closing import nearest_zero
 from daedal.multibody.kinematic_solution import KinematicSolution
-from daedal.multibody.measures import Measures, course_of
+from daedal.multibody.measures import MeasuredCoordinates, course_of
 from daedal.problems.checks import check_real
 
 _SINGULAR = 1e-7
@@ -67,11 +67,11 @@ class _Follower:
     """Positions of a driven mechanism, followed in time."""
 
     def __init__(self, model: Any, times: np.ndarray, driven: Mapping[str, Any], cut):
-        self.assembly = Assembly(model, cut, times[0])
+        self.assembly = AssemblyProblem(model, cut, times[0])
         self.model, self.times, self.driven = model, times, tuple(driven)
         self.layout, self.conditions = self.assembly.layout, self.assembly.conditions
         self.scale = self.assembly.column_scale
-        self.measures = Measures(model, self.layout, self.assembly.joints, self.driven)
+        self.measures = MeasuredCoordinates(model, self.layout, self.assembly.joints, self.driven)
         self.courses = [course_of(key, driven[key], n, times) for key, n in self.measures.sizes.items()]
         self.n_g = self.conditions.n_g
         self.dead: list[tuple[float, str]] = []

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.coordinates import with_unit_parameters
 from daedal.multibody.held import stated_joints
 from daedal.multibody.recorded import recorded
 from daedal.multibody.results import Results
@@ -84,6 +85,7 @@ class KinematicSolution(PartsOfMotion):
             ]
             curve = BPoly.from_derivatives(self.t[order], data)
             q, v, a = (curve.derivative(level)(times).T if level else curve(times).T for level in range(3))
+        q = with_unit_parameters(self.layout.tree, q)
         return KinematicSolution(times, q, v, a, self.driven, self.dead_points, self.model, self.layout)
 
     @property

@@ -19,7 +19,7 @@ import numpy as np
 from daedal.kernels.compilation import entry
 from daedal.kernels.signatures import void
 from daedal.multibody.grouped import grouped
-from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, Tree
+from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, BodyTree
 from daedal.multibody.vectors import (
     MATRICES,
     ROWS,
@@ -92,7 +92,7 @@ def placement(tree, q):
 
 
 @grouped
-@entry(void(Tree, VECTOR, Placement))
+@entry(void(BodyTree, VECTOR, Placement))
 def place(tree, q, placed):
     """Fill a :class:`Placement`."""
     rotation, angular = placed.rotation, placed.angular
@@ -163,7 +163,7 @@ def velocities(tree, placed, v):
 
 
 @grouped
-@entry(void(Tree, Placement, VECTOR, Velocities))
+@entry(void(BodyTree, Placement, VECTOR, Velocities))
 def move(tree, placed, v, moving):
     """Fill :class:`Velocities`."""
     for j in range(tree.father.size):

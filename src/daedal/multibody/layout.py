@@ -20,8 +20,8 @@ from daedal.multibody.joint_coordinates import JointCoordinate, coordinate_of, j
 from daedal.multibody.joints import Cartesian, Free, Joint, Planar, Screw, Shifted, X, Y
 from daedal.multibody.kinematics import placement
 from daedal.multibody.packed import Prepared, packed, prepared
-from daedal.multibody.topology import Topology, spanning_tree
-from daedal.multibody.tree import ABOUT_Z_AND_Y, ANY_ROTATION, Tree
+from daedal.multibody.topology import SpanningTree, spanning_tree
+from daedal.multibody.tree import ABOUT_Z_AND_Y, ANY_ROTATION, BodyTree
 
 RELATIVE, ABSOLUTE = "relative", "absolute"
 
@@ -30,7 +30,7 @@ RELATIVE, ABSOLUTE = "relative", "absolute"
 class Layout:
     """The coordinates of a model: a topology, and whether the model is one of the plane."""
 
-    topology: Topology
+    topology: SpanningTree
     gravity: np.ndarray
     planar: bool
     stated: tuple[Joint, ...] = ()  # the joints as they were stated
@@ -45,10 +45,10 @@ class Layout:
         return {name: value for name, value in vars(self).items() if name not in ("packed", "prepared")}
 
     @property
-    def spanning(self) -> Topology:
+    def spanning(self) -> SpanningTree:
         """The spanning tree of the bodies that were stated, without those that are there for constraints."""
         tree, n = self.topology, len(self.topology.bodies) - len(self.guesses)
-        return Topology(tree.bodies[:n], tree.joints[:n], tree.reversed[:n], tree.fathers[:n], tree.cut)
+        return SpanningTree(tree.bodies[:n], tree.joints[:n], tree.reversed[:n], tree.fathers[:n], tree.cut)
 
     @cached_property
     def joint_coordinates(self) -> dict[tuple[str, str | None], JointCoordinate]:
@@ -90,12 +90,12 @@ class Layout:
         return {body.name: i for i, body in enumerate(self.topology.bodies)} | {"ground": -1}
 
     @cached_property
-    def tree(self) -> Tree:
+    def tree(self) -> BodyTree:
         """The spanning tree."""
         bodies, joints = self.topology.bodies, self.topology.joints
         n_v = [len(joint.slides) for joint in joints]
         n_q = [n + (joint.turn == ANY_ROTATION) for n, joint in zip(n_v, joints)]
-        return Tree(
+        return BodyTree(
             father=np.array(self.topology.fathers, dtype=np.int64),
             turn=np.array([joint.turn for joint in joints], dtype=np.int64),
             first_q=np.concatenate([[0], np.cumsum(n_q)]).astype(np.int64),
@@ -111,7 +111,7 @@ class Layout:
         )
 
     @cached_property
-    def arrays(self) -> tuple[Tree, Closures, Chains]:
+    def arrays(self) -> tuple[BodyTree, Closures, Chains]:
         """Tree, conditions and their chains."""
         return self.tree, self.closures, chains_of(self.tree, self.closures)
 
@@ -188,10 +188,15 @@ class Layout:
         return int(self.tree.first_v[-1])
 
     @cached_property
+    def length(self) -> float:
+        """The size of the machine: the largest distance of a joint from a centre of mass, 1 if all are zero."""
+        tree, places = self.tree, self.closures.place.reshape(-1, 3)
+        return float(np.max(np.linalg.norm([*tree.place, *tree.own_place, *places], axis=1), initial=0.0)) or 1.0
+
+    @cached_property
     def typical_sizes(self) -> np.ndarray:
         """What coordinates are small beside: 1 for angles and Euler parameters, the machine for displacements."""
-        tree, places = self.tree, self.closures.place.reshape(-1, 3)
-        length = float(np.max(np.linalg.norm([*tree.place, *tree.own_place, *places], axis=1), initial=0.0)) or 1.0
+        tree, length = self.tree, self.length
         sizes = np.ones(self.n_q)
         for j in range(tree.father.size):
             shifts = tree.first_v[j + 1] - tree.first_v[j] - tree.turn[j]  # which counts the rotations
@@ -234,7 +239,7 @@ def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut, cons
         kind = Planar if planar else Free
         free = tuple(kind(body.name, ground, Frame(body, body.center)) for body in bodies)
         held = tuple(joint for joint in joints if not isinstance(joint, Free))
-        topology = Topology(tuple(bodies), free, (False,) * len(free), (-1,) * len(free), held)
+        topology = SpanningTree(tuple(bodies), free, (False,) * len(free), (-1,) * len(free), held)
         layout = Layout(topology, gravity, planar, stated, False)
     threads = tuple(Thread(joint) for joint in layout.topology.cut if isinstance(joint, Screw))
     return _with_constraints(layout, (*constraints, *threads))

@@ -57,7 +57,7 @@ def likeness(force: Force, layout: Any) -> Likeness | None:
     return Likeness(tuple(key), rows)
 
 
-class Entry(NamedTuple):
+class ForceEntry(NamedTuple):
     """An entry of an array, in terms of the rows of a force: first + width * row + component."""
 
     kind: str
@@ -69,7 +69,7 @@ class Entry(NamedTuple):
 
 def entries(
     indices: Sequence[int], arrays: Sequence[tuple[str, int, int, int]], rows: Mapping[str, list[int]]
-) -> list[Entry] | None:
+) -> list[ForceEntry] | None:
     """What indices stand for; None where one of them belongs to none of the rows.
 
     `arrays` says of each array which kind of rows it has, where it begins, how many rows there are and how long.
@@ -79,15 +79,15 @@ def entries(
     return known if len(known) == len(found) else None
 
 
-def _entry(index: int, arrays, rows: Mapping[str, list[int]]) -> Entry | None:
+def _entry(index: int, arrays, rows: Mapping[str, list[int]]) -> ForceEntry | None:
     for kind, first, count, width in arrays:
         row, component = divmod(index - first, width)
         if 0 <= row < count:
-            return Entry(kind, rows[kind].index(row), first, width, component) if row in rows[kind] else None
+            return ForceEntry(kind, rows[kind].index(row), first, width, component) if row in rows[kind] else None
     return None
 
 
-def exchanged(found: list[Entry], likenesses: Sequence[Likeness]) -> np.ndarray:
+def exchanged(found: list[ForceEntry], likenesses: Sequence[Likeness]) -> np.ndarray:
     """The indices of these entries for each of several equal forces, in rows."""
     columns = [
         [one.first + one.width * like.rows[one.kind][one.place] + one.component for like in likenesses] for one in found

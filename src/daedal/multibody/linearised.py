@@ -25,7 +25,7 @@ import numpy as np
 
 from daedal.common.tabular import Tabular
 from daedal.errors import InvalidProblemError
-from daedal.multibody.equations import Equations, null_space
+from daedal.multibody.equations import MotionEquations, null_space
 from daedal.multibody.modes import Mode
 from daedal.multibody.perturbations import perturbation_basis
 from daedal.multibody.poses import length_flags
@@ -116,17 +116,17 @@ def linearise(model: Any, at: Start) -> Linearised:
     """See :meth:`daedal.multibody.Model.linearise`."""
     if not isinstance(at, Start):
         raise InvalidProblemError("at must be what model.assemble or model.equilibrium gives")
-    point = _Point(model, at)
+    point = _MotionPoint(model, at)
     holonomic_at_rest = point.is_equilibrium and not point.conditions.n_hat and not at.r.size
     return point.second_order() if holonomic_at_rest else point.first_order()
 
 
-class _Point:
+class _MotionPoint:
     """The equations of motion and their derivatives at a state."""
 
     def __init__(self, model: Any, at: Start):
         self.start, self.q, self.v, self.r, self.t = at, at.q, at.v, at.r, at.t
-        self.equations: Equations = model.equations(at.layout)
+        self.equations: MotionEquations = model.equations(at.layout)
         self.conditions = model.conditions(at.layout)
         self.n = at.q.size
         self.scale = np.where(length_flags(at.layout), at.layout_length, 1.0)
@@ -237,7 +237,9 @@ class _Point:
         h = way / max(1.0, float(np.max(np.abs(self.v))))
         start = self.start
         q = start.q + h * start.v + 0.5 * h**2 * self.a
-        later = _Point(start.model, Start(q, start.v + h * self.a, start.model, start.layout, start.t + h, start.r))
+        later = _MotionPoint(
+            start.model, Start(q, start.v + h * self.a, start.model, start.layout, start.t + h, start.r)
+        )
         there = (T / scale[:, None]).T @ (later._flow(T) / scale[:, None])
         rows = later._allowed()
         left = rows @ T / np.maximum(np.linalg.norm(rows * scale, axis=1), _VOID * start.layout_length)[:, None]

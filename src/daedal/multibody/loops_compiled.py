@@ -29,7 +29,7 @@ from daedal.multibody.packed import (
     MACHINE,
     PLACEMENT,
     VELOCITIES,
-    Sizes,
+    MachineSizes,
     chains_at,
     closures_at,
     floats_for,
@@ -54,7 +54,7 @@ NOT_HERE = 2
 """The status of a function that leaves the work to matrices."""
 
 
-def rooms(sizes: Sizes, longest: int) -> dict[str, int]:
+def rooms(sizes: MachineSizes, longest: int) -> dict[str, int]:
     """How many floats each function needs at most behind its result; `longest` is the longest block of a force."""
     n, n_v, n_q, m, n_norms = sizes.n, sizes.n_v, sizes.n_q, sizes.m, sizes.n_norms
     placed, moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)

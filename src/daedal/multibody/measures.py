@@ -18,7 +18,7 @@ from daedal.multibody.tree import ANY_ROTATION
 from daedal.problems import MechanicalSystem
 
 
-class Measures:
+class MeasuredCoordinates:
     r"""Coordinates c(q) of joints, by the name of the joint or "joint.coordinate".
 
     Parameters
@@ -29,16 +29,30 @@ class Measures:
         Of :func:`daedal.multibody.held.stated_joints`.
     keys : sequence of str
         Which of them.
+    turned : mapping of str to matrix
+        For joints that turn in space, an orientation near which rotations are three small angles from it.
     """
 
-    def __init__(self, model: Any, layout: Any, joints: Mapping[str, StatedJoint], keys: Sequence[str]):
-        self.rows = [row for key in keys for row in _rows(joints, key)]
+    def __init__(
+        self,
+        model: Any,
+        layout: Any,
+        joints: Mapping[str, StatedJoint],
+        keys: Sequence[str],
+        turned: Mapping[str, np.ndarray] | None = None,
+    ):
+        self.rows = [row for key in keys for row in _rows(joints, key, turned or {})]
         self.sizes = {key: sum(row.key == key for row in self.rows) for key in keys}
         tree, rows = layout.tree, self.rows
 
         def constraint(t, q):
             motion = Motion(layout, q, None, placement(tree, q), None)
-            return [motion.coordinate(row.joint, row.which) for row in rows]
+            return [
+                motion.coordinate(row.joint, row.which)
+                if row.turn is None
+                else _small_angle(motion, joints[row.key].joint, row.turn, "xyz".index(row.which))
+                for row in rows
+            ]
 
         self._conditions = Conditions(
             MechanicalSystem(
@@ -49,10 +63,14 @@ class Measures:
                 n_constraints=len(rows),
             )
         )
-        found = [coordinate_of(layout, row.joint, row.which) for row in rows]
-        self._in_tree = all(one.q >= 0 for one in found)
+        found = [None if row.turn is not None else coordinate_of(layout, row.joint, row.which) for row in rows]
+        self._in_tree = all(one is not None and one.q >= 0 for one in found)
         self._wraps = np.array(
-            [one.turns and one.q < 0 and angle_name(one) not in layout.counted_angles for one in found], bool
+            [
+                one is not None and one.turns and one.q < 0 and angle_name(one) not in layout.counted_angles
+                for one in found
+            ],
+            bool,
         )
 
     def values(self, q: np.ndarray, near: np.ndarray) -> np.ndarray:
@@ -83,16 +101,27 @@ class _Row(NamedTuple):
     key: str
     joint: str
     which: str
+    turn: np.ndarray | None = None  # the orientation from which a small angle about this axis is measured
 
 
-def _rows(joints: Mapping[str, StatedJoint], key: str) -> list[_Row]:
+def _rows(joints: Mapping[str, StatedJoint], key: str, turned: Mapping[str, np.ndarray]) -> list[_Row]:
     joint, which = named_coordinates(joints, key)
+    if joint.turn == ANY_ROTATION and key in turned:
+        shifts = [_Row(key, joint.name, joint.coordinates[k]) for k in map(int, which[:-3])]
+        return [*shifts, *(_Row(key, joint.name, axis, turned[key]) for axis in "xyz")]
     if joint.turn == ANY_ROTATION and int(which[-1]) >= len(joint.slides) - 3:
         raise InvalidProblemError(
             f"'{key}' is a rotation in space, which is not given by numbers over time; "
             "name its displacements one by one, or take other joints"
         )
     return [_Row(key, joint.name, joint.coordinates[k]) for k in map(int, which)]
+
+
+def _small_angle(motion: Motion, joint: Any, turn: np.ndarray, k: int):
+    """The sine of the rotation of the second frame of a joint from `turn`, about axis k of that."""
+    first, second = motion.rotation(joint.a) @ turn, motion.rotation(joint.b)
+    i, j = (k + 1) % 3, (k + 2) % 3
+    return 0.5 * (np.dot(first[:, j], second[:, i]) - np.dot(first[:, i], second[:, j]))
 
 
 Course = Callable[[float], tuple[np.ndarray, np.ndarray, np.ndarray]]

@@ -24,7 +24,7 @@ _AMPLITUDES = (0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0)  # of starts be
 _PACE = 0.05  # with which a configuration is moved along the kernel of the constraints
 
 
-class Scaled:
+class ScaledConditions:
     """The conditions of a model at t = 0, each divided by the largest norm that its gradient has somewhere."""
 
     def __init__(self, conditions: Conditions):
@@ -88,7 +88,7 @@ class Configuration:
 def configuration(conditions: Conditions, start: np.ndarray, tries: int = len(_AMPLITUDES)) -> Configuration:
     """A regular configuration with closed loops, from starts beside `start`, the nearest first."""
     generator = np.random.default_rng(1)
-    scaled = Scaled(conditions)
+    scaled = ScaledConditions(conditions)
     best = None
     for amplitude in _AMPLITUDES[:tries]:
         beside = start + amplitude * generator.standard_normal(start.size)
@@ -110,7 +110,7 @@ def _quality(one: Configuration) -> tuple[float, ...]:
     return (1, one.rank.rank) if one.closed else (0, -one.gap)
 
 
-def _is_regular(scaled: Scaled, q: np.ndarray, rows: np.ndarray, generator) -> bool:
+def _is_regular(scaled: ScaledConditions, q: np.ndarray, rows: np.ndarray, generator) -> bool:
     here, free = decided(rows), kernel_of(rows[: scaled.n_g])
     if not here.clear or not rows.size or not free.size:
         return here.clear

@@ -18,13 +18,14 @@ from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, layout_of
 from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
+from daedal.multibody.start import Start
 from daedal.multibody.system import MultibodySystem, system_of
-from daedal.multibody.topology import Topology
+from daedal.multibody.topology import SpanningTree
 from daedal.problems.preparable import Preparable, prepared_of
 
 if TYPE_CHECKING:
     from daedal.multibody.conditions import Conditions
-    from daedal.multibody.equations import Equations
+    from daedal.multibody.equations import MotionEquations
     from daedal.multibody.large import LargeMachine
 
 
@@ -48,7 +49,7 @@ class Model(Analyses, Preparable):
     >>> from daedal.multibody import Body, Model, Revolute, ground
     >>> rod = Body.rod("rod", length=2.0, mass=1.0)
     >>> pendulum = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
-    >>> sol = daedal.solve(pendulum.system(), (0.0, 1.0), pendulum.start())
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), pendulum.start())
     >>> sol.success
     True
     """
@@ -76,12 +77,12 @@ class Model(Analyses, Preparable):
             raise InvalidProblemError("the model has no bodies: name them, or joints and forces that hold on to some")
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
-        self._equations: dict[Layout, Equations] = {}
+        self._equations: dict[Layout, MotionEquations] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """The parts; what was computed from them is computed again."""
-        return self.__dict__ | {"_layouts": {}, "_conditions": {}, "large_machines": {}}
+        return self.__dict__ | {"_layouts": {}, "_conditions": {}, "_equations": {}, "large_machines": {}}
 
     def body(self, name: str) -> Body:
         """The body of this name."""
@@ -131,7 +132,7 @@ class Model(Analyses, Preparable):
         check_inertia(self, system)
         return system
 
-    def topology(self, cut: Sequence[str] = ()) -> Topology:
+    def topology(self, cut: Sequence[str] = ()) -> SpanningTree:
         """The spanning tree of bodies and joints: connection array, chains, joints that are cut.
 
         Examples
@@ -224,12 +225,17 @@ class Model(Analyses, Preparable):
     def _coordinates(self) -> str:
         return ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE
 
-    def as_problem(self) -> MultibodySystem | HybridProblem:
-        """What :func:`daedal.solve` solves where it is given the model: :meth:`problem`, the same one each time."""
+    def as_problem(self, initial: Any = None) -> MultibodySystem | HybridProblem:
+        """What :func:`daedal.solve` solves where it is given the model: :meth:`problem`, the same one each time.
+
+        Where a start is in other coordinates than these, the problem is in those of the start.
+        """
+        layout = initial.layout if isinstance(initial, Start) else None
+        key = next((key for key, known in self._layouts.items() if known is layout), (None, ()))
         kept = prepared_of(self)  # and not an attribute, which functions of the problem would read
-        if "problem" not in kept:
-            kept["problem"] = self.problem()
-        return kept["problem"]
+        if key not in kept:
+            kept[key] = self.problem(key[0], cut=key[1])
+        return kept[key]
 
     def as_initial(self, initial: Any, t0: float, params: Any = None) -> Any:
         """A start for :meth:`as_problem`, from values of joints by name, and of their velocities with ``'``.

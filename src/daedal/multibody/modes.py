@@ -14,6 +14,8 @@ from daedal.multibody.poses import length_flags
 from daedal.multibody.start import Start
 from daedal.problems.checks import check_positive, check_size
 
+_FEWEST = 6  # points of a period through which there is no periodic spline of order 5
+
 
 @dataclass(frozen=True, eq=False)
 class Mode:
@@ -74,6 +76,12 @@ class Mode:
         moved = amplitude * np.outer(self.shape, turning)
         q = np.column_stack([self._closed(self.start.q + part.real) for part in moved.T])
         v, a = (1j * rate * moved).real, -(rate**2) * moved.real
+        if n > _FEWEST:  # loops and rotations in space have bent the way
+            from scipy.interpolate import make_interp_spline
+
+            q[:, -1] = q[:, 0]
+            way = make_interp_spline(t, q, k=5, bc_type="periodic", axis=1)
+            v, a = way(t, 1), way(t, 2)
         return KinematicSolution(t, q, v, a, (), (), self.start.model, self.start.layout)
 
     def animate(self, path: Any = None, *, amplitude: float = 0.2, **options: Any):

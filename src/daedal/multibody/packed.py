@@ -28,10 +28,10 @@ from daedal.multibody.chains import Chains
 from daedal.multibody.closure import Closures
 from daedal.multibody.coordinates import parameter_masses
 from daedal.multibody.kinematics import Placement, Velocities
-from daedal.multibody.tree import ANY_ROTATION, Tree, in_axes_of_joints
+from daedal.multibody.tree import ANY_ROTATION, BodyTree, in_axes_of_joints
 
 
-class Sizes(NamedTuple):
+class MachineSizes(NamedTuple):
     """How large the arrays of a machine are."""
 
     n: int  # bodies
@@ -46,9 +46,9 @@ class Sizes(NamedTuple):
     n_states: int  # of forces
 
 
-def sizes_of(tree: Tree, closures: Closures, chains: Chains, n_states: int = 0) -> Sizes:
+def sizes_of(tree: BodyTree, closures: Closures, chains: Chains, n_states: int = 0) -> MachineSizes:
     """The sizes of a machine, whose forces have so many states."""
-    return Sizes(
+    return MachineSizes(
         n=tree.father.size,
         n_q=int(tree.first_q[-1]),
         n_v=int(tree.first_v[-1]),
@@ -113,7 +113,7 @@ FORCES = Struct(
 MACHINE = Struct(
     "MACHINE",
     [
-        *((name, INTEGER) for name in Sizes._fields),
+        *((name, INTEGER) for name in MachineSizes._fields),
         ("parameter_mass", f64["n"]),
         ("forces", at(FORCES)),  # 0 if there are none
         *_ARRAYS.items(),
@@ -133,7 +133,7 @@ class LoadBlock:
         self.address: int = self.values.ctypes.data
 
 
-def packed(tree: Tree, closures: Closures, chains: Chains, forces: int = 0, n_states: int = 0) -> Record:
+def packed(tree: BodyTree, closures: Closures, chains: Chains, forces: int = 0, n_states: int = 0) -> Record:
     """The record of a machine; it keeps the arrays alive.
 
     `forces` is the address of the record of the forces, which have `n_states` states.
@@ -162,7 +162,7 @@ class Prepared(NamedTuple):
     alive: tuple[Any, ...]  # what stands at the addresses
 
 
-def prepared(tree: Tree, closures: Closures, chains: Chains) -> Prepared:
+def prepared(tree: BodyTree, closures: Closures, chains: Chains) -> Prepared:
     """A machine for rnea, crba and aba. They need no axes of the bodies: those of the joints save a rotation each."""
     machine, loads = packed(in_axes_of_joints(tree), closures, chains), LoadBlock(tree.father.size)
     n, n_v = int(machine["n"]), int(machine["n_v"])
@@ -174,7 +174,7 @@ def prepared(tree: Tree, closures: Closures, chains: Chains) -> Prepared:
 def tree_at(address):
     """The tree of the machine whose record is at an address."""
     record = record_at(address, MACHINE)
-    return Tree(
+    return BodyTree(
         record.Tree_father,
         record.Tree_turn,
         record.Tree_first_q,

@@ -10,23 +10,28 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame
-from daedal.multibody.course import Course
-from daedal.multibody.forces import Spring
+from daedal.multibody.constraints import Distance
+from daedal.multibody.constraints.rolling import OnPlane
+from daedal.multibody.course import MotionHistory
+from daedal.multibody.forces import Contact, SoftContact, Spring
 from daedal.multibody.joints import Z
 from daedal.multibody.tree import ABOUT_Z, NO_ROTATION
-from daedal.viz import Arrow, Line, Part, Plot, Scene, SpringLine, Trace
-from daedal.viz.shapes3d import SLIM, Cylinder, Rod, Shape, Sphere
+from daedal.viz import Arrow, Line, Part, Plot, RodLine, Scene, SpringLine, Trace
+from daedal.viz.shapes3d import SLIM, Cylinder, Plane, Rod, SolidShape, Sphere
 
 POINT, PIN = 0.03, 0.021  # of the size of the machine, but no more than fits its rods: radii of point masses and hinges
 GROUND_COLOR = "#8d939b"
+Z_AXIS = np.array([0.0, 0.0, 1.0])
+_FLOOR = 1.5  # of the size of the machine: edges of planes
 
 
-def scene_of(course: Course, *, traces: Any = (), arrows=(), plots=(), title: str = "") -> Scene:
+def scene_of(course: MotionHistory, *, traces: Any = (), arrows=(), plots=(), title: str = "") -> Scene:
     """A machine in the course of a motion, or at one time."""
     size = size_of(course)
     unit = min(size, 6.0 * _usual_rod(course.model) or size)
     parts: list[Any] = [_part(course, body, unit) for body in course.model.bodies]
-    parts += [*_supports(course, unit), *_rails(course, size), *_springs(course)]
+    parts += [*_supports(course, unit), *_rails(course, size), *_springs(course), *_rods(course, unit)]
+    parts += _planes(course, size)
     up = "y" if _points_along_y(course) else "z"
     found = [Trace(name, course.position(frame).T) for name, frame in _traced(traces, course.model)]
     return Scene(course.t, parts, found, tuple(arrows), tuple(plots), title or course.model.name, up)
@@ -35,21 +40,21 @@ def scene_of(course: Course, *, traces: Any = (), arrows=(), plots=(), title: st
 # --- bodies -----------------------------------------------------------------------------------------------------------
 
 
-def _part(course: Course, body: Body, unit: float) -> Part:
+def _part(course: MotionHistory, body: Body, unit: float) -> Part:
     given = [replace(one, radius=SLIM * unit) if _is_slim(one) else one for one in body.shapes]
     shapes = [*(given or _skeleton(body, _attached(course.model, body), unit)), *_pins(course.model, body, unit)]
     frame = body.at()
     return Part(body.name, shapes, course.position(frame).T, course.rotation(frame))
 
 
-def _is_slim(shape: Shape) -> bool:
+def _is_slim(shape: SolidShape) -> bool:
     return isinstance(shape, Rod) and shape.radius is None
 
 
-def _pins(model: Any, body: Body, unit: float) -> list[Shape]:
+def _pins(model: Any, body: Body, unit: float) -> list[SolidShape]:
     """Pins of hinges and balls of ball joints, where a body is the second one of a joint."""
     own = [joint for joint in model.joints if joint.b.body.name == body.name and not joint.shifts]
-    pins: list[Shape] = []
+    pins: list[SolidShape] = []
     for joint in own:
         place, axis = tuple(joint.b.position), tuple(joint.b.rotation[:, 2])
         if joint.turn == ABOUT_Z:
@@ -65,7 +70,7 @@ def _attached(model: Any, body: Body) -> list[Frame]:
     return [frame for frame in frames if frame.body.name == body.name]
 
 
-def _skeleton(body: Body, frames: list[Frame], unit: float) -> tuple[Shape, ...]:
+def _skeleton(body: Body, frames: list[Frame], unit: float) -> tuple[SolidShape, ...]:
     """Rods from the middle of the joints to each of them and to the centre of mass, where a ball is."""
     center = np.asarray(body.center)
     places = _distinct([frame.position for frame in frames], unit)
@@ -88,9 +93,9 @@ def _distinct(places: Iterable[np.ndarray], unit: float) -> list[np.ndarray]:
 # --- what stands still ------------------------------------------------------------------------------------------------
 
 
-def _supports(course: Course, unit: float) -> list[Part]:
+def _supports(course: MotionHistory, unit: float) -> list[Part]:
     """Bearings about the axes of hinges on the ground, points where anything else holds on to it."""
-    shapes: list[Shape] = []
+    shapes: list[SolidShape] = []
     for joint in course.model.joints:
         frame = joint.a if joint.a.body.is_ground else joint.b
         if not frame.body.is_ground:
@@ -104,7 +109,7 @@ def _supports(course: Course, unit: float) -> list[Part]:
     return [Part("ground", shapes, color=GROUND_COLOR)] if shapes else []
 
 
-def _rails(course: Course, size: float) -> list[Line]:
+def _rails(course: MotionHistory, size: float) -> list[Line]:
     """The ways of sliders along the ground."""
     lines = []
     for joint in course.model.joints:
@@ -125,9 +130,39 @@ def _widened(values: np.ndarray, by: float) -> tuple[float, float]:
 # --- forces, traces, plots --------------------------------------------------------------------------------------------
 
 
-def _springs(course: Course) -> list[SpringLine]:
+def _springs(course: MotionHistory) -> list[SpringLine]:
     springs = [force for force in course.model.forces if isinstance(force, Spring)]
     return [SpringLine(one.name, course.position(one.a).T, course.position(one.b).T) for one in springs]
+
+
+def _rods(course: MotionHistory, unit: float) -> list[RodLine]:
+    rods = [one for one in course.model.constraints if isinstance(one, Distance)]
+    return [RodLine(one.name, course.position(one.a).T, course.position(one.b).T, SLIM * unit) for one in rods]
+
+
+def _planes(course: MotionHistory, size: float) -> list[Part]:
+    """What contacts and wheels touch: one square for all that touch the same plane of a body."""
+    model = course.model
+    found: list[tuple[Frame, np.ndarray, str]] = [
+        (one.against, one.normal, one.name)
+        for one in (*model.discontinuities, *model.forces)
+        if isinstance(one, (Contact, SoftContact))
+    ]
+    found += [(one.plane, Z_AXIS, one.name) for one in model.constraints if isinstance(one, OnPlane)]
+    parts: list[Part] = []
+    known: list[tuple[str, np.ndarray, float]] = []
+    for frame, normal, name in found:
+        n = frame.rotation @ normal
+        height = float(n @ frame.position)
+        if any(
+            body == frame.body.name and np.allclose(n, other) and abs(height - at) <= 1e-9 * size
+            for body, other, at in known
+        ):
+            continue
+        known.append((frame.body.name, n, height))
+        plane, body = Plane(_FLOOR * size, tuple(n), tuple(frame.position)), frame.body.at()
+        parts.append(Part(f"plane of {name}", [plane], course.position(body).T, course.rotation(body), GROUND_COLOR))
+    return parts
 
 
 def _traced(given: Any, model: Any) -> list[tuple[str, Frame]]:
@@ -170,7 +205,7 @@ def joint_plot(view: Any) -> Plot:
 # --- the whole --------------------------------------------------------------------------------------------------------
 
 
-def size_of(course: Course) -> float:
+def size_of(course: MotionHistory) -> float:
     """The longest edge of a box about all joints and centres of mass in the course of the motion."""
     frames = [frame for joint in course.model.joints for frame in joint.frames]
     frames += [Frame(body, body.center) for body in course.model.bodies]
@@ -187,6 +222,6 @@ def _usual_rod(model: Any) -> float:
     return float(np.median(lengths)) if lengths else 0.0
 
 
-def _points_along_y(course: Course) -> bool:
+def _points_along_y(course: MotionHistory) -> bool:
     gravity = course.model.gravity
     return course.model.planar or bool(np.argmax(np.abs(gravity)) == 1 and np.any(gravity))

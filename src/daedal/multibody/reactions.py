@@ -22,7 +22,7 @@ import numpy as np
 from daedal.multibody.body import Frame
 from daedal.multibody.closure import gradients
 from daedal.multibody.constraints.couplings import Thread
-from daedal.multibody.course import Course
+from daedal.multibody.course import MotionHistory
 from daedal.multibody.joints import Joint, Screw
 from daedal.multibody.restraints import restraint_forces
 from daedal.multibody.tree import ANY_ROTATION
@@ -47,7 +47,7 @@ class Wrench:
 class JointForces:
     """What the joints of a model carry in the course of a motion."""
 
-    def __init__(self, course: Course):
+    def __init__(self, course: MotionHistory):
         self._course = course
 
     def of(self, joint: Joint) -> Wrench:
@@ -100,7 +100,7 @@ class JointForces:
 
     @cached_property
     def _balance(self) -> tuple[np.ndarray, ...]:
-        """Loads on the bodies, what drives the joints, and what :meth:`Course.transmitted` makes of the loads."""
+        """Loads on bodies, what drives the joints, and what :meth:`MotionHistory.transmitted` makes of the loads."""
         course = self._course
         loads = course.loads(course.model.forces)
         force, torque, drive = restraint_forces(course, self._norms + course.layout.closures.kind.size)

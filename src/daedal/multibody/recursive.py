@@ -25,12 +25,12 @@ from daedal.multibody.articulated import Elimination, accelerate, eliminate
 from daedal.multibody.closure import fill_biases, fill_gradients
 from daedal.multibody.kinematics import Velocities
 from daedal.multibody.least_norm import floats_for_solutions, least_norm_solution
-from daedal.multibody.packed import ELIMINATION, Sizes, elimination_at, floats_for, rows, sizes_of
+from daedal.multibody.packed import ELIMINATION, MachineSizes, elimination_at, floats_for, rows, sizes_of
 from daedal.multibody.room import blocks, matrix, open_room, taken, vector, zeros
 from daedal.multibody.vectors import dot, plus, put, row, times, vector_product
 
 
-class Reduction(NamedTuple):
+class BaseProjection(NamedTuple):
     r"""What is left of the conditions at the base."""
 
     phi: np.ndarray  # (places, 6) Phihat at each body of each chain; Pi Phihat^T when its joint has been eliminated
@@ -39,14 +39,14 @@ class Reduction(NamedTuple):
     gamma: np.ndarray  # (m,) -(gammahat + gamma)
 
 
-def floats_for_solution(sizes: Sizes) -> int:
+def floats_for_solution(sizes: MachineSizes) -> int:
     """How many words of room :func:`reduction_in` and :func:`constrained_solution` need together."""
     m, entries = sizes.m, sizes.entries
     reduced = floats_for(sizes.n, sizes.n_v, ELIMINATION) + 6 * sizes.places + sizes.products + entries + 13 * m
     return reduced + 2 * m + floats_for_solutions(m, entries) + 6 * sizes.n
 
 
-def floats_for_change(sizes: Sizes) -> int:
+def floats_for_change(sizes: MachineSizes) -> int:
     """How many words of room :func:`shortest_change` needs."""
     return 6 * sizes.n + sizes.n_v + sizes.m + floats_for_solution(sizes)
 
@@ -81,14 +81,14 @@ def shortest_change(tree, closures, chains, placed, gap, change, room):
 
 
 def reduction(tree, closures, chains, placed, moving, tau, force, torque):
-    """Bodies eliminated and conditions carried to the base: an ``Elimination`` and a :class:`Reduction`.
+    """Bodies eliminated and conditions carried to the base: an ``Elimination`` and a :class:`BaseProjection`.
 
     Interpreted, for studies: kernels have :func:`reduction_in`.
     """
     memory = np.empty(1 + floats_for_solution(sizes_of(tree, closures, chains)))
     room = open_room(memory.ctypes.data)
     left, reduced = reduction_in(room, tree, closures.stacked, chains, placed, moving, tau, force, torque)
-    return Elimination(*(array.copy() for array in left)), Reduction(*(array.copy() for array in reduced))
+    return Elimination(*(array.copy() for array in left)), BaseProjection(*(array.copy() for array in reduced))
 
 
 @part
@@ -104,7 +104,7 @@ def reduction_in(room, tree, closures, chains, placed, moving, tau, force, torqu
 def reduce(tree, placed, moving, closures, chains, left, room):
     """Carry the conditions to the base, along with an elimination that has been done."""
     n, m, places = tree.father.size, closures.kind.size, chains.condition.size
-    reduced = Reduction(
+    reduced = BaseProjection(
         matrix(room, places, 6),
         vector(room, chains.first_product[n]),
         zeros(room, chains.first_entry[chains.first_entry.size - 1]),

@@ -24,7 +24,7 @@ from daedal.multibody.mobility import (
     motions_without_inertia,
 )
 from daedal.multibody.screws import PLANAR_IN_SPACE, LoopMobility, loop_mobility
-from daedal.multibody.topology import Topology
+from daedal.multibody.topology import SpanningTree
 from daedal.multibody.tree import ANY_ROTATION
 
 _MOST_COORDINATES = 300  # up to which `system` looks for motions without inertia
@@ -65,7 +65,7 @@ class Report:
     """
 
     model: Any
-    topology: Topology
+    topology: SpanningTree
     loops: tuple[Loop, ...]
     loop_mobilities: tuple[LoopMobility, ...]
     gruebler: int

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.multibody.course import Course
+from daedal.multibody.course import MotionHistory
 from daedal.multibody.kinematics import Velocities
 from daedal.multibody.motion import Motion
 from daedal.multibody.tree import ANY_ROTATION
@@ -26,7 +26,7 @@ _TURNS = np.array(
 )
 
 
-def restraint_forces(course: Course, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def restraint_forces(course: MotionHistory, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Forces and torques (nt, n, 3) on bodies and forces (nt, n_v) on joints; their multipliers begin at `first`."""
     layout = course.layout
     n, nt = layout.tree.father.size, course.t.size
@@ -48,7 +48,7 @@ def restraint_forces(course: Course, first: int) -> tuple[np.ndarray, np.ndarray
     return force, torque, drive
 
 
-def _of_positions(course: Course, i: int, constraint: Any) -> tuple[np.ndarray, np.ndarray]:
+def _of_positions(course: MotionHistory, i: int, constraint: Any) -> tuple[np.ndarray, np.ndarray]:
     """Derivatives (m, n, 6) for displacements and rotations of bodies, and (m, n_v) for coordinates of joints."""
     layout, placed, q = course.layout, course.placed[i], course.q[i]
 
@@ -94,7 +94,7 @@ def _single_speeds(layout: Any) -> list[tuple[int, int]]:
     return pairs
 
 
-def _of_velocities(course: Course, i: int, constraint: Any) -> tuple[np.ndarray, np.ndarray]:
+def _of_velocities(course: MotionHistory, i: int, constraint: Any) -> tuple[np.ndarray, np.ndarray]:
     """The same for conditions that are linear in velocities."""
     layout, placed = course.layout, course.placed[i]
     n = layout.tree.father.size

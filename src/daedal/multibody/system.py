@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.kernels.functions import CodedFunction
-from daedal.multibody.closure import residuals
+from daedal.multibody.closure import ACROSS, residuals
 from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, norms, parameter_masses
 from daedal.multibody.dynamics import crba, rnea
 from daedal.multibody.forces.force import Force
@@ -40,6 +40,15 @@ class MultibodySystem(MechanicalSystem):
     def typical_sizes(self) -> np.ndarray:
         """What coordinates are small beside: 1 for angles, the size of the machine for displacements."""
         return self.layout.typical_sizes
+
+    @property
+    def condition_sizes(self) -> np.ndarray:
+        """What residuals of the constraints are small beside: 1 for products of axes, otherwise the machine's size."""
+        layout = self.layout
+        lengths = np.where(layout.closures.kind == ACROSS, 1.0, layout.length)
+        n_norms = int(np.sum(layout.tree.turn == ANY_ROTATION))
+        others = self.n_lambda - n_norms - lengths.size
+        return np.concatenate([np.ones(n_norms), lengths, np.full(others, layout.length)])
 
     def replaced(self, **changes) -> MultibodySystem:
         """The same system with some of its arguments replaced.

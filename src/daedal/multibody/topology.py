@@ -15,7 +15,7 @@ from daedal.multibody.joints import Joint
 
 
 @dataclass(frozen=True)
-class Topology:
+class SpanningTree:
     """A spanning tree of the bodies of a model.
 
     Attributes
@@ -71,7 +71,7 @@ class Topology:
 
 def spanning_tree(
     bodies: Sequence[Body], joints: Sequence[Joint], cut: Collection[str] = (), keep: Collection[str] = ()
-) -> Topology:
+) -> SpanningTree:
     """The tree with the fewest freedoms, so that cut joints have the fewest conditions, and with short loops.
 
     Joints in `cut` are never in the tree. Those in `keep` go into it first, then those with few freedoms: to cut a
@@ -107,7 +107,7 @@ def spanning_tree(
         flags.append(ends[joint.name][0] == body)
         used.append(joint.swapped() if flags[-1] else joint)
     taken = {joint.name for joint in used}
-    return Topology(
+    return SpanningTree(
         tuple(bodies[body - 1] for body in order[1:]),
         tuple(used),
         tuple(flags),

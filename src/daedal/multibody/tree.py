@@ -12,7 +12,7 @@ NO_ROTATION, ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION = 0, 1, 2, 3
 """How a joint turns: not, about z by one angle, about z and then y, or by Euler parameters."""
 
 
-class Tree(NamedTuple):
+class BodyTree(NamedTuple):
     r"""Bodies 0 ... n-1, each moved by one joint from its father; fathers come first, -1 is the ground.
 
     Joint j has a frame on the father, at ``place[j]`` from the father's centre of mass with the axes ``axes[j]`` in
@@ -37,10 +37,10 @@ class Tree(NamedTuple):
     gravity: np.ndarray  # (3,)
 
 
-Tree.kinds = (*4 * [NUMBERS], ROWS, MATRICES, ROWS, MATRICES, ROWS, VECTOR, MATRICES, VECTOR)  # type: ignore[attr-defined]
+BodyTree.kinds = (*4 * [NUMBERS], ROWS, MATRICES, ROWS, MATRICES, ROWS, VECTOR, MATRICES, VECTOR)  # type: ignore[attr-defined]
 
 
-def in_axes_of_joints(tree: Tree) -> Tree:
+def in_axes_of_joints(tree: BodyTree) -> BodyTree:
     """The same tree, where the axes of each body are those of its joint's frame on it."""
     own = tree.own_axes
     on_bodies = tree.father >= 0

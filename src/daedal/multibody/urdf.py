@@ -16,7 +16,7 @@ from daedal.multibody.forces import SmoothFriction, TorsionSpring
 from daedal.multibody.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
 from daedal.multibody.model import Model
 from daedal.multibody.urdf_file import Link, UrdfJoint, Visual, read_urdf
-from daedal.viz.shapes3d import Box, Cylinder, Piece, Shape, Sphere
+from daedal.viz.shapes3d import Box, Cylinder, Piece, SolidShape, Sphere
 
 _KINDS: dict[str, type[Joint]] = {
     "revolute": Revolute,
@@ -30,7 +30,7 @@ BASES: dict[str, type[Joint]] = {"fixed": Fixed, "free": Free}
 
 
 @dataclass(frozen=True, eq=False)
-class MeshFile(Shape):
+class MeshFile(SolidShape):
     """A mesh that is named and not loaded: nothing is drawn of it."""
 
     file: str
@@ -120,7 +120,7 @@ def _body(link: Link) -> Body:
     return Body(link.name, mass=link.mass, inertia=link.moments, center=link.center, shapes=shapes)
 
 
-def _shape(visual: Visual) -> Shape:
+def _shape(visual: Visual) -> SolidShape:
     place, turn = visual.pose.position, visual.pose.rotation
     if visual.kind == "box":
         return Box(visual.sizes, place, turn)

@@ -8,7 +8,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame
-from daedal.multibody.course import Course
+from daedal.multibody.course import MotionHistory
 from daedal.multibody.forces import Force
 from daedal.multibody.motion import power_of
 from daedal.multibody.reactions import Wrench
@@ -18,7 +18,7 @@ from daedal.multibody.rotation import point
 class FrameView:
     """The motion of a frame on a body; vectors have shape (3, nt) and the axes of the ground."""
 
-    def __init__(self, course: Course, frame: Frame):
+    def __init__(self, course: MotionHistory, frame: Frame):
         self._course, self._frame = course, frame
 
     @property
@@ -60,7 +60,7 @@ class FrameView:
 class BodyView(FrameView):
     """The motion of a body, that of its frame where nothing else is said."""
 
-    def __init__(self, course: Course, body: Body):
+    def __init__(self, course: MotionHistory, body: Body):
         super().__init__(course, body.at())
         self.body = body
 
@@ -92,7 +92,7 @@ class BodyView(FrameView):
 class ForceAndTorque:
     """A force and a torque over time, (3, nt) each; the torque about a point that moves along."""
 
-    def __init__(self, course: Course, wrench: Wrench, model: Any):
+    def __init__(self, course: MotionHistory, wrench: Wrench, model: Any):
         self._course, self._wrench, self._model = course, wrench, model
 
     @property
@@ -117,7 +117,7 @@ class ForceAndTorque:
 class ForceView:
     """What a force of the model does over time."""
 
-    def __init__(self, course: Course, force: Force):
+    def __init__(self, course: MotionHistory, force: Force):
         self._course, self.element = course, force
 
     @property

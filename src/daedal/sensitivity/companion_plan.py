@@ -24,7 +24,7 @@ from daedal.problems import ImplicitDAE, SecondOrderDAE
 from daedal.problems.arguments import StateArguments, in_standard_form
 from daedal.problems.second_order_form import SecondOrderForm, natural_form
 from daedal.sensitivity.variation import SensitivityPlan
-from daedal.solution.second_order_solution import SecondOrderSolution
+from daedal.solution.solution import SecondOrderSolution
 
 
 class CompanionPlan(Plan):

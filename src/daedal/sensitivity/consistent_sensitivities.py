@@ -54,13 +54,13 @@ def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray,
 
 def sensitivities_of_array(problem: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray, order: int):
     """The same for a problem whose constraints appear when all equations are differentiated so often."""
-    from daedal.index.structure.equations import Equations
+    from daedal.index.structure.equations import SystemEquations
     from daedal.initial.jet import consistent_jet
 
     n, m = y0.size, s0.shape[0]
     itself = np.arange(n * (1 + m)) < n
     point = np.array([np.concatenate([y0, s0.ravel()]), np.concatenate([yp0, np.full(m * n, np.nan)])])
-    jet = consistent_jet(Equations(problem), t0, point, np.array([itself, itself]), order=order)
+    jet = consistent_jet(SystemEquations(problem), t0, point, np.array([itself, itself]), order=order)
     return jet[0, n:].reshape(m, n), jet[1, n:].reshape(m, n)
 
 

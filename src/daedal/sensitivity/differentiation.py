@@ -12,12 +12,12 @@ import numpy as np
 
 from daedal.common.messages import unknown_name
 from daedal.driver.request import SensitivityRequest, Settings
+from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError, UnknownNameError
 from daedal.kernels.functions import is_compiled
 from daedal.problems import HessenbergDAE
 from daedal.problems.checks import check_vector
 from daedal.symbolic.tracing.parameters import ParameterLayout
-from daedal.symbolic.tracing.tracer import TracedProblem
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Differentiation:
         Those without sensitivities.
     make_plan : callable
         ``make_plan(problem, settings)``, the driver's.
-    primal : object
+    primal : Plan
         The plan of the problem alone.
     columns : tuple of Column
     starts : numpy.ndarray, shape (m, n)
@@ -85,13 +85,13 @@ class Differentiation:
     problem: Any
     wanted: SensitivityRequest
     settings: Settings
-    make_plan: Callable[[Any, Settings], Any]
-    primal: Any
+    make_plan: Callable[[Any, Settings], Plan]
+    primal: Plan
     columns: tuple[Column, ...]
     starts: np.ndarray
 
     @classmethod
-    def of(cls, problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Any]) -> Differentiation:
+    def of(cls, problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Plan]) -> Differentiation:
         """What `settings` ask for."""
         wanted = settings.sensitivities
         assert wanted is not None
@@ -111,26 +111,18 @@ class Differentiation:
         shared = self.primal.with_problem(problem)
         return None if shared is None else replace(self, problem=problem, primal=shared)
 
-    # --- what sensitivities need to know of the driver's plan ---------------------------------------------------------
-
-    @property
-    def traced(self) -> TracedProblem | None:
-        """The problem as machine code, where there is some."""
-        return self.primal.traced
-
-    @property
-    def stands(self) -> bool:
-        """Whether the problem is solved as it stands, not in other unknowns."""
-        return self.primal.as_stated
+    # --- what the driver's plan knows ---------------------------------------------------------
 
     @property
     def words(self) -> dict[str, str]:
         """How functions are evaluated."""
-        return {} if self.traced is None else dict(self.traced.words)
+        traced = self.primal.traced
+        return {} if traced is None else dict(traced.words)
 
     def switches(self, settings: Settings) -> int:
         """Number of hidden switches that a run follows."""
-        return self.traced.n_switches if self.traced is not None and settings.switches != "never" else 0
+        traced = self.primal.traced
+        return traced.n_switches if traced is not None and settings.switches != "never" else 0
 
 
 def columns_of(wanted: SensitivityRequest, problem: Any) -> list[Column]:

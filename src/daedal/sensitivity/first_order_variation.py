@@ -22,6 +22,7 @@ from daedal.driver.any_index import ReducedForm
 from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
 from daedal.driver.first_order_choice import is_automatic
 from daedal.driver.request import Request, SensitivityRequest, Settings
+from daedal.driver.stages import Plan
 from daedal.driver.traced import linear_solver_of
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.initial.consistent import consistent_initial, split_initial
@@ -35,7 +36,7 @@ from daedal.sensitivity.differentiation import Differentiation, scales
 from daedal.sensitivity.followed_switches import Unfollowed, solve_through_switches
 from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
 from daedal.sensitivity.result import Sensitivities
-from daedal.sensitivity.variation import Variation
+from daedal.sensitivity.variation import SensitivityPlan, Variation
 from daedal.sensitivity.variational import ExplicitForm, Variational, differenced_problem, variational_problem
 from daedal.solution.solution import DenseOutput, Solution
 from daedal.symbolic import Untraceable
@@ -75,17 +76,6 @@ class FirstOrderVariation(Variation):
         self.variational = _variational(given) if variational is None else variational
         self._kept = Kept()
         self._judged: ReducedForm | None = None  # what the start has asked for
-
-    @classmethod
-    def of(
-        cls, problem: ImplicitDAE | SemiExplicitDAE, settings: Settings, make_plan: Callable[[Any, Settings], Any]
-    ) -> FirstOrderVariation:
-        """Those that `settings` ask for."""
-        assert settings.sensitivities is not None
-        settings = with_corrector(settings, settings.sensitivities)
-        if settings.fixed_step is not None and settings.formulation == "auto":
-            settings = replace(settings, formulation="none")
-        return cls(Differentiation.of(problem, settings, make_plan))
 
     @property
     def problem(self) -> Any:
@@ -129,7 +119,7 @@ class FirstOrderVariation(Variation):
         """The plan for the variational equations, for the tolerances of one run."""
         if self._judged is not None:
             return self._judged.enlarged(self.numbered(self.variational.problem), 1 + self.m, settings)
-        if not self.given.stands:
+        if not self.given.primal.as_stated:
             return self.given.make_plan(self.numbered(self.variational.problem), settings)
         kept = self._kept
         if kept.plan is None:
@@ -184,7 +174,7 @@ class FirstOrderVariation(Variation):
 
     def partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dF/dy' and dF/dy of the problem itself."""
-        found = self.given.primal.inner.implicit.exact_partials(t, y, yp) if self.given.stands else None
+        found = self.given.primal.inner.implicit.exact_partials(t, y, yp) if self.given.primal.as_stated else None
         return partials_of(self.problem.implicit(), t, y, yp) if found is None else found
 
     def _wishes(self) -> dict[str, Any]:
@@ -202,8 +192,7 @@ class FirstOrderVariation(Variation):
 
     def at_start(self, request: Request) -> FirstOrderVariation:
         """In other unknowns where the start asks for them."""
-        primal = self.given.primal
-        judged = primal.judged(request)
+        judged = self.given.primal.judged(request)
         if judged is None or judged.form is None:
             return self
         other = copy(self)
@@ -220,7 +209,7 @@ class FirstOrderVariation(Variation):
         """The same interval with sensitivities, which jump at switches that can be followed."""
         refuse_sliding(base)
         kinds = {event.kind for event in base.events}
-        if "switch" in kinds and self.variational.is_exact and self.given.stands:
+        if "switch" in kinds and self.variational.is_exact and self.given.primal.as_stated:
             with suppress(Unfollowed, Untraceable):
                 return solve_through_switches(BranchVariation(self), request, base)
         warn_of_switches(base.events)
@@ -239,7 +228,7 @@ class FirstOrderVariation(Variation):
     def start(self, request: Request) -> tuple[np.ndarray, np.ndarray]:
         """Consistent y0 and y0', as the problem without sensitivities begins."""
         t0 = request.span[0]
-        if self.given.stands:
+        if self.given.primal.as_stated:
             plan = self.given.primal.inner
             run_state = FirstOrderRunState(plan, replace(request, problem=plan.problem))
             y0, yp0 = run_state.y0, run_state.yp0
@@ -353,13 +342,21 @@ class FirstOrderVariation(Variation):
         return notes
 
 
+def first_order_plan(problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Plan]) -> SensitivityPlan:
+    """The plan of an ImplicitDAE or a SemiExplicitDAE with the sensitivities that `settings` ask for."""
+    assert settings.sensitivities is not None
+    settings = with_corrector(settings, settings.sensitivities)
+    if settings.fixed_step is not None and settings.formulation == "auto":
+        settings = replace(settings, formulation="none")
+    return SensitivityPlan(FirstOrderVariation(Differentiation.of(problem, settings, make_plan)))
+
+
 class BranchVariation(FirstOrderVariation):
     """The same with its switches set by data: on the branches that a stretch of one run is on."""
 
     def __init__(self, plain: FirstOrderVariation):
         given = plain.given
-        assert given.traced is not None
-        count = given.traced.n_switches
+        count = given.primal.traced.n_switches
         super().__init__(given, variational_problem(given.problem, given.columns, follow=count))
         self.modes = np.full(len(self.variational.switches), np.nan)
 

@@ -25,7 +25,7 @@ class Unfollowed(Exception):
 
 def solve_through_switches(moded: Any, request: Request, base: Solution) -> Solution:
     """The solution `base` with sensitivities that jump at its switches; `moded` are those on set branches."""
-    walk = _Walk(moded, request, base)
+    walk = _SwitchWalk(moded, request, base)
     pieces = walk.pieces()
     values, slopes = walk.at_output(pieces)
     parts = [piece.sensitivities.dense for piece in pieces]
@@ -36,7 +36,7 @@ def solve_through_switches(moded: Any, request: Request, base: Solution) -> Solu
     return base
 
 
-class _Walk:
+class _SwitchWalk:
     """From switch to switch."""
 
     def __init__(self, plan: Any, request: Request, base: Solution):

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from daedal.driver.request import Request, Settings
+from daedal.driver.stages import Plan
 from daedal.errors import InconsistentInitialError
 from daedal.mechanics.hessenberg import HessenbergAssembly
 from daedal.problems import HessenbergDAE
 from daedal.problems.checks import check_tolerances, check_vector
 from daedal.sensitivity.differentiation import Differentiation, scales
 from daedal.sensitivity.result import LinearSensitivities
-from daedal.sensitivity.variation import Variation
+from daedal.sensitivity.variation import SensitivityPlan, Variation
 
 
 class HomogeneousVariation(Variation):
@@ -38,13 +39,6 @@ class HomogeneousVariation(Variation):
         self.given, problem = given, given.problem
         self._homogeneous = replace(problem, q=np.zeros(problem.n_x), r=np.zeros(problem.n_y), r_derivatives=None)
         self._plan = given.make_plan(self._homogeneous, replace(given.settings, events=None))
-
-    @classmethod
-    def of(
-        cls, problem: HessenbergDAE, settings: Settings, make_plan: Callable[[Any, Settings], Any]
-    ) -> HomogeneousVariation:
-        """Those that `settings` ask for."""
-        return cls(Differentiation.of(problem, settings, make_plan))
 
     def is_current(self) -> bool:
         """Whether the functions read the same from outside as when they were traced."""
@@ -75,3 +69,10 @@ class HomogeneousVariation(Variation):
             found.append(self._plan.solve(own))
         base.sensitivities = LinearSensitivities(given.names, tuple(found))
         return base
+
+
+def homogeneous_plan(
+    problem: HessenbergDAE, settings: Settings, make_plan: Callable[[Any, Settings], Plan]
+) -> SensitivityPlan:
+    """The plan of a HessenbergDAE with the sensitivities that `settings` ask for."""
+    return SensitivityPlan(HomogeneousVariation(Differentiation.of(problem, settings, make_plan)))

@@ -28,7 +28,7 @@ from daedal.common.messages import warn
 from daedal.driver.request import Request
 from daedal.errors import InvalidProblemError
 from daedal.events.event import EventRecord, named_events
-from daedal.hybrid.state_form import StateForm
+from daedal.hybrid.mode_state import StateForm
 from daedal.sensitivity.differentiation import Differentiation, ParameterNumbers
 
 Guard = Callable[["Point"], np.ndarray]

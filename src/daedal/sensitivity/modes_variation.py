@@ -10,19 +10,17 @@ import numpy as np
 
 from daedal.common.messages import warn
 from daedal.driver.request import Request, SensitivityRequest, Settings
+from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
-from daedal.hybrid.by_mode import ByMode
-from daedal.hybrid.hybrid_event import HybridEvent
-from daedal.hybrid.mode_settings import ModeSettings, RunSettings
+from daedal.hybrid.hybrid_problem import ZENO, GuardOfRun, HybridProblem, Transition
+from daedal.hybrid.hybrid_solution import HybridSolution
+from daedal.hybrid.mode_plans import ByMode, ModeSettings, RunSettings
+from daedal.hybrid.mode_state import BoundTransition, StateForm, make_consistent
 from daedal.hybrid.models.filippov import Filippov
 from daedal.hybrid.models.friction import Friction
 from daedal.hybrid.models.unilateral import UnilateralProblem
-from daedal.hybrid.problem import ZENO, GuardOfRun, HybridProblem, Transition
-from daedal.hybrid.reset import BoundTransition, make_consistent
-from daedal.hybrid.segments import HybridSegment
-from daedal.hybrid.solution import HybridSolution
-from daedal.hybrid.state_form import StateForm
+from daedal.hybrid.segments import HybridEvent, HybridSegment
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.arguments import positional_names
 from daedal.sensitivity.differentiation import Column, Differentiation, ParameterNumbers, require_known, with_floats
@@ -41,7 +39,7 @@ from daedal.sensitivity.variation import SensitivityPlan, Variation
 _TAKEN = ("transition", "immediate")
 
 
-class Modes:
+class VariedModes:
     """A hybrid problem as a function of the parameters that are varied."""
 
     def __init__(self, problem: HybridProblem, names: tuple[str, ...]):
@@ -120,29 +118,8 @@ class ModesVariation(Variation):
 
     def __init__(self, given: Differentiation):
         self.given = given
-        self.modes = Modes(given.problem, given.names)
-        self._plans: dict[str, SensitivityPlan] = {}
-
-    @classmethod
-    def of(
-        cls, problem: HybridProblem, settings: Settings, make_plan: Callable[[Any, Settings], Any]
-    ) -> ModesVariation:
-        """Those that `settings` ask for."""
-        wanted = settings.sensitivities
-        assert wanted is not None
-        for name in problem.mode_names:
-            mode = problem.modes[name]
-            if not isinstance(mode.problem, (ImplicitDAE, SemiExplicitDAE, LinearDAE, MechanicalSystem)):
-                raise InvalidProblemError(
-                    f"sensitivities through modes are computed for an ImplicitDAE, a SemiExplicitDAE and a "
-                    f"MechanicalSystem; mode '{name}' is a {type(mode.problem).__name__}"
-                )
-        columns = tuple(Column(name) for name in _names(problem, wanted))
-        _check_models(problem)
-        bare = replace(settings, sensitivities=None)
-        return cls(
-            Differentiation(problem, wanted, bare, make_plan, make_plan(problem, bare), columns, np.zeros((0, 0)))
-        )
+        self.modes = VariedModes(given.problem, given.names)
+        self._plans: dict[str, Any] = {}
 
     def is_current(self) -> bool:
         """Whether the functions read the same from outside as when they were traced."""
@@ -159,7 +136,7 @@ class ModesVariation(Variation):
         base.events = EventTable(walk.events)
         return base
 
-    def mode_plan(self, mode: str, settings: Settings) -> SensitivityPlan:
+    def mode_plan(self, mode: str, settings: Settings) -> Any:
         """The plan for the variational equations of a mode."""
         if mode not in self._plans:
             positions = zip(self.given.names, self.modes.positions[mode], strict=True)
@@ -167,6 +144,26 @@ class ModesVariation(Variation):
             own = replace(settings, sensitivities=wanted, events=None)
             self._plans[mode] = self.given.make_plan(self.given.problem.modes[mode].problem, own)
         return self._plans[mode]
+
+
+def modes_plan(
+    problem: HybridProblem, settings: Settings, make_plan: Callable[[Any, Settings], Plan]
+) -> SensitivityPlan:
+    """The plan of a hybrid problem with the sensitivities that `settings` ask for."""
+    wanted = settings.sensitivities
+    assert wanted is not None
+    for name in problem.mode_names:
+        mode = problem.modes[name]
+        if not isinstance(mode.problem, (ImplicitDAE, SemiExplicitDAE, LinearDAE, MechanicalSystem)):
+            raise InvalidProblemError(
+                f"sensitivities through modes are computed for an ImplicitDAE, a SemiExplicitDAE and a "
+                f"MechanicalSystem; mode '{name}' is a {type(mode.problem).__name__}"
+            )
+    columns = tuple(Column(name) for name in _names(problem, wanted))
+    _check_models(problem)
+    bare = replace(settings, sensitivities=None)
+    primal, starts = make_plan(problem, bare), np.zeros((0, 0))
+    return SensitivityPlan(ModesVariation(Differentiation(problem, wanted, bare, make_plan, primal, columns, starts)))
 
 
 def _names(problem: HybridProblem, wanted: SensitivityRequest) -> tuple[str, ...]:

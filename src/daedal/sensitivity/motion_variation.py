@@ -22,18 +22,19 @@ from daedal.driver.mechanism import MechanismPlan
 from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
 from daedal.driver.request import Request, Settings
 from daedal.driver.run import run
+from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_vector
 from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
-from daedal.mechanics.formulations.reduction import Reduction
-from daedal.mechanics.start import Start
+from daedal.mechanics.formulations.reduction import Reformulation
+from daedal.mechanics.start import ConsistentStart
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.sensitivity.differentiation import Differentiation, scales
 from daedal.sensitivity.first_order_variation import UNTESTED, with_corrector
 from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
 from daedal.sensitivity.result import MechanicalSensitivities
-from daedal.sensitivity.variation import Variation
+from daedal.sensitivity.variation import SensitivityPlan, Variation
 from daedal.sensitivity.variational_motion import VariationalMotion, evaluated, projected
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
@@ -43,12 +44,12 @@ _DETERMINED = 1e-12  # M_ii over the least mass that moves with coordinate i, wh
 _MOST_EXPLICIT_STEPS = 2000.0  # that stability asks for; beyond them an implicit method is faster
 
 
-class VariationalReduction(Reduction):
+class VariationalReduction(Reformulation):
     """The motion with its sensitivities as an ordinary differential equation, projected after every step."""
 
     formulation: VariationalProjection
 
-    def __init__(self, formulation: VariationalProjection, shape: Shape, assembly, start: Start):
+    def __init__(self, formulation: VariationalProjection, shape: Shape, assembly, start: ConsistentStart):
         motion = self._motion = formulation.motion
         self._n_z = motion.system.n_lambda * (1 + len(motion.columns)) if formulation.half_explicit else 0
         super().__init__(formulation, shape, assembly, motion.total + self._n_z, motion.n, self._make_hook(assembly))
@@ -126,7 +127,7 @@ class VariationalReduction(Reduction):
             np.concatenate([share * atol, own, of_z[1]]),
         )
 
-    def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
+    def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
         """The start with consistent sensitivities, and the derivatives of all."""
         motion, params = self._motion, self.assembly.given.params
         y = self._consistent(start, *self.assembly.sensitivities_at_start)
@@ -137,7 +138,7 @@ class VariationalReduction(Reduction):
         found = evaluated(motion.dynamics, params, start.t, y).reshape(m, -1)[:, n_q : n_q + n_c]
         return np.concatenate([y, start.lam, found.ravel()]), np.concatenate([slope, np.zeros(self._n_z)])
 
-    def _consistent(self, start: Start, given: np.ndarray, hold: bool) -> np.ndarray:
+    def _consistent(self, start: ConsistentStart, given: np.ndarray, hold: bool) -> np.ndarray:
         """The start with sensitivities on the differentiated constraints, as near to those given as possible.
 
         With `hold`, a coordinate whose initial value is a column keeps its own sensitivities, of position and velocity;
@@ -194,7 +195,7 @@ class VariationalProjection(Formulation):
         """The underlying ODE."""
         return Shape(level(system.m, system.m), top=ACCELERATION)
 
-    def dense(self, shape: Shape, assembly, start: Start) -> Reduction:
+    def dense(self, shape: Shape, assembly, start: ConsistentStart) -> Reformulation:
         """The only form that there is."""
         if list(assembly.rows) != list(range(assembly.given.n_lambda)):
             raise InvalidProblemError(
@@ -233,14 +234,6 @@ class MotionVariation(Variation):
         if _is_automatic(settings) and settings.fixed_step is None:
             implicit = named_method("radau", {})
             self._stiff = MechanismPlan(system, replace(settings, formulation=form, method=implicit))
-
-    @classmethod
-    def of(
-        cls, problem: MechanicalSystem, settings: Settings, make_plan: Callable[[Any, Settings], Any]
-    ) -> MotionVariation:
-        """Those that `settings` ask for."""
-        assert settings.sensitivities is not None
-        return cls(Differentiation.of(problem, with_corrector(settings, settings.sensitivities), make_plan))
 
     @property
     def layout(self) -> ParameterLayout | None:
@@ -310,6 +303,15 @@ class MotionVariation(Variation):
             dense = replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, n : self.motion.total]))
         params, raw = self.given.problem.params, raw[:, : solution.t.size]
         return MechanicalSensitivities(self.given.names, self.motion, params, solution, raw, dense)
+
+
+def motion_plan(
+    problem: MechanicalSystem, settings: Settings, make_plan: Callable[[Any, Settings], Plan]
+) -> SensitivityPlan:
+    """The plan of a mechanism with the sensitivities that `settings` ask for."""
+    assert settings.sensitivities is not None
+    settings = with_corrector(settings, settings.sensitivities)
+    return SensitivityPlan(MotionVariation(Differentiation.of(problem, settings, make_plan)))
 
 
 def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:

@@ -7,38 +7,35 @@ from importlib import import_module
 from typing import Any
 
 from daedal.driver.request import Settings
+from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
-from daedal.sensitivity.variation import SensitivityPlan
 
-# The module and the class for each class of problems; a run loads what it needs.
-_VARIATIONS: dict[type, tuple[str, str]] = {
-    ImplicitDAE: ("first_order_variation", "FirstOrderVariation"),
-    SemiExplicitDAE: ("first_order_variation", "FirstOrderVariation"),
-    MechanicalSystem: ("motion_variation", "MotionVariation"),
-    HessenbergDAE: ("homogeneous_variation", "HomogeneousVariation"),
-    HybridProblem: ("modes_variation", "ModesVariation"),
+PLANS: dict[type, str] = {
+    ImplicitDAE: "daedal.sensitivity.first_order_variation:first_order_plan",
+    SemiExplicitDAE: "daedal.sensitivity.first_order_variation:first_order_plan",
+    SecondOrderDAE: "daedal.sensitivity.companion_plan:CompanionPlan",
+    MechanicalSystem: "daedal.sensitivity.motion_variation:motion_plan",
+    HessenbergDAE: "daedal.sensitivity.homogeneous_variation:homogeneous_plan",
+    HybridProblem: "daedal.sensitivity.modes_variation:modes_plan",
 }
+"""What makes the plan, imported when it is needed: ``plan(problem, settings, make_plan)``."""
 
 
-def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Any]) -> Any:
+def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Plan]) -> Plan:
     """A plan that integrates the variational equations of a problem beside it.
 
     `make_plan` is the driver's, for problems with sensitivities and without.
     """
     if isinstance(problem, LinearDAE):
         problem = problem.semi_explicit()
-    if isinstance(problem, SecondOrderDAE):
-        from daedal.sensitivity.companion_plan import CompanionPlan
-
-        return CompanionPlan(problem, settings, make_plan)
-    for kind, (module, name) in _VARIATIONS.items():
-        if isinstance(problem, kind):
-            variation = getattr(import_module(f"daedal.sensitivity.{module}"), name)
-            return SensitivityPlan(variation.of(problem, settings, make_plan))
-    raise InvalidProblemError(
-        "sensitivities are computed for an ODE, a MassMatrixDAE, an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a "
-        "SecondOrderDAE, a MechanicalSystem, a HessenbergDAE and a HybridProblem, not for a "
-        f"{type(problem).__name__}"
-    )
+    name = next((PLANS[kind] for kind in type(problem).__mro__ if kind in PLANS), None)
+    if name is None:
+        raise InvalidProblemError(
+            "sensitivities are computed for an ODE, a MassMatrixDAE, an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a "
+            "SecondOrderDAE, a MechanicalSystem, a HessenbergDAE and a HybridProblem, not for a "
+            f"{type(problem).__name__}"
+        )
+    module, _, plan = name.partition(":")
+    return getattr(import_module(module), plan)(problem, settings, make_plan)

@@ -1,7 +1,8 @@
 /* One run of an ensemble: steps with an error estimate, output between them, events that end the run.
  *
  * Before this stand: the prelude; N, P, E (sizes of state, parameters, switching functions), STAGES, ORDER and the
- * tableau; the functions of the problem. Behind it: start, attempt and settle of the method, then the kernel.
+ * tableau; BEND, the polynomial that is 1 at the end of a step and 0 at the other nodes of its polynomial; the functions
+ * of the problem; the rules for the size of steps (daedal/methods/step_size.py). After it: start, attempt and settle of the method, then the kernel.
  * Of mechanisms, whose state is (q, v, ...), slopes are kept without q' = v: K = N - POSITIONS of them.
  * All threads of a warp go through a step together, those whose step was rejected or whose run is over as well: what is
  * long is called once for all of them, and each keeps what is meant for it.
@@ -40,14 +41,6 @@ FUNCTION int ending_of(int status) {
   return status == 1 ? RAISED : status == 2 ? BAD_PIVOT : status == 3 ? PROJECTION_FAILED : UNEVALUABLE;
 }
 
-FUNCTION real power(real x, real exponent) {
-#ifdef __CUDACC__
-  return (real)exp2f((float)exponent * log2f((float)x)); /* of step sizes a few digits do */
-#else
-  return (real)pow(x, exponent);
-#endif
-}
-
 FUNCTION real weight(const Setting* s, real y, int i) { return s->rtol[i] * (real)fabs(y) + s->atol[i]; }
 
 /* The norm of a vector in units of the tolerance at the larger of two values. */
@@ -79,7 +72,7 @@ FUNCTION real polynomial(const real* coefficients, real theta) {
 
 /* y(t + theta h), by the polynomial of the step; its end is where the projection has moved it. */
 FUNCTION void interpolate(const Member* m, const Step* step, real h, real theta, real* y) {
-  const real bend = theta * (4 * theta - 1) * (2 * theta - 1) * (4 * theta - 3) / 3;
+  const real bend = polynomial(BEND, theta);
   UNROLL
   for (int i = 0; i < N; i++) y[i] = m->y[i] + bend * step->moved[i];
 #if POSITIONS
@@ -216,8 +209,7 @@ FUNCTION real derivative(const Member* m, int i) {
 }
 
 #if POSITIONS
-/* A part of the shortest of |q|/|v| and (|q|/|a|)^(1/2) that suits the tolerance; 0 if there is none. */
-FUNCTION double mechanical_step(const Setting* s, const Member* m) {
+FUNCTION double motion(const Setting* s, const Member* m) {
   double q = 0, v = 0, a = 0, largest = 0, ratio = 0, tolerance = 0;
   for (int i = 0; i < POSITIONS; i++) {
     q = fmax(q, (double)fabs(m->y[i]));
@@ -226,23 +218,20 @@ FUNCTION double mechanical_step(const Setting* s, const Member* m) {
     largest = fmax(largest, (double)s->atol[i]);
     ratio = fmax(ratio, s->atol[i] / fmax((double)s->rtol[i], 1e-14));
   }
-  if (q > 0 && q <= largest) q = ratio;
+  q = usual_position(q, largest, ratio);
   if (q == 0) return 0;
-  const double speed = fmax(v / q, sqrt(a / q));
   for (int i = 0; i < POSITIONS; i++) tolerance = fmax(tolerance, s->rtol[i] + s->atol[i] / q);
-  if (!(speed > 0 && speed < INFINITE)) return 0;
-  return 0.1 * power((real)fmin(tolerance, 1.0), NUMBER(1.0 / (ORDER + 1))) / speed;
+  return step_by_motion(q, v, a, tolerance);
 }
 #else
-#define mechanical_step(s, m) 0
+#define motion(s, m) 0
 #endif
 
-/* The size of the first step (Brenan, Campbell, Petzold 5.2.4; Hairer, Norsett, Wanner II.4). */
-FUNCTION double first_step(const Setting* s, const Member* m) {
+/* The size of the first step. */
+FUNCTION double size_of_first_step(const Setting* s, const Member* m) {
   const double length = fabs(s->t1 - s->t0), sign = s->t1 > s->t0 ? 1 : -1;
-  const double longest = fmin(0.1 * length, s->longest_step);
-  if (s->first_step > 0) return sign * fmin(s->first_step, longest);
-  double h = 1e-3 * length, size = 0, slope = 0;
+  if (s->first_step > 0) return sign * s->first_step;
+  double size = 0, slope = 0;
   for (int i = 0; i < N; i++) {
     const double w = weight(s, m->y[i], i);
     size += (m->y[i] / w) * (m->y[i] / w);
@@ -250,12 +239,9 @@ FUNCTION double first_step(const Setting* s, const Member* m) {
   }
   size = sqrt(size);
   slope = sqrt(slope);
-  if (slope / sqrt((double)N) > 0.5 / h && slope < INFINITE) h = 0.5 * sqrt((double)N) / slope;
-  h = fmin(fmax(h, fmin(100 * 2.220446049250313e-16 * fmax(fabs(s->t0), fabs(s->t1)), length)), s->longest_step);
-  const double mechanical = mechanical_step(s, m);
-  if (mechanical > 0) return sign * fmin(mechanical, longest);
-  if (size > 0 && slope > 0 && size / slope < INFINITE) return sign * fmin(fmax(0.01 * size / slope, h), longest);
-  return sign * h;
+  const double shortest = fmin(SPACINGS * ROUNDOFF * fmax(fabs(s->t0), fabs(s->t1)), length);
+  const double by_slope = step_by_slope(length, slope / sqrt((double)N), shortest, s->longest_step);
+  return sign * first_step(motion(s, m), step_by_size(size, slope), by_slope, length, s->longest_step);
 }
 
 FUNCTION int start(const Setting* s, Member* m);
@@ -276,7 +262,7 @@ FUNCTION void finish(const Setting* s, Member* m, int status) {
 FUNCTION void begin(const Setting* s, Member* m, size_t id) {
   m->id = id;
   m->t = s->t0;
-  m->error_before = NUMBER(1e-4);
+  m->error_before = LEAST_BEFORE;
   m->status = RUNNING;
   m->steps = m->rejections = m->was_rejected = m->failures = m->errors = m->next_output = 0;
   m->fired = -1;
@@ -305,16 +291,11 @@ FUNCTION void begin(const Setting* s, Member* m, size_t id) {
 #endif
 }
 
-/* The size of the next step: a PI controller (Hairer, Norsett, Wanner II.4). */
 FUNCTION void choose_step(Member* m, double h, real error) {
-  const real least = NUMBER(1e-12), floor = NUMBER(1e-4), size = MAXIMUM(error, least);
-  real factor = power(size, NUMBER(1.0 / ORDER - 0.03)) * power(m->error_before, NUMBER(-0.04)) / NUMBER(0.9);
-  m->error_before = MAXIMUM(size, floor);
-  factor = factor < NUMBER(0.1) ? NUMBER(0.1) : factor;
-  real grow = 1 / factor;
-  if (m->was_rejected && grow > 1) grow = 1;
+  const real least = LEAST_BEFORE;
+  m->h = h * growth(error, m->error_before, m->was_rejected);
+  m->error_before = MAXIMUM(error, least);
   m->was_rejected = 0;
-  m->h = h * (grow < NUMBER(0.2) ? NUMBER(0.2) : grow);
 }
 
 FUNCTION void reject(Member* m, double h, int status, real error) {
@@ -322,13 +303,12 @@ FUNCTION void reject(Member* m, double h, int status, real error) {
   m->rejections++;
   if (status != 0) {
     m->failures++;
-    m->h = 0.25 * h;
+    m->h = FAILED * h;
     if (MOST_FAILURES && m->failures >= MOST_FAILURES) m->status = ending_of(status);
     return;
   }
   m->errors++;
-  const real shorter = NUMBER(0.9) * power(error, NUMBER(-1.0 / ORDER));
-  m->h = h * (shorter > NUMBER(0.2) ? shorter : NUMBER(0.2));
+  m->h = h * shrinkage(error);
   if (MOST_FAILURES && m->errors >= 2 * MOST_FAILURES) m->status = ERROR_TEST_FAILED;
 }
 
@@ -366,11 +346,7 @@ FUNCTION void accepted(const Setting* s, Member* m, Step* step, double t, double
 /* One attempt of a step. */
 FUNCTION void advance(const Setting* s, Member* m) {
   const double rest = s->t1 - m->t, sign = rest > 0 ? 1 : -1;
-  double h = m->h;
-  if (fabs(h) > s->longest_step) h = sign * s->longest_step;
-  if (sign * (h - rest) > -1e-8 * fabs(rest)) h = rest;
-  double t = m->t + h;
-  if (fabs(t - s->t1) <= 1e-14 * (fabs(t) + fabs(h))) t = s->t1;
+  const double h = step_within(m->h, m->t, s->t1, s->longest_step, sign), t = end_of_step(h, m->t, s->t1);
   Step step;
   real error = 0;
   int status = attempt(s, m, h, &step, &error);
@@ -384,7 +360,6 @@ FUNCTION void advance(const Setting* s, Member* m) {
   }
   if (good) status = unsettled;
   reject(m, h, status, error);
-  const double shortest = fmax(4 * 2.220446049250313e-16 * fabs(m->t), 1e-30 * fabs(rest));
-  if (m->status == RUNNING && !(fabs(m->h) >= shortest)) m->status = status ? ending_of(status) : ERROR_TEST_FAILED;
+  if (m->status == RUNNING && !(fabs(m->h) >= least_step(m->t, rest))) m->status = status ? ending_of(status) : ERROR_TEST_FAILED;
   if (m->status != RUNNING) finish(s, m, m->status);
 }

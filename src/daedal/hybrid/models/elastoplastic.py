@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.hybrid.hybrid_problem import HybridProblem, Transition
 from daedal.hybrid.models.impact import located
-from daedal.hybrid.problem import HybridProblem, Transition
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_callable, check_positive
 

@@ -18,7 +18,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
 from daedal.methods.extrapolation.extrapolation_sequences import MOST_COLUMNS, amplification, step_numbers
-from daedal.methods.implicit_rk.block_storage import storage
+from daedal.methods.implicit_rk.stage_systems import storage
 from daedal.methods.matrix_options import check_matrix_options, check_name, storage_kind
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Task

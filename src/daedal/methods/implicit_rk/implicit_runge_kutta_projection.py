@@ -14,15 +14,15 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.compilation import caller, part
+from daedal.kernels.convergence import CONTINUE, CONVERGED, DIVERGED, TO_ROUNDOFF, UNKNOWN, expect, judge, start
 from daedal.kernels.dense import factor_lu, solve_lu
-from daedal.kernels.newton import CONVERGED, DIVERGED
 from daedal.kernels.norms import wrms
 from daedal.kernels.system import residual
 from daedal.methods.run_record import STEP
 
 _MOST = 20
 _NOISE = 30.0 * np.finfo(np.float64).eps
-_STALLED, _ROUNDING = 0.5, 1e-2
+_ROUNDING = 1e-2
 
 _call = caller(STEP)
 
@@ -44,7 +44,7 @@ def project(system, run, method, address, t, h, start, k, y):
         for i in range(s + 1):
             slope[j] += end_slope[i] * k[i, j]
     method.stage_t, method.slot, method.h = t, s, h
-    status = _call(method.linearise, address)
+    status = _call(method.linearise_there, address)
     if status == 0:
         status = _directions(method, n)
     if status != 0:
@@ -79,8 +79,10 @@ def _onto_constraints(system, run, method, t, y):
     slope, r, change = method.stage_yp, method.residual, method.stage_y
     rhs, constraint = method.hat, method.constraint
     direction, weights = method.direction, run.inverse_weights
-    noise, before = _NOISE * wrms(y, weights), np.inf
-    for _ in range(_MOST):
+    progress = run.newton
+    expect(progress, TO_ROUNDOFF, _MOST, 0.0, _NOISE * wrms(y, weights), _ROUNDING)
+    start(progress, UNKNOWN)
+    while True:
         status = residual(system, t, y, slope, r)
         if status != 0:
             return status
@@ -93,10 +95,6 @@ def _onto_constraints(system, run, method, t, y):
             for l in range(n_z):
                 change[j] -= direction[j, l] * rhs[l]
             y[j] += change[j]
-        size = wrms(change, weights)
-        if size <= noise or (size > _STALLED * before and size <= _ROUNDING):
-            return CONVERGED
-        if not size < np.inf or size > 2.0 * before:
-            break
-        before = size
-    return DIVERGED
+        verdict = judge(progress, wrms(change, weights), 0.0)
+        if verdict != CONTINUE:
+            return DIVERGED if verdict == DIVERGED else CONVERGED

@@ -12,16 +12,16 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.compilation import caller, entry, part
+from daedal.kernels.convergence import CONVERGED
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
-from daedal.kernels.newton import CONVERGED
 from daedal.kernels.records import record_at
 from daedal.kernels.system import HOOK_CHANGED
 from daedal.methods.implicit_rk.first_look import after_first_look
-from daedal.methods.implicit_rk.implicit_runge_kutta_newton import IRK, linearise_at_start, solve_stages
+from daedal.methods.implicit_rk.implicit_runge_kutta_newton import IRK, solve_all_stages, take_block
 from daedal.methods.implicit_rk.implicit_runge_kutta_output import add_defect, find_points, is_halved, keep_polynomial
 from daedal.methods.implicit_rk.implicit_runge_kutta_projection import project
-from daedal.methods.implicit_rk.radau_newton import share_of_class
+from daedal.methods.implicit_rk.radau_step import share_of_class
 from daedal.methods.one_step import ATTEMPT, combine, give_to_owner, size_of_error, weighted_sum
 from daedal.methods.run_record import RUN, STEP
 
@@ -33,7 +33,7 @@ _NO_GROWTH = 0.5  # error with which a step stays as it is
 _ROUNDOFF = 50.0 * np.finfo(np.float64).eps
 _FAR = 2.0  # steps longer than the last one by this factor are not predicted by its polynomial
 
-_call = caller(STEP)
+_call = caller(ATTEMPT)
 
 
 @entry(STEP)
@@ -43,10 +43,10 @@ def irk_begin(address):
     method = record_at(run.method, IRK)
     if not method.searches:
         return 0
-    status = linearise_at_start(run, method, address, run.h)
+    status = _call(method.linearise, address, run.t, run.h)
     if status == 0 and method.suspicious:
         return _TROUBLED
-    return after_first_look(status, method, method.f_y[0], method.f_yp[0], run.n)
+    return after_first_look(status, method, method.derivatives[0], method.derivatives[1], run.n)
 
 
 @entry(ATTEMPT)
@@ -92,16 +92,17 @@ def _attempt(system, run, method, address, t, h):
 def _set_weights(run, method, h):
     """Weights of corrections; those of variables of index 2 and 3 count less where steps are short, like errors."""
     n = run.n
-    weights, plain, power = method.weights, run.inverse_weights, method.power
+    weights, others, plain, power = method.weights, method.others, run.inverse_weights, method.power
     share = share_of_class(run, method, h) if method.some_powers and not run.fixed else 1.0
     for j in range(n):
         weights[j] = plain[j] * share ** power[j]
+        others[j] = plain[j] if power[j] > 0.0 else 0.0
 
 
 @part
 def _stages_and_end(system, run, method, address, t0, t1, h, start, k, y):
     """The slopes of a step in k, and y = y_n + h sum_i b_i Y'_i, projected if that is wished for."""
-    status = solve_stages(system, run, method, address, t0, t1, h, start, k)
+    status = solve_all_stages(system, run, method, address, t0, t1, h, start, k)
     if status != CONVERGED:
         return status
     combine(method.b, method.s, k[1:], start, h, 0, run.n, y)
@@ -118,12 +119,12 @@ def _embedded(run, method, address, h):
         error[j] *= h
     if method.filtering < 0:
         return CONVERGED
-    rows, columns, f_yp = method.rows, method.columns, method.f_yp[0]
+    rows, columns, f_yp = method.rows, method.columns, method.derivatives[1]
     r[:] = 0.0
     for e in range(entries):
         r[rows[e]] += f_yp[e] / h * error[columns[e]]
-    method.block = method.filtering
-    status = _call(method.correct, address)
+    take_block(method, method.filtering)
+    status = _call(method.correct, address, run.t, h)
     for j in range(n):
         error[j] = r[j]
     return status
@@ -138,8 +139,8 @@ def _discount_roundoff(run, method, address):
     n, entries = run.n, method.entries
     y, error, power = run.y, run.error, method.power
     rows, columns = method.rows, method.columns
-    f_y, terms, r = method.f_y[0], method.residual, method.r
-    method.block = method.blocks - 1
+    f_y, terms, r = method.derivatives[0], method.residual, method.r
+    take_block(method, method.blocks - 1)
     count = method.block_size[method.block]
     terms[:] = 0.0
     for e in range(entries):
@@ -147,7 +148,7 @@ def _discount_roundoff(run, method, address):
     for i in range(count):
         for j in range(n):
             r[i, j] = terms[j] if (i + j) % 2 == 0 else -terms[j]
-    status = _call(method.correct, address)
+    status = _call(method.correct, address, run.t, method.h)
     for j in range(n):
         if power[j] > 0.0:
             noise = 0.0

@@ -23,7 +23,7 @@ from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
 
-_MOST_FAILURES = 30
+MOST_FAILURES = 30
 _LARGEST_JUDGED = 200  # unknowns up to which the index is found at the start
 _RANK = 1e-10  # singular values below it, after scaling, count as zero
 _SAME = 1e-6  # relative difference of dF/dy' v at two points that counts as none
@@ -154,7 +154,7 @@ class _RosenbrockRun(OneStepRun):
             attempt=rosenbrock_attempt,
             accept=rosenbrock_accept,
             order=tableau.order,
-            most_failures=_MOST_FAILURES,
+            most_failures=MOST_FAILURES,
             record=record,
             workspace=workspace,
         )

@@ -91,7 +91,7 @@ class Actuator(Force):
 
     def apply(self, t, motion, loads):
         """Push the ends apart."""
-        _, _, along = line(self.a, self.b, motion)
+        _, _, along = line(self.a, self.b, motion, title(self))
         push = called(self.force, f"force of {title(self)}", t, motion) * along
         loads.force(self.a, -push)
         loads.force(self.b, push)

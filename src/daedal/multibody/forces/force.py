@@ -134,6 +134,16 @@ def function(value: Any, what: str) -> Any:
     return value
 
 
+def vector_or_function(value: Any, what: str) -> Any:
+    """Two or three finite numbers as a vector of three, or a function."""
+    if callable(value):
+        return value
+    numbers = check_real(value, what, "be two or three numbers or a function of (t, motion)")
+    if numbers.shape not in ((2,), (3,)) or not np.all(np.isfinite(numbers)):
+        raise InvalidProblemError(f"{what} must be two or three finite numbers or a function, got {value!r}")
+    return np.append(numbers, np.zeros(3 - numbers.size))
+
+
 def vector(values: Any, what: str):
     """Three components of what a user's function has returned; of two, the third is zero."""
     size = len(values) if hasattr(values, "__len__") else 0

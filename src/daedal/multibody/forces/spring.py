@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.multibody.body import Frame
 from daedal.multibody.forces.force import Force, title, two_frames
 from daedal.multibody.forces.laws import energy_of, law_of, value_of
@@ -83,7 +83,7 @@ class Spring(Force):
         if not callable(self.stiffness) and self.length == 0.0 and self.damping == 0.0:
             pull = self.stiffness * (motion.position(self.b) - motion.position(self.a))
         else:
-            length, rate, along = line(self.a, self.b, motion)
+            length, rate, along = line(self.a, self.b, motion, title(self))
             pull = (value_of(self.stiffness, length - self.length) + value_of(self.damping, rate)) * along
         loads.force(self.a, pull)
         loads.force(self.b, -pull)
@@ -97,7 +97,7 @@ class Spring(Force):
         """What the damper takes, not positive if it brakes."""
         if self.damping == 0.0:
             return 0.0
-        _, rate, _ = line(self.a, self.b, motion)
+        _, rate, _ = line(self.a, self.b, motion, title(self))
         return -float(value_of(self.damping, rate) * rate)
 
 
@@ -113,10 +113,15 @@ class Damper(Spring):
     """
 
 
-def line(a: Frame, b: Frame, motion):
+def line(a: Frame, b: Frame, motion, who: str):
     """Length, its rate, and the direction of the line from a to b."""
     d = motion.position(b) - motion.position(a)
     speed = motion.velocity(b) - motion.velocity(a)
     length = np.sqrt(d[0] ** 2 + d[1] ** 2 + d[2] ** 2)
+    if isinstance(length, float) and length == 0.0:  # of numbers; the traced function has no branch
+        raise Unevaluable(
+            f"{who}: its ends are at the same point, so that its line has no direction. Remedy: start with its ends "
+            "apart, or take a spring with a number as stiffness, free length 0 and no damping, or a Bushing"
+        )
     along = d / length
     return length, along[0] * speed[0] + along[1] * speed[1] + along[2] * speed[2], along
