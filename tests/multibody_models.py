@@ -16,7 +16,7 @@ from daedal.multibody import (
     Universal,
     ground,
 )
-from daedal.multibody.tree import ANY_ROTATION
+from daedal.multibody.kinematics import ANY_ROTATION
 
 JOINTS = (Fixed, Revolute, Prismatic, Cylindrical, Screw, Universal, Spherical, Planar, Free)
 

@@ -21,8 +21,7 @@ from daedal.multibody import (
     Universal,
     ground,
 )
-from daedal.multibody.loops import independent_loops
-from daedal.multibody.topology import spanning_tree
+from daedal.multibody.topology import independent_loops, spanning_tree
 
 
 def bodies_of(count):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.correctors import CORRECTORS
+from daedal.methods.implicit_options import CORRECTORS
 from daedal.problems import HessenbergDAE, Quasilinear
 from daedal.problems.checks import check_flag, check_number, check_positive, check_real, paired
 from daedal.problems.symbols import check_values

@@ -13,9 +13,8 @@ import numpy as np
 
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.signatures import void
-from daedal.multibody.grouped import grouped
-from daedal.multibody.tree import ANY_ROTATION, BodyTree
-from daedal.multibody.vectors import ROWS, VECTOR, rows_of_rates
+from daedal.multibody.kinematics import ANY_ROTATION, BodyTree
+from daedal.multibody.vectors import ROWS, VECTOR, grouped, rows_of_rates
 
 
 def parameter_masses(tree) -> np.ndarray:

@@ -10,12 +10,11 @@ from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
 from daedal.multibody.analyses import Analyses
 from daedal.multibody.body import Body
-from daedal.multibody.checks import check_parts
 from daedal.multibody.constraints import Constraint, Prescribed
 from daedal.multibody.forces import Discontinuity, Force
 from daedal.multibody.joint_coordinates import check_coordinate
 from daedal.multibody.joints import Joint
-from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, layout_of
+from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, check_parts, in_the_plane, layout_of
 from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
 from daedal.multibody.start import Start
@@ -24,9 +23,8 @@ from daedal.multibody.topology import SpanningTree
 from daedal.problems.preparable import Preparable, prepared_of
 
 if TYPE_CHECKING:
-    from daedal.multibody.conditions import Conditions
-    from daedal.multibody.equations import MotionEquations
     from daedal.multibody.large import LargeMachine
+    from daedal.multibody.system import Conditions, MotionEquations
 
 
 class Model(Analyses, Preparable):
@@ -178,7 +176,7 @@ class Model(Analyses, Preparable):
         save : path, optional
             A file to write.
         """
-        from daedal.multibody.graph import draw_graph
+        from daedal.multibody.topology import draw_graph
 
         return draw_graph(self.topology(cut), self.name, pyplot=pyplot, save=save)
 
@@ -214,7 +212,7 @@ class Model(Analyses, Preparable):
         >>> model.problem().mode_names
         ('slip+', 'slip-', 'stick')
         """
-        from daedal.multibody.forces.hybrid import problem_of
+        from daedal.multibody.forces.discontinuity import problem_of
 
         chosen = coordinates or self._coordinates
         system = system_of(self, self.layout(chosen, cut))
@@ -276,7 +274,7 @@ class Model(Analyses, Preparable):
         >>> pendulum = Model(Revolute("pivot", ground, rod.start), planar=True)
         >>> picture = pendulum.draw(pendulum.assemble(pivot=-1.0), "pendulum.png")
         """
-        from daedal.multibody.animation import draw
+        from daedal.multibody.picture import draw
 
         return draw(self, start, path, **options)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.multibody.counted_angles import angle_name
-from daedal.multibody.joint_coordinates import coordinate_of
-from daedal.multibody.kinematics import cross
-from daedal.multibody.tree import ABOUT_Z_AND_Y
+from daedal.multibody.joint_coordinates import angle_name, coordinate_of
+from daedal.multibody.kinematics import ABOUT_Z_AND_Y, cross
 
 
 class Motion:

@@ -23,12 +23,10 @@ from daedal.kernels.records import (
     record_at,
 )
 from daedal.kernels.signatures import f64, i64
-from daedal.multibody.articulated import Elimination
-from daedal.multibody.chains import Chains
-from daedal.multibody.closure import Closures
+from daedal.multibody.closure import Chains, Closures
 from daedal.multibody.coordinates import parameter_masses
-from daedal.multibody.kinematics import Placement, Velocities
-from daedal.multibody.tree import ANY_ROTATION, BodyTree, in_axes_of_joints
+from daedal.multibody.dynamics import Elimination
+from daedal.multibody.kinematics import ANY_ROTATION, BodyTree, Placement, Velocities, in_axes_of_joints
 
 
 class MachineSizes(NamedTuple):
@@ -139,8 +137,8 @@ def packed(tree: BodyTree, closures: Closures, chains: Chains, forces: int = 0, 
     `forces` is the address of the record of the forces, which have `n_states` states.
     """
     arrays: dict[str, Any] = {
-        f"{type(group).__name__}_{name}": np.ascontiguousarray(values)
-        for group in (tree, closures, chains)
+        f"{prefix}_{name}": np.ascontiguousarray(values)
+        for prefix, group in (("Tree", tree), ("Closures", closures), ("Chains", chains))
         for name, values in group._asdict().items()
     }
     return Record(

@@ -106,7 +106,7 @@ class Differentiation:
         return tuple(column.name for column in self.columns)
 
     def with_problem(self, problem: Any) -> Differentiation | None:
-        """The same for a problem with other parameters, or None if its plan must be made anew."""
+        """The same for a problem with other parameters, or None if its plan must be made again."""
         problem = with_floats(problem)
         shared = self.primal.with_problem(problem)
         return None if shared is None else replace(self, problem=problem, primal=shared)
