@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 import daedal
 from daedal.cli import app
 from daedal.studies import reproduce
-from daedal.studies.reproduce import reproduction, stability
+from daedal.studies.reproduce import reproduction
+from daedal.studies.reproduce import tables_stability as stability
 from daedal.studies.reproduce.page import page
 from daedal.studies.reproduce.printed_table import Row, broken_rules, read_document
 from daedal.studies.reproduce.terminal import like

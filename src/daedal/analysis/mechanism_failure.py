@@ -12,7 +12,7 @@ from daedal.analysis.wording import MOST_NAMED, counted, listing, number
 from daedal.errors import Unevaluable
 from daedal.kernels.endings import Ending
 from daedal.mechanics.complaints import complaint
-from daedal.mechanics.sparse.assembly import SparseAssembly
+from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem
 

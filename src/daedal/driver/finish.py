@@ -10,7 +10,7 @@ import numpy as np
 
 from daedal.analysis.failure import stopped
 from daedal.driver.request import Request
-from daedal.driver.run import Segment
+from daedal.driver.run_segments import Segment
 from daedal.errors import IntegrationError
 from daedal.kernels.endings import Ending
 from daedal.methods.task import Outcome

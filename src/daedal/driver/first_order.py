@@ -26,9 +26,9 @@ from daedal.driver.first_order_choice import (
 )
 from daedal.driver.first_order_output import finished, methods_of
 from daedal.driver.low_index import LARGEST_EXAMINED
+from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.run import LARGEST_KEPT, RunState, Segment, keeps_dense_output, run
-from daedal.driver.stages import Plan
+from daedal.driver.run_segments import LARGEST_KEPT, RunState, Segment, keeps_dense_output, run
 from daedal.driver.unresolved_sign import contradict, in_words, lost_sign
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.index.reduction import WAYS

@@ -12,9 +12,9 @@ from daedal.driver.event_view import EventView, switching_functions
 from daedal.driver.finish import cut
 from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
 from daedal.driver.request import Request
-from daedal.driver.run import Segment
-from daedal.driver.sliding import SlidingEquations, SlidingRate
-from daedal.driver.switching import JUMP, KINK, SwitchTracker, Unfollowable
+from daedal.driver.run_segments import Segment
+from daedal.driver.sliding_plan import SlidingEquations, SlidingRate
+from daedal.driver.switch_tracking import JUMP, KINK, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord
 from daedal.initial.array_start import exact_array_initial
 from daedal.initial.consistent import complete, from_structure, index_above_one

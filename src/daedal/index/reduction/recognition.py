@@ -14,8 +14,8 @@ from daedal.index.structure.system_equations import SystemEquations
 from daedal.problems import MechanicalSystem
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import Row
-from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph_functions import GraphFunction
 from daedal.symbolic.tracing.parameters import NAME
 
 _SAME = 1e-9  # relative size of what vanishes but for round-off

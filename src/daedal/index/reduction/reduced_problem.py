@@ -21,8 +21,8 @@ from daedal.index.structure.system_equations import SystemEquations
 from daedal.index.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.problems import ImplicitDAE
 from daedal.problems.compile import with_numbers
-from daedal.symbolic.functions import GraphFunction, inlined
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph_functions import GraphFunction, inlined
 from daedal.symbolic.machine import MachineFunction
 from daedal.symbolic.tracing.parameters import NAME
 
