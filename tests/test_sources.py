@@ -8,7 +8,7 @@ import pytest
 import daedal
 from daedal import circuits
 from daedal.multibody import Body, JointFriction, Model, Revolute, ground
-from daedal.problems.sources import is_source, problem_of
+from daedal.problems.problem_sources import is_source, problem_of
 
 SPAN = (0.0, 0.5)
 
