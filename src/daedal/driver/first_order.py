@@ -33,7 +33,7 @@ from daedal.driver.unresolved_sign import contradict, in_words, lost_sign
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.index.reduction import WAYS
 from daedal.initial.algebraic_slopes import all_slopes
-from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
+from daedal.initial.consistent import check_start, complete, prepare_initial
 from daedal.initial.given_structure import missing_entry, refuse_wrong_algebraic
 from daedal.initial.initial_structure import algebraic_variables
 from daedal.initial.unknown_z import evaluable_guesses
@@ -305,7 +305,7 @@ class FirstOrderRunState(RunState):
         """Consistent initial values."""
         plan, request, settings = self.plan, self.request, self.request.settings
         problem, span = plan.problem, request.span
-        y0, yp0 = split_initial(problem, request.initial)
+        y0, yp0 = request.stacked(problem)
         self._look_at_structure(y0, np.zeros(y0.size) if yp0 is None else yp0)
         unknown_z = plan.semi_explicit is not None and request.initial[1] is None
         if plan.semi_explicit is not None and unknown_z:

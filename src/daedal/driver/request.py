@@ -82,6 +82,15 @@ class Request:
     began: float = field(default_factory=time.perf_counter)
     event_names: list[str] = field(default_factory=list)  # of the user's switching functions, once they are known
 
+    def stacked(self, problem: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """y0 and, if it is given, y'0 of a first-order problem, checked once for all stages."""
+        kept = vars(self).get("_stacked")
+        if kept is None:
+            from daedal.initial.consistent import split_initial
+
+            kept = vars(self)["_stacked"] = split_initial(problem, self.initial)
+        return kept[0].copy(), None if kept[1] is None else kept[1].copy()
+
     @property
     def sign(self) -> float:
         """The direction of time."""

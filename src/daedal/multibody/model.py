@@ -20,13 +20,14 @@ from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
 from daedal.multibody.start import Start
 from daedal.multibody.topology import SpanningTree
+from daedal.problems.preparable import Preparable, prepared_of
 
 if TYPE_CHECKING:
     from daedal.multibody.large import LargeMachine
     from daedal.multibody.multibody_system import Conditions, MotionEquations
 
 
-class Model(Analyses):
+class Model(Analyses, Preparable):
     """A machine made of bodies, joints, constraints and forces; it does not change.
 
     Parameters
@@ -75,7 +76,6 @@ class Model(Analyses):
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
         self._equations: dict[Layout, MotionEquations] = {}
-        self._problems: dict[tuple[str | None, tuple[str, ...]], Any] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -84,7 +84,6 @@ class Model(Analyses):
             "_layouts": {},
             "_conditions": {},
             "_equations": {},
-            "_problems": {},
             "large_machines": {},
         }
 
@@ -236,9 +235,10 @@ class Model(Analyses):
         """
         layout = initial.layout if isinstance(initial, Start) else None
         key = next((key for key, known in self._layouts.items() if known is layout), (None, ()))
-        if key not in self._problems:
-            self._problems[key] = self.problem(key[0], cut=key[1])
-        return self._problems[key]
+        kept = prepared_of(self)  # and not an attribute, which functions of the problem would read
+        if key not in kept:
+            kept[key] = self.problem(key[0], cut=key[1])
+        return kept[key]
 
     def as_initial(self, initial: Any, t0: float, params: Any = None) -> Any:
         """A start for :meth:`as_problem`, from values of joints by name, and of their velocities with ``'``.

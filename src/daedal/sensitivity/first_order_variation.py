@@ -230,9 +230,9 @@ class FirstOrderVariation(Variation):
         t0 = request.span[0]
         if self.given.primal.as_stated:
             plan = self.given.primal.inner
-            course = FirstOrderRunState(plan, replace(request, problem=plan.problem))
-            y0, yp0 = course.y0, course.yp0
-            course.give_back()
+            run_state = FirstOrderRunState(plan, replace(request, problem=plan.problem))
+            y0, yp0 = run_state.y0, run_state.yp0
+            run_state.give_back()
             return np.array(y0), np.array(yp0)
         y0, yp0 = split_initial(self.problem, request.initial)
         return consistent_initial(self.problem.implicit(), t0, (y0, yp0))

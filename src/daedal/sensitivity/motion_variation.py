@@ -275,20 +275,20 @@ class MotionVariation(Variation):
             y0 = np.concatenate([np.atleast_1d(part) for part in request.initial])
             starts = starts - np.outer(tau, self.slope(request.span[0], y0, request.sign))
         plan = self._plan
-        request, course = _begun(plan, request)
-        if self._stiff is not None and _is_stiff(course, request):
-            course.give_back()
+        request, run_state = _begun(plan, request)
+        if self._stiff is not None and _is_stiff(run_state, request):
+            run_state.give_back()
             plan = self._stiff
-            request, course = _begun(plan, request)
-        course.assembly.sensitivities_at_start = starts, not request.settings.correct_initial
-        segments = run(course, request)
+            request, run_state = _begun(plan, request)
+        run_state.assembly.sensitivities_at_start = starts, not request.settings.correct_initial
+        segments = run(run_state, request)
         salvage = PostprocessGuard()
         t, states = outputs(request, segments, salvage)
-        solution = finished(plan, request, course, segments, t, states, salvage)
+        solution = finished(plan, request, run_state, segments, t, states, salvage)
         solution.as_stated(self.given.problem)
         solution.functions = FunctionTable({**self.given.words, "sensitivities": "exact derivatives"})
         solution.sensitivities = self._sensitivities(request, segments, solution)
-        course.give_back()
+        run_state.give_back()
         return delivered(solution, segments)
 
     def _sensitivities(self, request: Request, segments, solution) -> MechanicalSensitivities:
