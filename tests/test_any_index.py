@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal import library
-from daedal.driver import reduced as driver
+from daedal.driver import reduced_plan as driver
 from daedal.driver.low_index import has_low_index
 from daedal.driver.request import checked_settings
 from daedal.driver.solver import make_plan

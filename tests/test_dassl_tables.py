@@ -5,7 +5,7 @@ import pytest
 
 from daedal import library
 from daedal.studies import reproduce
-from daedal.studies.reproduce.book import solve_pendulum, solve_tppc3, tppc3_truth
+from daedal.studies.reproduce.tables_book import solve_pendulum, solve_tppc3, tppc3_truth
 
 
 def test_stabilised_pendulum_converges_below_the_tolerances_of_the_book():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.ensembles.lanes import Lanes
+from daedal.ensembles.lane_members import Lanes
 
 MECHANISMS = ("planar_pendulum", "double_pendulum", "crank_slider", "seven_body", "car_axis", "heavy_top", "four_bars")
 
@@ -168,7 +168,7 @@ def test_an_interrupt_gives_back_what_is_done(monkeypatch):
         return real(address)
 
     monkeypatch.setattr(lane_kernel, "run_lanes", slow)
-    monkeypatch.setattr("daedal.ensembles.lanes._TURNS", 40)
+    monkeypatch.setattr("daedal.ensembles.lane_members._TURNS", 40)
     found = daedal.solve_many(problem, span, starts, params=params, rtol=1e-6, on="threads", workers=1, chunk_size=16)
     assert 0 < np.count_nonzero(np.isfinite(found.final.y[:, 0])) < 64
 

@@ -14,7 +14,7 @@ import pytest
 from daedal import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
 from daedal.methods.half_explicit.half_explicit_tableaux import HEM4 as HEM4_TABLEAU
 from daedal.methods.half_explicit.half_explicit_tableaux import RK4_HALF_EXPLICIT
-from daedal.studies.reproduce.half_explicit import (
+from daedal.studies.reproduce.tables_half_explicit import (
     SOURCE_CONTROL,
     dense_errors,
     estimate,

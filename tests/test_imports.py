@@ -51,7 +51,7 @@ EXCEPTIONS = {
     ("analysis/decision.py", "mechanics.formulations"): "a verdict names a formulation",
     ("analysis/decision.py", "methods"): "a verdict names a method",
     ("initial/consistent.py", "methods"): "the workspace of an implicit problem, which its methods use as well",
-    ("initial/newton.py", "methods"): "the same workspace",
+    ("initial/newton_start.py", "methods"): "the same workspace",
     ("initial/euler_step.py", "methods"): "the same workspace",
     (
         "methods/implicit_rk/implicit_runge_kutta.py",

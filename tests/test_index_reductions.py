@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.driver import reduced as driver
+from daedal.driver import reduced_plan as driver
 from daedal.index.reduction.reduce import REDUCTIONS
 from residual_models import as_residual, start_of
 

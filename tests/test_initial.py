@@ -16,7 +16,7 @@ from daedal import library
 from daedal.index.structure.equations import SystemEquations
 from daedal.initial.difference_array import difference_array_initial
 from daedal.initial.euler_step import damped_euler_step
-from daedal.initial.structure import algebraic_variables
+from daedal.initial.initial_structure import algebraic_variables
 from daedal.methods.workspace import Workspace
 
 

@@ -9,7 +9,7 @@ import daedal
 from daedal.analysis.decision import decision
 from daedal.analysis.measures import Measures, amplification, measure
 from daedal.mechanics.assembly import Assembly
-from daedal.mechanics.hessenberg import HessenbergAssembly
+from daedal.mechanics.hessenberg_assembly import HessenbergAssembly
 
 H = 0.01
 TIMES = np.linspace(0.0, 1.0, 11)

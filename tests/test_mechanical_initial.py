@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.analysis.constraints import dependency_in_words, independent_rows, least_norm
-from daedal.initial.mechanical import MechanicalStart, check_start, consistent_state
+from daedal.initial.mechanical_initial import MechanicalStart, check_start, consistent_state
 
 GRAVITY = 9.81
 

@@ -8,7 +8,7 @@ import pytest
 import daedal
 from c_compiler import COMPILER, HostEngine
 from daedal.ensembles import gpu as on_gpu
-from daedal.ensembles.lanes import Lanes
+from daedal.ensembles.lane_members import Lanes
 from daedal.methods import named_method
 from daedal.methods.explicit.runge_kutta import ExplicitRungeKutta, explicit_tableau
 from tsitouras import Tsitouras

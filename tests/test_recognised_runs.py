@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.index.reduction.mechanism import recognise_mechanism
+from daedal.index.reduction.mechanism_recognition import recognise_mechanism
 from daedal.index.reduction.recognised_solution import RecognisedSolution
 from daedal.index.structure.equations import SystemEquations
 from daedal.library import car_axis, fekete, flexible_slider_crank, planar_pendulum, seven_body

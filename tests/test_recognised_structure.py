@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.index.reduction.mechanism import recognise_mechanism
+from daedal.index.reduction.mechanism_recognition import recognise_mechanism
 from daedal.index.structure.equations import SystemEquations
 from daedal.library import car_axis, fekete, flexible_slider_crank, planar_pendulum, seven_body
 from residual_models import as_residual

@@ -12,8 +12,8 @@ from daedal.mechanics.formulations.constraint_levels import VelocityConstraints
 from daedal.mechanics.formulations.formulation import ACCELERATION, Shape, Sizes
 from daedal.mechanics.formulations.reduction import attach_monitor
 from daedal.mechanics.formulations.second_order_forms import second_order_form
-from daedal.mechanics.hessenberg import HessenbergAssembly
-from daedal.mechanics.sparse.assembly import SparseAssembly
+from daedal.mechanics.hessenberg_assembly import HessenbergAssembly
+from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 
 PENDULUM = daedal.library.get("planar_pendulum").problem
 DISC = daedal.library.get("rolling_disc")

@@ -255,7 +255,7 @@ def test_warnings_point_at_the_line_of_the_user():
 @pytest.mark.parametrize("method", ["mexx", "dopri5", "hem5"])
 def test_long_steps_without_dense_output_are_no_singular_configurations(method):
     """A pendulum turns by more than a right angle in one step of MEXX; the gradient of its rod does not vanish."""
-    from daedal.studies.reproduce.half_explicit import solve_pendulum, swing
+    from daedal.studies.reproduce.tables_half_explicit import solve_pendulum, swing
 
     sol = solve_pendulum(method, rtol=1e-3, atol=1e-3, first_step=0.01, dense_output=False)
     assert sol.success and "singular" not in sol.message

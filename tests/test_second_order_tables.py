@@ -14,7 +14,7 @@ import daedal
 from daedal import ModifiedBDF, SecondOrderDAE, library, solve
 from daedal.methods.bdf.thesis_control import step_after_failure, step_after_success
 from daedal.studies import reproduce
-from daedal.studies.reproduce.second_order import TIMES, controlled_run, cumulative, errors, multiplier_errors
+from daedal.studies.reproduce.tables_second_order import TIMES, controlled_run, cumulative, errors, multiplier_errors
 
 # --- example 2.4.7: prescribed steps ------------------------------------------------------------------------------
 

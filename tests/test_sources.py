@@ -10,7 +10,7 @@ import daedal
 from daedal import circuits
 from daedal.multibody import Body, JointFriction, Model, Revolute, ground
 from daedal.problems.preparable import prepared_of
-from daedal.problems.sources import is_source, problem_of
+from daedal.problems.problem_sources import is_source, problem_of
 
 SPAN = (0.0, 0.5)
 

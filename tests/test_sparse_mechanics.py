@@ -10,8 +10,8 @@ from scipy.sparse import csc_array, csr_array, diags_array, eye_array, issparse
 import daedal
 from daedal.initial.sparse_start import consistent_sparse, sparse_start
 from daedal.library.particles import chain_of_pendulums
-from daedal.mechanics.sparse.assembly import SparseAssembly, is_sparse
-from daedal.mechanics.sparse.equations import SparseEquations, highest_frequency
+from daedal.mechanics.sparse.sparse_assembly import SparseAssembly, is_sparse
+from daedal.mechanics.sparse.sparse_equations import SparseEquations, highest_frequency
 from daedal.mechanics.sparse.structure import Structure
 
 FORMS = ["ggl", "index2", "index1", "baumgarte", "index3"]

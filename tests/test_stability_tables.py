@@ -7,7 +7,7 @@ import pytest
 
 import daedal
 from daedal import DASSL, GGL, RK4, Baumgarte, CoordinateProjection, Index2, ProjectedInvariants, StateSpace, library
-from daedal.studies.reproduce.stability import DIRECTIONS, states
+from daedal.studies.reproduce.tables_stability import DIRECTIONS, states
 
 E = math.e
 UNIT = DIRECTIONS["unit"]

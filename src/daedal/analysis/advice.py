@@ -139,7 +139,7 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
     2.7183
     """
     from daedal.analysis.measures import decision, measure
-    from daedal.mechanics.sparse.assembly import is_sparse
+    from daedal.mechanics.sparse.sparse_assembly import is_sparse
 
     if not isinstance(system, (MechanicalSystem, HessenbergDAE)):
         raise InvalidProblemError(

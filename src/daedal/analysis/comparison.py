@@ -283,7 +283,7 @@ def _listing(name: str, values: Sequence[float]) -> str:
 
 def _run(system, span, initial, options, times, exact, row: ComparedRun) -> ComparedRun:
     """The row of one run."""
-    from daedal.driver.run import LARGEST_WITH_DENSE_OUTPUT
+    from daedal.driver.run_segments import LARGEST_WITH_DENSE_OUTPUT
     from daedal.driver.solving import solve
 
     dense = system.n <= LARGEST_WITH_DENSE_OUTPUT

@@ -21,7 +21,7 @@ from daedal.analysis.causes import (
     singularity,
     wrong_jacobian,
 )
-from daedal.analysis.endings import crawls, more_steps, steps_left, stopped
+from daedal.analysis.ending_sentences import crawls, more_steps, steps_left, stopped
 from daedal.analysis.failure import Failure
 from daedal.analysis.inconsistency import describe_inconsistency
 from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow, in_time

@@ -3,7 +3,7 @@
 import numpy as np
 
 from daedal.analysis.diagnosis import diagnose
-from daedal.analysis.endings import fixed_step_failed, more_steps, stopped_step
+from daedal.analysis.ending_sentences import fixed_step_failed, more_steps, stopped_step
 from daedal.analysis.probe import Jump, Path, Probe, find_jump, first_time_behind, flow, in_time, jumps_with
 from daedal.analysis.singular import SingularPoint, describe, smallest_singular_value, usual_norms
 from daedal.analysis.wording import MOST_NAMED, counted, listing, number

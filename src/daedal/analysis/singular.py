@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.endings import stopped
+from daedal.analysis.ending_sentences import stopped
 
 _SAMPLES = 40
 _NEAR, _SINGULAR = 0.2, 1e-3  # of the usual smallest singular value, and absolutely

@@ -3,11 +3,11 @@
 import numpy as np
 
 from daedal.analysis.diagnosis import diagnose
-from daedal.analysis.endings import more_steps, stopped, stopped_step
+from daedal.analysis.ending_sentences import more_steps, stopped, stopped_step
 from daedal.analysis.wording import MOST_NAMED, counted, listing
 from daedal.errors import Unevaluable
 from daedal.kernels.endings import Ending
-from daedal.mechanics.sparse.assembly import SparseAssembly
+from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from daedal.analysis.undetermined import in_words, undetermined
 from daedal.common.messages import warn
+from daedal.driver.plan_stages import Wrapped
 from daedal.driver.reduced_start import given_values
 from daedal.driver.request import Request, Settings
-from daedal.driver.stages import Wrapped
 from daedal.driver.traced import Form, TracedPlan
 from daedal.errors import (
     DaedalError,
@@ -53,7 +53,7 @@ class ReducedForm(Form):
 
     def enlarged(self, problem: Any, times: int, settings: Settings) -> Any:
         """A plan for a problem of so many systems of this structure, such as one with its variational equations."""
-        from daedal.driver.reduced import ReducedPlan
+        from daedal.driver.reduced_plan import ReducedPlan
         from daedal.index.reduction.reduce import analysed
         from daedal.index.reduction.strangeness_free import StrangenessFreeProblem
 

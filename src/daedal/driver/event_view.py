@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.driver.request import Request
-from daedal.driver.run import Segment
+from daedal.driver.run_segments import Segment
 from daedal.events.event import Enclosed, SwitchingFunctions, gather_events, named_events, standard_functions
 from daedal.symbolic.tracing.enclosures import enclosed_event
 

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from daedal.analysis.endings import stopped
+from daedal.analysis.ending_sentences import stopped
 from daedal.driver.request import Request
-from daedal.driver.run import Segment
+from daedal.driver.run_segments import Segment
 from daedal.errors import IntegrationError
 from daedal.kernels.endings import Ending
 from daedal.methods.task import Outcome

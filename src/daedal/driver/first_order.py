@@ -26,16 +26,16 @@ from daedal.driver.first_order_choice import (
 )
 from daedal.driver.first_order_output import finished, methods_of
 from daedal.driver.low_index import LARGEST_EXAMINED
+from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.run import LARGEST_KEPT, RunState, Segment, keeps_dense_output, run
-from daedal.driver.stages import Plan
+from daedal.driver.run_segments import LARGEST_KEPT, RunState, Segment, keeps_dense_output, run
 from daedal.driver.unresolved_sign import contradict, in_words, lost_sign
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.index.reduction import WAYS
 from daedal.initial.algebraic_slopes import all_slopes
 from daedal.initial.consistent import check_start, complete, prepare_initial
 from daedal.initial.given_structure import missing_entry, refuse_wrong_algebraic
-from daedal.initial.structure import algebraic_variables
+from daedal.initial.initial_structure import algebraic_variables
 from daedal.initial.unknown_z import evaluable_guesses
 from daedal.mechanics.formulations.linear_reduction import first_order
 from daedal.methods import named_method

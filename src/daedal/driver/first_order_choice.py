@@ -23,7 +23,7 @@ from daedal.analysis.thresholds import (
     STUCK_BELOW,
 )
 from daedal.driver.request import Request, Settings
-from daedal.driver.run import Segment
+from daedal.driver.run_segments import Segment
 from daedal.events.event import named_events
 from daedal.kernels.endings import MEANINGS, Ending
 from daedal.methods import named_method

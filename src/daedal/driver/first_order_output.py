@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from daedal.analysis.endings import fixed_step_failed, stopped
+from daedal.analysis.ending_sentences import fixed_step_failed, stopped
 from daedal.driver.finish import ending, join_labels, joined_history, joined_outcome, joined_statistics, until_the_end
 from daedal.driver.request import Request
-from daedal.driver.run import Segment
+from daedal.driver.run_segments import Segment
 from daedal.kernels.endings import Ending
 from daedal.problems import SemiExplicitDAE
 from daedal.solution.solution import Solution, Statistics

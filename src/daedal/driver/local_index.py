@@ -11,13 +11,13 @@ from daedal.analysis.index import is_clearly_index_1
 from daedal.driver.any_index import ReducedForm, SingularPlan
 from daedal.driver.first_order_choice import FAILURES, is_automatic
 from daedal.driver.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
+from daedal.driver.plan_stages import Plan, Wrapped
 from daedal.driver.reduced_options import option_for_higher_index
 from daedal.driver.reduced_start import given_values
 from daedal.driver.request import Request, Settings
-from daedal.driver.stages import Plan, Wrapped
 from daedal.driver.traced import TracedPlan
 from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError
-from daedal.initial.newton import nearest_point
+from daedal.initial.newton_start import nearest_point
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 
@@ -132,7 +132,7 @@ class LocallyJudgedPlan(Wrapped):
         Where it misleads, terms that vanish on the solution take part in the matrix of Newton's iteration, and a method
         for index 2 may leave the solution.
         """
-        from daedal.driver.reduced import ReducedPlan
+        from daedal.driver.reduced_plan import ReducedPlan
         from daedal.index.reduction.reduce import analysed
         from daedal.index.reduction.strangeness_free import StrangenessFreeProblem, characteristic_values_near, index_of
 

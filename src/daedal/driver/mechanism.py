@@ -14,16 +14,16 @@ from daedal.driver.event_view import EventsOf, EventView, switching_functions
 from daedal.driver.finish import delivered
 from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
 from daedal.driver.mechanism_start import MechanismStarts
+from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.run import RunState, Segment, keeps_dense_output, run
-from daedal.driver.stages import Plan
+from daedal.driver.run_segments import RunState, Segment, keeps_dense_output, run
 from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
+from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations.reduction import Reformulation, attach_monitor
 from daedal.mechanics.formulations.second_order_forms import second_order_form
-from daedal.mechanics.hessenberg import prepare_hessenberg
-from daedal.mechanics.sparse.assembly import is_sparse
-from daedal.mechanics.start import ConsistentStart
+from daedal.mechanics.hessenberg_assembly import prepare_hessenberg
+from daedal.mechanics.sparse.sparse_assembly import is_sparse
 from daedal.methods import named_method
 from daedal.methods.task import Equations, Task
 from daedal.problems import HessenbergDAE, MechanicalSystem

@@ -18,7 +18,7 @@ from daedal.driver.finish import (
     until_the_end,
 )
 from daedal.driver.request import Request
-from daedal.driver.run import MOST_IDLE, Segment
+from daedal.driver.run_segments import MOST_IDLE, Segment
 from daedal.mechanics.formulations.reduction import Reformulation
 from daedal.mechanics.pool import Keeper, Lender
 from daedal.solution.constrained_solution import HessenbergSolution, RawOutput

@@ -9,14 +9,14 @@ import numpy as np
 
 from daedal.driver.request import Request
 from daedal.initial.given_derivatives import check_given
-from daedal.initial.mechanical import check_start, split_mechanical
+from daedal.initial.mechanical_initial import check_start, split_mechanical
 from daedal.kernels.functions import CodedFunction
 from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.pool import Pool
 from daedal.mechanics.probes import SOME_TIMES, asks_for_time, check_point
 from daedal.mechanics.recursive_start import recursive_start, starts_recursively
 from daedal.mechanics.setting import Setting, plain_setting, setting_at
-from daedal.mechanics.start import ConsistentStart
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 

@@ -12,13 +12,13 @@ from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.driver.event_view import EventsOf
 from daedal.driver.given_start import GivenStart
 from daedal.driver.mechanism import MechanismPlan
+from daedal.driver.plan_stages import Plan
 from daedal.driver.recognition_check import solves
-from daedal.driver.reduction import reduced_plan
+from daedal.driver.reduction_choice import reduced_plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.stages import Plan
 from daedal.driver.traced import Form, TracedPlan, add_note
 from daedal.errors import InconsistentInitialError, IntegrationError
-from daedal.index.reduction.mechanism import RecognisedMechanism
+from daedal.index.reduction.mechanism_recognition import RecognisedMechanism
 from daedal.index.reduction.recognised_solution import RecognisedSolution
 from daedal.initial.consistent import split_initial
 from daedal.problems.checks import check_tolerances

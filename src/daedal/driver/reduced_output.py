@@ -12,7 +12,7 @@ from daedal.common.tabular import derivative_name, listing
 from daedal.driver.finish import ending, joined_history, joined_outcome, joined_statistics, until_the_end
 from daedal.driver.first_order_output import complaint, methods_of
 from daedal.driver.request import Request
-from daedal.driver.run import Segment
+from daedal.driver.run_segments import Segment
 from daedal.index.reduction.prolongation import Block
 from daedal.index.reduction.reduced import ReducedProblem
 from daedal.index.structure.derivative_array import equation_in_words

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from daedal.driver.reduced import ReducedPlan
+from daedal.driver.reduced_plan import ReducedPlan
 from daedal.driver.request import Request, Settings
-from daedal.driver.second_order import converted, events_of_form
+from daedal.driver.second_order_plan import converted, events_of_form
 from daedal.errors import IntegrationError
 from daedal.index.reduction.reduced import ReducedProblem
 from daedal.index.structure.equations import SystemEquations

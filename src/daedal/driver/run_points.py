@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.driver.request import Request
-from daedal.initial.mechanical import split_mechanical
+from daedal.initial.mechanical_initial import split_mechanical
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 
 _FACTORS = {"cj": 1.0, "c1": 1.0, "c2": 1.0}

@@ -10,9 +10,9 @@ from weakref import ref
 
 from daedal.common import first_use
 from daedal.driver.below_atol import warn_below_atol, warn_unsuitable
+from daedal.driver.plan_stages import Plan, Recent
 from daedal.driver.request import Request, Settings, check_span, checked_request, checked_settings
-from daedal.driver.run import LARGEST_KEPT
-from daedal.driver.stages import Plan, Recent
+from daedal.driver.run_segments import LARGEST_KEPT
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.mechanics.formulations.linear_reduction import is_as_stated
@@ -26,7 +26,7 @@ from daedal.problems import (
 )
 from daedal.problems.compile import with_other_params
 from daedal.problems.preparable import Preparable, prepared_of
-from daedal.problems.sources import is_source, problem_of
+from daedal.problems.problem_sources import is_source, problem_of
 from daedal.solution.quantities import Tabulated
 from daedal.solution.schema import is_plain
 from daedal.solution.solution import Solution
@@ -168,7 +168,7 @@ STAGES: dict[type, PlanStages] = {
         restated="daedal.driver.traced:RestatedPlan",
     ),
     SecondOrderDAE: PlanStages(
-        "daedal.driver.second_order:SecondOrderPlan",
+        "daedal.driver.second_order_plan:SecondOrderPlan",
         reduced=True,
     ),
     MechanicalSystem: PlanStages("daedal.driver.mechanism:MechanismPlan"),
@@ -203,7 +203,7 @@ def make_plan(problem, settings: Settings) -> Plan:
     as_it_stands = replace(settings, formulation="none") if is_reduction(settings.formulation) else settings
     plan = TracedPlan(problem, as_it_stands, method)
     if may_be_reduced(problem, settings, plan.traced):
-        from daedal.driver.reduction import reduced_plan
+        from daedal.driver.reduction_choice import reduced_plan
 
         return reduced_plan(problem, settings, plan)
     from daedal.driver.local_index import judged_locally

@@ -14,7 +14,7 @@ from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE
 from daedal.problems.checks import check_real
 from daedal.problems.compile import with_other_params
-from daedal.problems.sources import is_source
+from daedal.problems.problem_sources import is_source
 from daedal.solution.solution import Solution
 
 

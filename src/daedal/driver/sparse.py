@@ -9,14 +9,14 @@ import numpy as np
 from daedal.driver.mechanism import MechanismPlan, MechanismRunState
 from daedal.driver.request import Request
 from daedal.errors import InvalidProblemError
-from daedal.initial.mechanical import split_mechanical
+from daedal.initial.mechanical_initial import split_mechanical
 from daedal.initial.sparse_start import sparse_start
+from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations import named_formulation
 from daedal.mechanics.formulations.formulation import Formulation
 from daedal.mechanics.formulations.reduction import check_sparse
-from daedal.mechanics.sparse.assembly import SparseAssembly
-from daedal.mechanics.sparse.equations import highest_frequency
-from daedal.mechanics.start import ConsistentStart
+from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
+from daedal.mechanics.sparse.sparse_equations import highest_frequency
 from daedal.methods import named_method
 from daedal.problems import MechanicalSystem
 

@@ -12,14 +12,14 @@ from daedal.driver.event_view import EventView, switching_functions
 from daedal.driver.finish import cut
 from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
 from daedal.driver.request import Request
-from daedal.driver.run import Segment
-from daedal.driver.sliding import SlidingEquations, SlidingRate
-from daedal.driver.switching import JUMP, KINK, SwitchTracker, Unfollowable
+from daedal.driver.run_segments import Segment
+from daedal.driver.sliding_plan import SlidingEquations, SlidingRate
+from daedal.driver.switch_tracking import JUMP, KINK, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord
 from daedal.initial.consistent import complete, from_structure, index_above_one
 from daedal.initial.exact_array import exact_array_initial
-from daedal.initial.newton import InitialResult, nearest_point, newton_initial
-from daedal.initial.structure import LARGEST_DENSE, algebraic_variables
+from daedal.initial.initial_structure import LARGEST_DENSE, algebraic_variables
+from daedal.initial.newton_start import InitialResult, nearest_point, newton_initial
 from daedal.kernels.endings import Ending
 from daedal.methods.step_size import first_step_size
 from daedal.problems.compile import with_numbers

@@ -9,9 +9,9 @@ import numpy as np
 
 from daedal.common.progress import Progress
 from daedal.driver.finish import cut
-from daedal.driver.run import RunState, Segment
-from daedal.driver.sliding import leaving
-from daedal.driver.switching import JUMP, ONE_STEP, SwitchTracker, Unfollowable
+from daedal.driver.run_segments import RunState, Segment
+from daedal.driver.sliding_plan import leaving
+from daedal.driver.switch_tracking import JUMP, ONE_STEP, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord, SwitchingFunctions
 from daedal.kernels.endings import Ending
 from daedal.methods.task import Task

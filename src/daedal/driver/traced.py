@@ -16,12 +16,12 @@ import numpy as np
 
 from daedal.common.messages import warn
 from daedal.common.tabular import FunctionTable
+from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
 from daedal.driver.run_points import bits_of, point_of, points_of, start_of
-from daedal.driver.stages import Plan
 from daedal.errors import DaedalError, IntegrationError
 from daedal.kernels.functions import CodedFunction
-from daedal.mechanics.sparse.assembly import is_sparse
+from daedal.mechanics.sparse.sparse_assembly import is_sparse
 from daedal.problems import LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.solution.constrained_solution import ConstrainedSolution
@@ -279,7 +279,7 @@ class TracedPlan(Plan):
         switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
         if switched is None:
             return self._plan(left_out).solve(request)
-        from daedal.driver.switching import SwitchTracker, Unfollowable
+        from daedal.driver.switch_tracking import SwitchTracker, Unfollowable
 
         base = self._plan(left_out, followed=True)
         moded = base.problem.params.fresh(self.problem.params)

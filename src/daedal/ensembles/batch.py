@@ -17,7 +17,7 @@ from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
 from daedal.driver.mechanism import MechanismPlan, MechanismRunState
 from daedal.driver.request import checked_request
 from daedal.ensembles.columns import Chunk, NumbersOf, Vectors
-from daedal.ensembles.lanes import Lanes, lanes_of_first_order, lanes_of_mechanism
+from daedal.ensembles.lane_members import Lanes, lanes_of_first_order, lanes_of_mechanism
 from daedal.ensembles.part import EVENT, FINISHED, TIMED_OUT, Part
 from daedal.events.event import SwitchingFunctions, standard_functions
 from daedal.initial.consistent import linear_slopes

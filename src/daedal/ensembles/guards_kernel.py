@@ -4,7 +4,7 @@ import numpy as np
 
 from daedal.ensembles.batch_kernel import BATCH, NOT_PLAIN
 from daedal.events.accumulation import INTERVALS, WINDOW
-from daedal.hybrid.constants import BAND, LOOK, NOISE, TINY
+from daedal.hybrid.hybrid_constants import BAND, LOOK, NOISE, TINY
 from daedal.kernels.callbacks import CALLBACK, call_with, nothing
 from daedal.kernels.compilation import part
 from daedal.kernels.records import FLOAT, INTEGER, Struct, at, floats

@@ -12,7 +12,7 @@ from daedal.ensembles.batch_kernel import MEMBER, NOT_PLAIN, NOT_PROJECTED, NOT_
 from daedal.ensembles.guards_kernel import HYBRID, IMMEDIATE, MODE, guard_values, judge, memory_of
 from daedal.ensembles.mechanism_kernel import MECHANISMS
 from daedal.events.accumulation import CLOSE, EVEN, FEW, HOPELESS, INTERVALS, RESOLUTION, WINDOW
-from daedal.hybrid.constants import IDLE, MOST_IMMEDIATE, SHORT
+from daedal.hybrid.hybrid_constants import IDLE, MOST_IMMEDIATE, SHORT
 from daedal.kernels.callbacks import CALLBACK, call_with, is_given, nothing
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.endings import Ending

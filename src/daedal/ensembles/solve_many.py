@@ -21,7 +21,7 @@ from daedal.ensembles.part import NOT_RUN, Part, layout_of
 from daedal.ensembles.reductions import named_reductions
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_positive
-from daedal.problems.sources import is_source
+from daedal.problems.problem_sources import is_source
 
 
 def solve_many(

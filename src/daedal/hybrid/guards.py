@@ -10,7 +10,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.events.event import Event, functions_of, named_events
-from daedal.hybrid.constants import BAND, LOOK, NOISE, TINY
+from daedal.hybrid.hybrid_constants import BAND, LOOK, NOISE, TINY
 from daedal.hybrid.hybrid_problem import GuardOfRun, HybridProblem, Transition
 from daedal.hybrid.mode_plans import ByMode
 from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm, some

@@ -18,8 +18,8 @@ from daedal.driver.request import Request
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.events.accumulation import AccumulationWatch
 from daedal.hybrid import hybrid_messages as messages
-from daedal.hybrid.constants import IDLE, MOST_IMMEDIATE, SHORT
 from daedal.hybrid.guards import Guards, GuardsAtStart, Instant, ModeEnd, events_by_mode, names_of
+from daedal.hybrid.hybrid_constants import IDLE, MOST_IMMEDIATE, SHORT
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.hybrid.hybrid_solution import HybridSolution, OutputStore
 from daedal.hybrid.mode_plans import ByMode, HybridPlan, ModeSettings, RunSettings

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from daedal.driver.plan_stages import Plan, Recent
 from daedal.driver.request import Request, Settings, checked_settings
 from daedal.driver.solver import described, plan_for
-from daedal.driver.stages import Plan, Recent
 from daedal.errors import InvalidProblemError
 from daedal.mechanics.setting import missing_derivatives, plain_setting
 from daedal.problems.checks import check_flag

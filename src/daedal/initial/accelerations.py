@@ -13,7 +13,7 @@ from daedal.analysis.constraints import (
 )
 from daedal.analysis.wording import MOST_NAMED, listing
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.initial.projection import ROUNDOFF, Manifold, unevaluable
+from daedal.initial.manifold_projection import ROUNDOFF, Manifold, unevaluable
 from daedal.initial.refusals import names_of
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.complaints import complaint

@@ -8,7 +8,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.initial.difference_array import difference_array_initial
-from daedal.initial.structure import LARGEST_DENSE, algebraic_variables
+from daedal.initial.initial_structure import LARGEST_DENSE, algebraic_variables
 
 
 def all_slopes(

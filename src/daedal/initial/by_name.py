@@ -10,8 +10,8 @@ import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.consistent import consistent_initial
+from daedal.initial.initial_structure import algebraic_variables
 from daedal.initial.orders import detect_order
-from daedal.initial.structure import algebraic_variables
 from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite
 from daedal.problems.symbols import symbol_name

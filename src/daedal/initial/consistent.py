@@ -15,14 +15,20 @@ from daedal.initial.difference_array import HIGHEST_INDEX, difference_array_init
 from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.exact_array import agrees, exact_array_initial, exact_second_order
 from daedal.initial.given_structure import refuse_wrong_algebraic
-from daedal.initial.mechanical import consistent_state, split_mechanical
-from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
+from daedal.initial.initial_structure import (
+    LARGEST_DENSE,
+    algebraic_variables,
+    evaluate_or_nan,
+    partials_of,
+    time_scale,
+)
+from daedal.initial.mechanical_initial import consistent_state, split_mechanical
+from daedal.initial.newton_start import InitialResult, newton_initial, newton_with_given_slope
 from daedal.initial.second_order_start import consistent_second_order, held_values, split_second_order
 from daedal.initial.sparse_start import consistent_sparse
 from daedal.initial.structural_start import StructuralStart, reciprocal_condition, weighted_size
-from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan, partials_of, time_scale
 from daedal.initial.unknown_z import REMEDY, TRIED, evaluable_guesses, not_finite
-from daedal.mechanics.sparse.assembly import is_sparse
+from daedal.mechanics.sparse.sparse_assembly import is_sparse
 from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector, paired
@@ -60,8 +66,8 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     Returns
     -------
     (y0, yp0), or (y0, z0) for a semi-explicit problem, (x0, y0) for a linear one, (x0, xp0, xpp0) for one of second
-    order, or for a mechanical system a :class:`~daedal.initial.mechanical.MechanicalStart` with q, v, a, lam; its
-    ``initial`` is what :func:`daedal.solve` takes.
+    order, or for a mechanical system a :class:`~daedal.initial.mechanical_initial.MechanicalStart` with q, v, a, lam;
+    its ``initial`` is what :func:`daedal.solve` takes.
 
     Raises
     ------

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from daedal.initial.array_newton import solve_array
-from daedal.initial.newton import InitialResult
-from daedal.initial.structure import evaluate_or_nan, partials_of
+from daedal.initial.initial_structure import evaluate_or_nan, partials_of
+from daedal.initial.newton_start import InitialResult
 
 HIGHEST_INDEX = 3
 _POINTS = 7

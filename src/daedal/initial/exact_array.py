@@ -6,7 +6,7 @@ from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.index.structure.equations import SystemEquations, equations_of
 from daedal.initial.jet import checked_values, resolved_array
 from daedal.initial.local_structure import local_structure
-from daedal.initial.newton import InitialResult
+from daedal.initial.newton_start import InitialResult
 from daedal.problems import SecondOrderDAE
 
 LARGEST = 200

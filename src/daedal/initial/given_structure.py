@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.initial.structure import evaluate_or_nan
+from daedal.initial.initial_structure import evaluate_or_nan
 from daedal.kernels.patterns import band_pattern, sparse_groups
 
 _SHIFTS = (1.0, 1e12)  # of y', so that a term with y' is felt beside others, whatever the unit of time

@@ -5,7 +5,7 @@ import numpy as np
 from daedal.analysis.constraints import dependency_in_words, independent_rows
 from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.errors import InconsistentInitialError
-from daedal.initial.projection import ROUNDOFF, Manifold
+from daedal.initial.manifold_projection import ROUNDOFF, Manifold
 from daedal.problems import MechanicalSystem
 
 _CONTRADICTION = 1e-7

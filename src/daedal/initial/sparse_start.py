@@ -7,11 +7,11 @@ from daedal.analysis.sparse_failure import describe_dependence
 from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.errors import InconsistentInitialError, InvalidProblemError, Unevaluable
 from daedal.initial.given_derivatives import check_given
-from daedal.initial.mechanical import MechanicalStart
+from daedal.initial.mechanical_initial import MechanicalStart
+from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.probes import check_point, looks_autonomous
-from daedal.mechanics.sparse.assembly import SparseAssembly, check_supported
+from daedal.mechanics.sparse.sparse_assembly import SparseAssembly, check_supported
 from daedal.mechanics.sparse.structure import SingularMatrix
-from daedal.mechanics.start import ConsistentStart
 from daedal.problems import MechanicalSystem
 
 _SMALL = 1e-6  # inconsistencies up to this part of the terms of a constraint are corrected without being asked to

@@ -28,7 +28,7 @@ from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn
 from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.equilibration import equilibrate, scaled
 from daedal.index.structure.signature import StructuralSignature
-from daedal.initial.newton import InitialResult
+from daedal.initial.newton_start import InitialResult
 
 _LARGEST_DENSE = 100  # unknowns up to which dense factors are quicker
 _SINGULAR = 1e-12  # reciprocal condition of a scaled matrix that counts as singular

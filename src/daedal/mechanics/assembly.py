@@ -9,10 +9,10 @@ import numpy as np
 from daedal.common import first_use
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_matrix, store_vector
+from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.contact import contact_coordinates, without_contact
 from daedal.mechanics.multipliers import accelerate_from_elsewhere
 from daedal.mechanics.setting import Setting, complex_functions, missing_derivatives, setting_at, tuning
-from daedal.mechanics.start import ConsistentStart
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_weight
 from daedal.problems.mechanical import FUNCTIONS

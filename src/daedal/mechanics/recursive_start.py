@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.mechanics.start import ConsistentStart
+from daedal.mechanics.consistent_start import ConsistentStart
 
 _CONSISTENT = 1e-13
 _INDEPENDENT = 1e-3  # part of a unit row that the others do not explain

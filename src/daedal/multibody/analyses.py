@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.layout import RELATIVE, Layout
-from daedal.multibody.system import system_of
+from daedal.multibody.multibody_system import system_of
 
 if TYPE_CHECKING:
     from daedal.multibody.driven_motion import KinematicSolution
     from daedal.multibody.equilibrium import Equilibrium
     from daedal.multibody.inverse_dynamics import InverseDynamics
     from daedal.multibody.linearised import Linearised
+    from daedal.multibody.multibody_system import Conditions, MotionEquations
     from daedal.multibody.start import Start
-    from daedal.multibody.system import Conditions, MotionEquations
 
 
 class Analyses:
@@ -28,7 +28,7 @@ class Analyses:
 
     def conditions(self, layout: Layout) -> Conditions:
         """The constraints of the model in the coordinates of a layout, with their derivatives."""
-        from daedal.multibody.system import Conditions
+        from daedal.multibody.multibody_system import Conditions
 
         if layout not in self._conditions:
             self._conditions[layout] = Conditions(system_of(self, layout))
@@ -36,7 +36,7 @@ class Analyses:
 
     def equations(self, layout: Layout) -> MotionEquations:
         """The equations of motion in the coordinates of a layout, with their derivatives."""
-        from daedal.multibody.system import MotionEquations
+        from daedal.multibody.multibody_system import MotionEquations
 
         if self.discontinuities:
             named = ", ".join(f"'{part.name}'" for part in self.discontinuities)
@@ -114,7 +114,7 @@ class Analyses:
         >>> print(f"{start.joint('A'):.4f} {start.joint('B'):.4f}")
         1.0472 -2.0944
         """
-        from daedal.multibody.assembly import assemble
+        from daedal.multibody.assembly_problem import assemble
 
         return assemble(
             self,

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.assembly import AssemblyProblem, nearest_zero
+from daedal.multibody.assembly_problem import AssemblyProblem, nearest_zero
 from daedal.multibody.coordinates import with_unit_parameters
 from daedal.multibody.inverse_dynamics import MeasuredCoordinates, course_of
 from daedal.multibody.poses import stated_joints

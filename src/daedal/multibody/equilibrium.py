@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import DaedalError
-from daedal.multibody.assembly import AssemblyProblem, nearest_zero
+from daedal.multibody.assembly_problem import AssemblyProblem, nearest_zero
 from daedal.multibody.inverse_dynamics import MeasuredCoordinates
 from daedal.multibody.kinematics import ANY_ROTATION
 from daedal.multibody.linearised import linearise
+from daedal.multibody.multibody_system import null_space
 from daedal.multibody.poses import held_values, pose_of
 from daedal.multibody.start import Start
-from daedal.multibody.system import null_space
 
 STABLE, NEUTRAL, UNSTABLE = "stable", "neutral", "unstable"
 _MOST = 300

@@ -21,15 +21,15 @@ import numpy as np
 
 from daedal.common.tabular import listing
 from daedal.errors import InvalidProblemError
-from daedal.multibody.assembly import AssemblyProblem
+from daedal.multibody.assembly_problem import AssemblyProblem
 from daedal.multibody.constraints import Prescribed, PrescribedMotion
-from daedal.multibody.constraints.base import named_coordinate
+from daedal.multibody.constraints.constraint import named_coordinate
 from daedal.multibody.joint_coordinates import angle_name, coordinate_of
 from daedal.multibody.kinematics import ANY_ROTATION, placement
 from daedal.multibody.motion import Motion
+from daedal.multibody.multibody_system import Conditions, null_space
 from daedal.multibody.poses import StatedJoint, held_rates, named_coordinates, stated_joints
 from daedal.multibody.start import Start
-from daedal.multibody.system import Conditions, null_space
 from daedal.problems import MechanicalSystem
 
 _SMALL = 1e-7

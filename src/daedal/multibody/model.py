@@ -15,16 +15,16 @@ from daedal.multibody.forces import Discontinuity, Force
 from daedal.multibody.joint_coordinates import check_coordinate
 from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, check_parts, in_the_plane, layout_of
+from daedal.multibody.multibody_system import MultibodySystem, system_of
 from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
 from daedal.multibody.start import Start
-from daedal.multibody.system import MultibodySystem, system_of
 from daedal.multibody.topology import SpanningTree
 from daedal.problems.preparable import Preparable, prepared_of
 
 if TYPE_CHECKING:
     from daedal.multibody.large import LargeMachine
-    from daedal.multibody.system import Conditions, MotionEquations
+    from daedal.multibody.multibody_system import Conditions, MotionEquations
 
 
 class Model(Analyses, Preparable):

@@ -17,10 +17,10 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.hessenberg import HessenbergDAE
 from daedal.problems.implicit import ImplicitDAE
-from daedal.problems.linear import LinearDAE
+from daedal.problems.linear_dae import LinearDAE
 from daedal.problems.mechanical import MechanicalSystem
 from daedal.problems.quasilinear import Quasilinear
-from daedal.problems.second_order import SecondOrderDAE
+from daedal.problems.second_order_problem import SecondOrderDAE
 from daedal.problems.semi_explicit import SemiExplicitDAE
 
 TIME, WHOLE, FIRST, SECOND, PARAMS = "t", "whole", "first", "second", "params"

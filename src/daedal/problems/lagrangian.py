@@ -12,8 +12,8 @@ from daedal.problems.checks import check_callable, check_size
 from daedal.problems.symbols import parameter_values, symbol_name, time_of, with_missing
 from daedal.symbolic.derivative import acceleration_bias, directional, gradient, jacobian, sparsity
 from daedal.symbolic.expression import Expression
-from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph_functions import GraphFunction
 from daedal.symbolic.sympy_expressions import Symbols
 from daedal.symbolic.trace import parameter_argument, scalar_argument, trace, vector_argument
 from daedal.symbolic.untraceable import Untraceable

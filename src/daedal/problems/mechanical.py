@@ -237,7 +237,7 @@ class MechanicalSystem(Compilable):
 
     def check(self, t: float, q, v=None):
         """Check derivatives, rank, definiteness and consistency at a point; the report can be printed."""
-        from daedal.analysis.mechanical import check_system
+        from daedal.analysis.mechanical_analysis import check_system
 
         return check_system(self, t, q, v)
 

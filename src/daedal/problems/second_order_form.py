@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.problems.second_order import SecondOrderDAE
+from daedal.problems.second_order_problem import SecondOrderDAE
 
 
 @dataclass(frozen=True, eq=False)

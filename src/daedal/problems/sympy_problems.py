@@ -12,7 +12,7 @@ from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE
 from daedal.problems.lagrangian import holonomic, nonholonomic
 from daedal.problems.symbols import parameter_values, symbol_name, time_of, with_missing
 from daedal.symbolic.derivative import jacobian
-from daedal.symbolic.functions import GraphFunction
+from daedal.symbolic.graph_functions import GraphFunction
 from daedal.symbolic.sympy_expressions import Symbols
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.second_order import converted
-from daedal.driver.stages import Plan
+from daedal.driver.second_order_plan import converted
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.events.event import Event, named_events
 from daedal.initial.second_order_start import orders_at_start, split_second_order, tolerance_of_y

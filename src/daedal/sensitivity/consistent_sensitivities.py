@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InconsistentInitialError
-from daedal.initial.structure import LARGEST_DENSE, algebraic_variables
+from daedal.initial.initial_structure import LARGEST_DENSE, algebraic_variables
 from daedal.symbolic.derivative import directional
 from daedal.symbolic.evaluate import evaluate
 
@@ -105,7 +105,7 @@ def of_index_2(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.nda
 
 def _of_large_problem(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
     """By Newton's method with the matrix of the integration, for an artificial step (BCP section 7.5)."""
-    from daedal.initial.newton import newton_initial
+    from daedal.initial.newton_start import newton_initial
     from daedal.methods.workspace import Workspace
 
     n, m = y0.size, s0.shape[0]

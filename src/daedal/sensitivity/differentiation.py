@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import unknown_name
+from daedal.driver.plan_stages import Plan
 from daedal.driver.request import SensitivityRequest, Settings
-from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError, UnknownNameError
 from daedal.kernels.functions import is_compiled
 from daedal.problems import HessenbergDAE

@@ -21,12 +21,12 @@ from daedal.common.tabular import FunctionTable
 from daedal.driver.any_index import ReducedForm
 from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
 from daedal.driver.first_order_choice import is_automatic
+from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, SensitivityRequest, Settings
-from daedal.driver.stages import Plan
 from daedal.driver.traced import linear_solver_of
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.initial.consistent import consistent_initial, split_initial
-from daedal.initial.structure import partials_of
+from daedal.initial.initial_structure import partials_of
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
@@ -41,9 +41,9 @@ from daedal.sensitivity.variational import ExplicitForm, Variational, difference
 from daedal.solution.solution import DenseOutput, Solution
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
-from daedal.symbolic.tracing.first_order import traced_implicit
 from daedal.symbolic.tracing.parameters import ParameterLayout
 from daedal.symbolic.tracing.problem import traced_problem
+from daedal.symbolic.tracing.traced_first_order import traced_implicit
 
 UNTESTED = 1e100
 """An absolute tolerance that everything meets, for methods whose error test takes no mask."""

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.stages import Plan
 from daedal.errors import InconsistentInitialError
-from daedal.mechanics.hessenberg import HessenbergAssembly
+from daedal.mechanics.hessenberg_assembly import HessenbergAssembly
 from daedal.problems import HessenbergDAE
 from daedal.problems.checks import check_tolerances, check_vector
 from daedal.sensitivity.differentiation import Differentiation, scales

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import warn
+from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, SensitivityRequest, Settings
-from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
 from daedal.hybrid.hybrid_problem import ZENO, GuardOfRun, HybridProblem, Transition

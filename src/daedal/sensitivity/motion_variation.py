@@ -20,15 +20,15 @@ from daedal.common.tabular import FunctionTable
 from daedal.driver.finish import delivered, joined_dense_output, until_the_end
 from daedal.driver.mechanism import MechanismPlan
 from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
+from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.run import run
-from daedal.driver.stages import Plan
+from daedal.driver.run_segments import run
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_vector
+from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.constrained import JACOBIAN, MASS
 from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
 from daedal.mechanics.formulations.reduction import Reformulation
-from daedal.mechanics.start import ConsistentStart
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.sensitivity.differentiation import Differentiation, scales

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request
-from daedal.driver.stages import Plan
 from daedal.sensitivity.differentiation import Differentiation
 from daedal.sensitivity.jumps import timed_events
 from daedal.symbolic.dependencies import Dependencies

@@ -30,8 +30,8 @@ from daedal.sensitivity.jumps import CENTRAL_4, SHARE
 from daedal.solution.solution import Solution
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import directional
-from daedal.symbolic.functions import GraphFunction, inlined
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph_functions import GraphFunction, inlined
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.modes import replaced
 from daedal.symbolic.tracing.parameters import NAME, ParameterLayout

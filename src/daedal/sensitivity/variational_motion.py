@@ -32,9 +32,9 @@ from daedal.sensitivity.differentiation import Column
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import directional, jacobian
-from daedal.symbolic.dynamics import Dynamics
 from daedal.symbolic.elimination import Factors, Solved, augmented, constant_rows, factor, rows_of
 from daedal.symbolic.machine import RAISES
+from daedal.symbolic.mechanism_dynamics import Dynamics
 from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.tracer import Tracer

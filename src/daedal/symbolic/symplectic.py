@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from daedal.symbolic.derivative import directional
-from daedal.symbolic.dynamics import Dynamics
 from daedal.symbolic.elimination import Solved, solve
+from daedal.symbolic.mechanism_dynamics import Dynamics
 
 
 def momentum_force(dynamics: Dynamics) -> list[int]:

@@ -7,8 +7,8 @@ from functools import reduce
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph_functions import GraphFunction
 
 
 def nodes_from_sympy(graph: Graph, expressions: Sequence[Any], symbols: Mapping[Any, int]) -> list[int]:

@@ -15,9 +15,9 @@ from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.expression import Expression, symbol
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.kinds import FLOAT
-from daedal.symbolic.memory import NAME as MEMORY
-from daedal.symbolic.memory import Memory
 from daedal.symbolic.operations import CONDITIONS
+from daedal.symbolic.side_effects import NAME as MEMORY
+from daedal.symbolic.side_effects import Memory
 from daedal.symbolic.substitution import Substitution
 from daedal.symbolic.untraceable import Untraceable, is_of_user, place, refusals, texts
 

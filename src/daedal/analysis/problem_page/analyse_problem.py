@@ -17,7 +17,7 @@ from daedal.index.structure.structural_analysis import StructuralAnalysis
 from daedal.initial.local_structure import LocalStructure, local_structure
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_vector
-from daedal.problems.sources import problem_of
+from daedal.problems.problem_sources import problem_of
 
 _FORM = "at must be (t, initial), with initial values in the form that solve takes"
 

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from daedal.index.reduction.constraints import UNKNOWNS, arguments
 from daedal.index.reduction.prolongation import Block, Prolongation
-from daedal.symbolic.functions import inlined
+from daedal.index.reduction.prolonged_constraints import UNKNOWNS, arguments
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph_functions import inlined
 from daedal.symbolic.machine import MachineFunction, compile_function
 from daedal.symbolic.tracing.parameters import NAME
 

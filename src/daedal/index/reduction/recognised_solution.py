@@ -10,7 +10,7 @@ import numpy as np
 
 from daedal.common.tabular import FunctionTable
 from daedal.events.table import EventTable
-from daedal.index.reduction.mechanism import RecognisedMechanism
+from daedal.index.reduction.mechanism_recognition import RecognisedMechanism
 from daedal.mechanics.pool import Lender
 from daedal.problems.checks import check_real
 from daedal.solution.mechanical_solution import MechanicalSolution, augmented

@@ -9,7 +9,7 @@ from daedal.errors import InvalidProblemError
 from daedal.index.reduction import WAYS
 from daedal.index.reduction.coordinate_partitioning import CoordinatePartitioning
 from daedal.index.reduction.minimal_extension import MinimalExtensionProblem
-from daedal.index.reduction.projection import Projection
+from daedal.index.reduction.projected_reduction import Projection
 from daedal.index.reduction.reduced import ReducedProblem
 from daedal.index.reduction.stabilised import Stabilised
 from daedal.index.reduction.strangeness_free import StrangenessFreeProblem

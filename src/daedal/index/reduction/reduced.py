@@ -12,8 +12,8 @@ import numpy as np
 from daedal.common.tabular import listing, plural, times
 from daedal.errors import InvalidProblemError
 from daedal.index.reduction.block_matrices import BlockMatrices
-from daedal.index.reduction.constraints import LARGEST_DENSE, Constraints, Projector
 from daedal.index.reduction.prolongation import Block, Derivative, Prolongation
+from daedal.index.reduction.prolonged_constraints import LARGEST_DENSE, Constraints, Projector
 from daedal.index.reduction.selection import amplification, choose, stacked, unit_vectors
 from daedal.index.reduction.sheet import Sheet
 from daedal.index.structure.derivative_array import equation_in_words

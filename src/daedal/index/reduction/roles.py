@@ -8,8 +8,8 @@ from typing import Any
 
 from daedal.index.structure.equations import SystemEquations, argument_name
 from daedal.symbolic.derivative import jacobian, sparsity
-from daedal.symbolic.functions import inlined
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph_functions import inlined
 
 Places = set[tuple[int, int]]
 """What an equation depends on: pairs of an unknown and the order of its derivative."""

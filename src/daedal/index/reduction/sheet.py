@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from daedal.index.reduction.constraints import arguments
 from daedal.index.reduction.prolongation import Prolongation
+from daedal.index.reduction.prolonged_constraints import arguments
 from daedal.problems import ImplicitDAE
-from daedal.symbolic.functions import GraphFunction, inlined
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph_functions import GraphFunction, inlined
 from daedal.symbolic.tracing.parameters import NAME
 
 

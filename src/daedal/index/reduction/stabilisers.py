@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.index.reduction.balance import has_full_rank
-from daedal.index.reduction.motion import MechanismGraph
+from daedal.index.reduction.motion_graph import MechanismGraph
 from daedal.symbolic.derivative import Row
 
 _SAME = 1e-9  # relative size of what vanishes but for round-off

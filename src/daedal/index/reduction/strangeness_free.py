@@ -10,8 +10,8 @@ import numpy as np
 
 from daedal.common.tabular import times
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.index.reduction.constraints import Constraints, Projector
 from daedal.index.reduction.prolongation import Block, Prolongation
+from daedal.index.reduction.prolonged_constraints import Constraints, Projector
 from daedal.index.reduction.reduced import ReducedProblem
 from daedal.index.reduction.selection import SingularBlock, kernel, row_space
 from daedal.index.reduction.sheet import Sheet

@@ -27,7 +27,7 @@ from daedal.problems.compile import differ_in_parameters_only
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
-from daedal.symbolic.functions import GraphFunction
+from daedal.symbolic.graph_functions import GraphFunction
 from daedal.symbolic.machine import compile_function
 from daedal.symbolic.modes import Followed, Modes
 from daedal.symbolic.tracing.function import TracedFunction

@@ -22,7 +22,7 @@ from daedal.problems import (
 )
 from daedal.symbolic import Traced
 from daedal.symbolic.derivative import jacobian
-from daedal.symbolic.tracing.first_order import constant_rows, quasilinear_equations
+from daedal.symbolic.tracing.traced_first_order import constant_rows, quasilinear_equations
 from daedal.symbolic.tracing.tracer import Tracer
 
 Written = tuple[list[Traced], list[int]]

@@ -12,7 +12,7 @@ from typing import Any
 import daedal
 from daedal.library.drawings import plane, space
 from daedal.library.registry import DRAWINGS
-from daedal.multibody.system import MultibodySystem
+from daedal.multibody.multibody_system import MultibodySystem
 from daedal.viz import Drawing, Scene
 
 

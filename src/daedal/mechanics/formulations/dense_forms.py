@@ -10,6 +10,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction, NativeMatrix, store_matrix
+from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations.formulation import (
     ACCELERATION,
     DYNAMICS,
@@ -23,7 +24,6 @@ from daedal.mechanics.formulations.formulation import (
     Shape,
 )
 from daedal.mechanics.formulations.reduction import Reformulation, step_hook
-from daedal.mechanics.start import ConsistentStart
 from daedal.problems import ImplicitDAE
 
 if TYPE_CHECKING:

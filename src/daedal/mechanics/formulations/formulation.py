@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from daedal.errors import InvalidProblemError
 
 if TYPE_CHECKING:
+    from daedal.mechanics.consistent_start import ConsistentStart
     from daedal.mechanics.formulations.reduction import Reformulation
-    from daedal.mechanics.start import ConsistentStart
 
 
 # Level l of a constraint is its l-th derivative :math:`g^{(l)}`, l = 0 .. m; a mechanism has m = 2. A formulation
@@ -174,7 +174,7 @@ class Formulation:
 
     def reduce(self, assembly, start: ConsistentStart) -> Reformulation:
         """The form for an assembled system, ready for a run from `start`."""
-        from daedal.mechanics.sparse.assembly import SparseAssembly
+        from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 
         shape = self.shape(assembly)
         if isinstance(assembly, SparseAssembly):

@@ -10,7 +10,7 @@ from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE
 from daedal.problems.checks import check_vector
 from daedal.problems.coefficients import coefficient_at
-from daedal.problems.linear import LinearDAE, check_wide
+from daedal.problems.linear_dae import LinearDAE, check_wide
 
 _SINGULAR = 1e-12
 

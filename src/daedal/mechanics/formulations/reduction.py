@@ -10,14 +10,14 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction
+from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations.formulation import MINIMAL_EXTENSION, ProjectedSteps, Shape, Sizes, index_options
-from daedal.mechanics.sparse.equations import SparseEquations
-from daedal.mechanics.start import ConsistentStart
+from daedal.mechanics.sparse.sparse_equations import SparseEquations
 from daedal.problems import ImplicitDAE, MechanicalSystem
 
 if TYPE_CHECKING:
     from daedal.mechanics.formulations.formulation import Formulation
-    from daedal.mechanics.sparse.assembly import SparseAssembly
+    from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 
 _NEARLY_DEPENDENT = 1e-10  # the part of a unit row that the others do not explain
 
@@ -264,7 +264,7 @@ def _check(title: str, shape: Shape):
 
 
 class SparseReduction(Reformulation):
-    """A formulation in the unknowns of :mod:`daedal.mechanics.sparse.equations`."""
+    """A formulation in the unknowns of :mod:`daedal.mechanics.sparse.sparse_equations`."""
 
     def __init__(self, formulation: Formulation, shape: Shape, assembly: SparseAssembly, start: ConsistentStart):
         _check(type(formulation).__name__, shape)

@@ -13,9 +13,9 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction, NativeMatrix
+from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations.formulation import MINIMAL_EXTENSION, ProjectedSteps, Shape, level
 from daedal.mechanics.formulations.reduction import Reformulation, step_hook
-from daedal.mechanics.start import ConsistentStart
 from daedal.problems import SecondOrderDAE
 from daedal.problems.second_order_form import SecondOrderForm
 

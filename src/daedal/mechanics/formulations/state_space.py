@@ -12,10 +12,10 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction, store_vector
+from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.formulations.dense_forms import refuse_singular_mass
 from daedal.mechanics.formulations.formulation import ACCELERATION, MINIMAL_EXTENSION, Formulation, Shape, level
 from daedal.mechanics.formulations.reduction import Reformulation
-from daedal.mechanics.start import ConsistentStart
 from daedal.problems import HessenbergDAE, ImplicitDAE
 from daedal.problems.checks import check_callable, check_positive
 from daedal.problems.coefficients import coefficient_at, derivatives_by_differences

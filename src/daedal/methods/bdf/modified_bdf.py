@@ -16,7 +16,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
 from daedal.methods.run import Run, positions_of
-from daedal.methods.second_order import SecondOrderWorkspace, set_fixed_tolerances, start_of
+from daedal.methods.second_order_methods import SecondOrderWorkspace, set_fixed_tolerances, start_of
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.problems.checks import check_real, check_vector
 

@@ -18,7 +18,7 @@ from daedal.methods.base import Method
 from daedal.methods.implicit_rk.collocation_stages import KINDS, STAGES, collocation_stages
 from daedal.methods.implicit_rk.stage_systems import StageMatrices, in_deviations, storage
 from daedal.methods.run import OneStepRun
-from daedal.methods.second_order import SecondOrderWorkspace, set_fixed_tolerances, start_of
+from daedal.methods.second_order_methods import SecondOrderWorkspace, set_fixed_tolerances, start_of
 from daedal.methods.task import Equations, Outcome, Task
 
 LARGEST = 300

@@ -1,6 +1,6 @@
 """What restricts motions besides joints: couplings, rolling, paths, rods and drives."""
 
-from daedal.multibody.constraints.base import Constraint
+from daedal.multibody.constraints.constraint import Constraint
 from daedal.multibody.constraints.couplings import Belt, Coupling, Gear, Rack
 from daedal.multibody.constraints.drives import Prescribed, PrescribedMotion
 from daedal.multibody.constraints.geometric import Distance, PointOnCurve, PointOnSurface, UserConstraint

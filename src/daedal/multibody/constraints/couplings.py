@@ -8,7 +8,7 @@ from typing import Any
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import checked_name
-from daedal.multibody.constraints.base import Constraint, named_coordinate
+from daedal.multibody.constraints.constraint import Constraint, named_coordinate
 from daedal.multibody.rotation import positive
 from daedal.problems.checks import check_finite
 

@@ -17,13 +17,13 @@ from daedal.problems import MechanicalSystem
 from daedal.symbolic import Untraceable
 from daedal.symbolic.cuda import c_function
 from daedal.symbolic.derivative import Row, jacobian
-from daedal.symbolic.dynamics import WORST_PIVOT
 from daedal.symbolic.elimination import StructurallySingular, matching, solve, weak_pivot
-from daedal.symbolic.functions import inlined
+from daedal.symbolic.graph_functions import inlined
 from daedal.symbolic.machine import BAD_PIVOT, RAISES
+from daedal.symbolic.mechanism_dynamics import WORST_PIVOT
 from daedal.symbolic.tracing.linearly_implicit import WORST_REST, LinearlyImplicit
 from daedal.symbolic.tracing.parameters import NAME
-from daedal.symbolic.tracing.straight_line import MOST_OPERATIONS, StraightLine
+from daedal.symbolic.tracing.straight_line_code import MOST_OPERATIONS, StraightLine
 from daedal.symbolic.tracing.switching_functions import code_of, switching_nodes
 from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 

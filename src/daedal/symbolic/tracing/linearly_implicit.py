@@ -32,7 +32,7 @@ import numpy as np
 from daedal.symbolic import Traced, Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian
 from daedal.symbolic.elimination import Factors, StructurallySingular, factor, matching
-from daedal.symbolic.functions import inlined
+from daedal.symbolic.graph_functions import inlined
 from daedal.symbolic.machine import BAD_PIVOT, RAISES, MachineFunction
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.tracing.function import TracedFunction

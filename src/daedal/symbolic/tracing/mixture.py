@@ -21,7 +21,7 @@ from daedal.symbolic.derivative import Row, directional, jacobian
 from daedal.symbolic.elimination import StructurallySingular, augmented, solve
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.modes import remade, replaced
-from daedal.symbolic.tracing.straight_line import MOST_OPERATIONS, PARTS, dynamics
+from daedal.symbolic.tracing.straight_line_code import MOST_OPERATIONS, PARTS, dynamics
 
 if TYPE_CHECKING:
     from daedal.symbolic.tracing.switched import SwitchedProblem

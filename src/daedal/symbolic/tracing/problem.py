@@ -19,7 +19,9 @@ from daedal.problems import (
 )
 from daedal.problems.mechanical import FUNCTIONS
 from daedal.symbolic import Untraceable
-from daedal.symbolic.tracing import first_order, linear, mechanical
+from daedal.symbolic.tracing import traced_first_order as first_order
+from daedal.symbolic.tracing import traced_linear as linear
+from daedal.symbolic.tracing import traced_mechanical as mechanical
 from daedal.symbolic.tracing.tracer import TracedProblem
 
 _MOST_COORDINATES = 500  # of a mechanism; larger ones have sparse matrices

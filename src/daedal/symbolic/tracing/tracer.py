@@ -16,8 +16,8 @@ from daedal.problems.compile import with_numbers
 from daedal.problems.semi_explicit import adopt_stacked
 from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace, vector_argument
 from daedal.symbolic.dependencies import Dependencies
-from daedal.symbolic.functions import GraphFunction, inlined
 from daedal.symbolic.graph import MOST_NODES
+from daedal.symbolic.graph_functions import GraphFunction, inlined
 from daedal.symbolic.machine import RAISES, MachineFunction, compile_function, may_raise
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.modes import Modes

@@ -11,8 +11,8 @@ from daedal.problems import MechanicalSystem
 from daedal.problems.mechanical import FUNCTIONS
 from daedal.symbolic import Traced
 from daedal.symbolic.derivative import acceleration_bias, directional, jacobian
-from daedal.symbolic.tracing.linearisation import Linearisation
-from daedal.symbolic.tracing.straight_line import straight_line
+from daedal.symbolic.tracing.straight_line_code import straight_line
+from daedal.symbolic.tracing.traced_linearisation import Linearisation
 from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 

@@ -10,8 +10,8 @@ from scipy.sparse.linalg import splu
 
 from daedal.index.reduction.prolongation import Prolongation
 from daedal.symbolic.derivative import directional, jacobian
-from daedal.symbolic.functions import inlined
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph_functions import inlined
 from daedal.symbolic.machine import compile_function
 from daedal.symbolic.tracing.parameters import NAME
 

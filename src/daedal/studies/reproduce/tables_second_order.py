@@ -1,6 +1,6 @@
 """Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her control of the step size.
 
-Coefficients are in :mod:`daedal.studies.reproduce.second_order`.
+Coefficients are in :mod:`daedal.studies.reproduce.tables_second_order`.
 """
 
 import ast

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.driver.switching import SwitchTracker, Unfollowable
+from daedal.driver.switch_tracking import SwitchTracker, Unfollowable
 from daedal.errors import Unevaluable
 from daedal.events.event import SwitchingFunctions
 from daedal.methods import named_method

@@ -13,9 +13,9 @@ but that of G^T mu, since mu = 0 for the solution.
 
 import numpy as np
 
-from daedal.mechanics.sparse.assembly import SparseAssembly
+from daedal.mechanics.consistent_start import ConsistentStart
+from daedal.mechanics.sparse.sparse_assembly import SparseAssembly
 from daedal.mechanics.sparse.structure import BlockStructure, coloured_entries, column_colours
-from daedal.mechanics.start import ConsistentStart
 
 _POWER_ITERATIONS = 12
 _SHARE = float(np.sqrt(np.finfo(float).eps))

@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 
 from daedal.index.reduction.balance import Balance, find_balance
-from daedal.index.reduction.motion import MechanismGraph
+from daedal.index.reduction.motion_graph import MechanismGraph
 from daedal.index.reduction.roles import Roles, find_roles
 from daedal.index.reduction.stabilisers import without_stabilisers
 from daedal.index.structure.equations import SystemEquations
 from daedal.problems import MechanicalSystem
 from daedal.symbolic import Untraceable
-from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph_functions import GraphFunction
 from daedal.symbolic.tracing.parameters import NAME
 
 _MOST_COORDINATES = 500  # of a mechanism whose functions become machine code
@@ -41,7 +41,7 @@ def recognise_mechanism(equations: SystemEquations) -> RecognisedMechanism | Non
     Examples
     --------
     >>> import daedal
-    >>> from daedal.index.reduction.mechanism import recognise_mechanism
+    >>> from daedal.index.reduction.mechanism_recognition import recognise_mechanism
     >>> from daedal.index.structure.equations import Equations
     >>> def pendulum(t, y, yp):
     ...     x, z, u, w, force = y

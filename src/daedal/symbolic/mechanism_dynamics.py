@@ -16,8 +16,8 @@ from typing import Any
 
 from daedal.symbolic.derivative import Row, acceleration_bias, directional, jacobian
 from daedal.symbolic.elimination import Solved, augmented, solve
-from daedal.symbolic.functions import inlined
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph_functions import inlined
 
 WORST_PIVOT = 1e-10
 """Quality of pivots (:class:`Solved`) below which a pivoted solver is asked."""

@@ -25,7 +25,7 @@ from daedal.symbolic import Traced
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import Row, directional, jacobian
 from daedal.symbolic.tracing.function import TracedFunction
-from daedal.symbolic.tracing.straight_line import dynamics, has_parts, parts_of
+from daedal.symbolic.tracing.straight_line_code import dynamics, has_parts, parts_of
 from daedal.symbolic.tracing.tracer import Tracer
 
 NAME = "linearisation"

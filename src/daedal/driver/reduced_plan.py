@@ -21,9 +21,9 @@ from daedal.driver.reduced_options import inside_options
 from daedal.driver.reduced_output import at_start, finished, in_the_users_unknowns
 from daedal.driver.reduced_start import consistent_start, given_values
 from daedal.driver.request import Request, Settings
-from daedal.driver.run import Segment, run
+from daedal.driver.run_segments import Segment, run
 from daedal.errors import IntegrationError, InvalidProblemError
-from daedal.index.reduction.mechanism import is_silent
+from daedal.index.reduction.mechanism_recognition import is_silent
 from daedal.index.reduction.prolongation import Block
 from daedal.index.reduction.reduced import ReducedProblem
 from daedal.index.reduction.selection import SingularBlock

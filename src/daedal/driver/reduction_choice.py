@@ -7,12 +7,12 @@ from typing import Any
 from daedal.driver.any_index import ReducedForm, SingularPlan
 from daedal.driver.local_index import LocallyJudgedPlan, is_judged_locally, judged_locally
 from daedal.driver.low_index import LARGEST_EXAMINED, LOWEST_REDUCED
+from daedal.driver.plan_stages import Plan
 from daedal.driver.reduced_options import option_for_higher_index
 from daedal.driver.request import Settings
-from daedal.driver.stages import Plan
 from daedal.driver.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
-from daedal.index.reduction.mechanism import recognise_mechanism
+from daedal.index.reduction.mechanism_recognition import recognise_mechanism
 from daedal.index.reduction.reduce import analysed, named_reduction
 from daedal.index.reduction.reduced import ReducedProblem
 from daedal.index.reduction.strangeness_free import StrangenessFreeProblem, UndeterminedError, characteristic_values
@@ -69,7 +69,7 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
         if isinstance(reason, (StructurallySingularError, UndeterminedError)):
             return SingularPlan(plan, reason)
         return judged_locally(problem, settings, plan)  # it may be solved all the same, or refused by what its run says
-    from daedal.driver.reduced import ReducedPlan
+    from daedal.driver.reduced_plan import ReducedPlan
 
     return plan.in_form(ReducedForm(ReducedPlan(reduction, settings), asked))
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.index.reduction.constraints import LARGEST_DENSE
 from daedal.index.reduction.prolongation import Block
+from daedal.index.reduction.prolonged_constraints import LARGEST_DENSE
 from daedal.index.reduction.reduced import ReducedProblem
 from daedal.index.reduction.selection import tangents
 from daedal.index.reduction.sheet import Sheet

@@ -17,7 +17,7 @@ from daedal.symbolic import Graph, Traced
 from daedal.symbolic.derivative import jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.tracing.linearly_implicit import LinearlyImplicit
-from daedal.symbolic.tracing.motion import MotionDerivatives
+from daedal.symbolic.tracing.motion_derivatives import MotionDerivatives
 from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 _FEWEST_FOR_BAND = 40  # unknowns from which a narrow band is used although nobody asked for it

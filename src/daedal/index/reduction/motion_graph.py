@@ -13,8 +13,8 @@ from daedal.index.reduction.roles import Roles
 from daedal.index.structure.equations import SystemEquations, argument_name
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
-from daedal.symbolic.functions import inlined
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.graph_functions import inlined
 from daedal.symbolic.operations import OPERATIONS
 from daedal.symbolic.tracing.parameters import NAME
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from daedal.symbolic.derivative import Row
-from daedal.symbolic.dynamics import Dynamics
 from daedal.symbolic.elimination import constant_rows, rows_of
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.machine import BAD_PIVOT, RAISES, MachineFunction, compile_function, may_raise
+from daedal.symbolic.mechanism_dynamics import Dynamics
 from daedal.symbolic.trace import Traced, parameter_argument, scalar_argument, trace, vector_argument
 
 _CONSTRAINTS = ("constraint", "velocity_constraint")
@@ -41,7 +41,7 @@ class Mechanism(Dynamics):
 
     Examples
     --------
-    >>> from daedal.symbolic.mechanism import Mechanism
+    >>> from daedal.symbolic.mechanism_graph import Mechanism
     >>> pendulum = Mechanism(
     ...     [[1.0, 0.0], [0.0, 1.0]], lambda t, q, v: [0.0, -9.81], lambda t, q: [q @ q - 1.0], n_q=2, n_constraints=1
     ... )

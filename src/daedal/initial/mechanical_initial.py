@@ -12,7 +12,7 @@ from daedal.analysis.constraints import (
 )
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.accelerations import accelerations_at
-from daedal.initial.projection import Manifold, unevaluable
+from daedal.initial.manifold_projection import Manifold, unevaluable
 from daedal.initial.refusals import check_permanent, check_velocity, refuse_position, refuse_values
 from daedal.mechanics.contact import contact_coordinates
 from daedal.mechanics.probes import check_point
@@ -124,7 +124,7 @@ def consistent_state(
     Examples
     --------
     >>> import daedal
-    >>> from daedal.initial.mechanical import consistent_state
+    >>> from daedal.initial.mechanical_initial import consistent_state
     >>> pendulum = daedal.MechanicalSystem(
     ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
     ... )

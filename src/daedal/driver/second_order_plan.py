@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.endings import more_steps
+from daedal.analysis.ending_sentences import more_steps
 from daedal.common.progress import Progress
 from daedal.driver.event_view import EventView, switching_functions
 from daedal.driver.finish import delivered, ending, joined_history, joined_statistics, until_the_end
 from daedal.driver.first_order import FirstOrderPlan
+from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.run import RunState, Segment, keeps_dense_output, run
-from daedal.driver.stages import Plan
+from daedal.driver.run_segments import RunState, Segment, keeps_dense_output, run
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.initial.second_order_start import (
     complete_start,
