@@ -15,6 +15,7 @@ from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import directional, jacobian
 from daedal.symbolic.machine import compile_function
 from daedal.symbolic.modes import NAME as MODES
+from daedal.symbolic.modes import BranchesTaken
 from daedal.symbolic.modes import Followed as Followed
 from daedal.symbolic.tracing.enclosures import MOST_NODES, Enclosure
 from daedal.symbolic.tracing.mixture import ClosedForm, NotAffine, closed_form
@@ -64,6 +65,8 @@ class SwitchedProblem:
         For each switch whether it depends on the time alone.
     is_affine : list of bool
         For each of these whether it grows at a constant rate, so that its times follow from a formula.
+    taken : BranchesTaken
+        What all functions compute in given modes.
     values, rates : SwitchCode
         The switching functions u of time and state (of first-order problems with y'), and u' along a motion.
     """
@@ -99,6 +102,8 @@ class SwitchedProblem:
         self._closed: list[ClosedForm | None] = []  # one, once it is known
         self._along: dict[tuple[int, ...], Any] = {}
         self._guard = self.tracer.lock  # a graph is for one thread at a time
+        outputs = [node for trace in self.tracer.traces.values() for node in trace.nodes]
+        self.taken = BranchesTaken(self._graph, [*outputs, *(switch.function for switch in self.switches)])
         self.values = self.code([switch.function for switch in self.switches])
         self.rates = self.code(self._rate_nodes(), self._rate_sizes)
 
