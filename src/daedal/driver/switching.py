@@ -158,19 +158,20 @@ class Follower:
             return end
         behind, last = self._behind(t), end - (self._behind(end) - end)
         at = self._times.after(behind, last)
-        while at != last and self._changes_nothing(at):
+        taken = self.switched.taken(self.moded.modes) if at != last else ()
+        while at != last and self._changes_nothing(at, taken):
             at = self._times.after(self._behind(at), last)
         for j, place in self._times.doubts():
             if not self._left[j]:
                 self._leave_alone(j, t, f"it cannot be decided whether it switches next to t = {place:.6g}")
         return at if at != last else end
 
-    def _changes_nothing(self, t: float) -> bool:
-        """Whether all functions are the same after the switches at t; then these are passed."""
+    def _changes_nothing(self, t: float, taken: tuple) -> bool:
+        """Whether all functions are as they were `taken` before the switches at t; then these are passed."""
         moded = self.moded
         kept = moded.modes.copy(), moded.lower.copy(), moded.upper.copy()
         self.clock(t)
-        if self.switched.taken(moded.modes) == self.switched.taken(kept[0]):
+        if self.switched.taken(moded.modes) == taken:
             return True
         moded.modes[:], moded.lower[:], moded.upper[:] = kept
         return False

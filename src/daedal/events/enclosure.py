@@ -39,6 +39,7 @@ ENCLOSURE = Struct(
 
 _FREE, _CROSSED, _UNDECIDED, _JUMPY = 0, 1, 2, 3  # the last: undecided, and not smooth there
 _DEEPEST = 60
+_NOISY_CHANGES = 20  # changes of sign of a smooth function, none of them monotone, that are taken for noise
 _ROUNDED = 4e-15  # part of the terms of a polynomial: more than the rounding errors of their sum
 _TINY = 1e-300
 _SAME = 1e-8  # part of the values by which a function may lie outside of its bounds
@@ -148,11 +149,15 @@ def _note_doubts(roots, t):
 
 @part
 def _leave_noise(roots, t):
-    """Leave smooth functions that change sign within round-off, and not monotonically, to their values at points."""
+    """Leave smooth functions that change sign within round-off again and again to their values at points."""
     search, interior = roots.search, roots.interior
     verdicts, enclosed, doubtful, doubt = search.verdicts, search.enclosed, search.doubtful, search.doubt
+    rough = search.rough
     for i in range(roots.n):
         if verdicts[i] == _UNDECIDED and enclosed[i] != 0 and _is_wanted(search.begin[i], search.end[i], roots.aim[i]):
+            rough[i] += 1
+            if rough[i] < _NOISY_CHANGES:
+                continue
             enclosed[i] = 0
             interior[i] = 1
             if doubtful[i] == 0:

@@ -66,7 +66,7 @@ class SwitchedProblem:
     is_affine : list of bool
         For each of these whether it grows at a constant rate, so that its times follow from a formula.
     taken : BranchesTaken
-        What all functions compute in given modes.
+        What all functions compute in given modes, those of switches among them that depend on the state.
     values, rates : SwitchCode
         The switching functions u of time and state (of first-order problems with y'), and u' along a motion.
     """
@@ -103,7 +103,8 @@ class SwitchedProblem:
         self._along: dict[tuple[int, ...], Any] = {}
         self._guard = self.tracer.lock  # a graph is for one thread at a time
         outputs = [node for trace in self.tracer.traces.values() for node in trace.nodes]
-        self.taken = BranchesTaken(self._graph, [*outputs, *(switch.function for switch in self.switches)])
+        outputs += [one.function for one, in_time in zip(self.switches, self.in_time) if not in_time]
+        self.taken = BranchesTaken(self._graph, outputs)
         self.values = self.code([switch.function for switch in self.switches])
         self.rates = self.code(self._rate_nodes(), self._rate_sizes)
 
