@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.special import j0
 
 import daedal
-from daedal.index.structure.derivative_array import DerivativeArray
-from daedal.index.structure.equations import Equations, equations_of
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+from daedal.index.structure.equations import SystemEquations, equations_of
+from daedal.index.structure.signature import StructuralSignature
 from daedal.initial.jet import consistent_jet
 from daedal.initial.local_structure import local_structure
 from daedal.symbolic.formula import Formulas
@@ -19,8 +19,8 @@ from derivative_array_problems import KNOWN, flexible_joint, implicit, pendulum
 
 NAMES = ("x", "y", "u", "v", "lam")
 PENDULUM = implicit(pendulum, *NAMES)
-EQUATIONS = Equations(PENDULUM)
-ARRAY = DerivativeArray(EQUATIONS, 3)
+EQUATIONS = SystemEquations(PENDULUM)
+ARRAY = NonlinearDerivativeArray(EQUATIONS, 3)
 
 
 def motion(angle, speed):
@@ -91,7 +91,7 @@ def test_values_of_which_nothing_is_known_are_found():
 
 
 def test_offsets_of_the_signature_give_the_same_values_as_the_whole_array():
-    signature = Signature.of(EQUATIONS)
+    signature = StructuralSignature.of(EQUATIONS)
     x0 = motion(0.4, -0.8)
     x0[4] = 0.0
     jet = consistent_jet(EQUATIONS, 0.0, x0, offsets=signature.c)
@@ -109,9 +109,9 @@ def test_large_arrays_are_sparse():
             rows[-3] = rows[-3] - 0.1 * (s[5 * k - 5] if k else 0.0)
         return rows
 
-    equations = Equations(daedal.ImplicitDAE(residual, 300))
-    offsets = Signature.of(equations).c
-    array = DerivativeArray(equations, offsets)
+    equations = SystemEquations(daedal.ImplicitDAE(residual, 300))
+    offsets = StructuralSignature.of(equations).c
+    array = NonlinearDerivativeArray(equations, offsets)
     assert array.shape[1] == 1200
     rng = np.random.default_rng(0)
     x0 = np.concatenate([motion(*pair) for pair in rng.uniform(-1.0, 1.0, (60, 2))])
@@ -125,11 +125,13 @@ def test_large_arrays_are_sparse():
     assert np.abs(array.residual(0.0, jet)).max() < 1e-10
     assert np.abs(jet[0, states] - moved[states]).max() < 1e-2
     with pytest.raises(daedal.InvalidProblemError, match="too large for its ranks"):
-        consistent_jet(Equations(daedal.ImplicitDAE(lambda t, y, yp: yp + y, 1500)), 0.0, np.zeros(1500))
+        consistent_jet(SystemEquations(daedal.ImplicitDAE(lambda t, y, yp: yp + y, 1500)), 0.0, np.zeros(1500))
 
 
 def test_other_parameters_of_the_same_equations_are_used():
-    equations = Equations(daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + y[1], y[0] - p[0] * t], 2, params=[2.0]))
+    equations = SystemEquations(
+        daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + y[1], y[0] - p[0] * t], 2, params=[2.0])
+    )
     assert consistent_jet(equations, 1.0, [0.0, 0.0])[0] == pytest.approx([2.0, -2.0])
     other = copy(equations)
     other.params = np.array([5.0])
@@ -151,7 +153,7 @@ def test_units_over_twelve_decades_and_permutations_do_not_matter(seed):
     angle, speed = rng.uniform(0.3, 1.2), rng.uniform(0.5, 2.0)
     right = motion(angle, speed)
     guess = (np.append(right[:4], 1.0) * unit)[order]
-    jet = consistent_jet(Equations(daedal.ImplicitDAE(scaled, 5)), 0.0, guess)
+    jet = consistent_jet(SystemEquations(daedal.ImplicitDAE(scaled, 5)), 0.0, guess)
     found = np.empty((2, 5))
     found[:, order] = jet[:2]
     assert found[0] / unit == pytest.approx(right, rel=1e-10)
@@ -183,22 +185,22 @@ def test_wrong_arguments_are_refused_in_words():
         consistent_jet(EQUATIONS, 0.0, [0.0] * 5, [True, False])
     with pytest.raises(daedal.InvalidProblemError, match="u is fixed, but x0 has no value"):
         consistent_jet(EQUATIONS, 0.0, [0.6, -0.8, np.nan, 0.0, 0.0], [False, False, True, False, False])
-    logarithm = Equations(implicit(lambda t, y, yp: [yp[0] - np.log(y[0])], "y"))
+    logarithm = SystemEquations(implicit(lambda t, y, yp: [yp[0] - np.log(y[0])], "y"))
     with pytest.raises(daedal.InvalidProblemError, match="cannot be evaluated"):
         consistent_jet(logarithm, 0.0, [-1.0])
     with pytest.raises(daedal.InconsistentInitialError, match="do not determine z'"):
         consistent_jet(
-            Equations(implicit(lambda t, y, yp: [yp[0] - y[1], 2 * yp[0] - 2 * y[1]], "x", "z")), 0.0, [1.0, 1.0]
+            SystemEquations(implicit(lambda t, y, yp: [yp[0] - y[1], 2 * yp[0] - 2 * y[1]], "x", "z")), 0.0, [1.0, 1.0]
         )
 
 
 def test_printed_consistent_values():
     """Section 5.3 of the extraction: the algorithm of theorem 2.4.8 at t = 1/2."""
-    jet = consistent_jet(Equations(KNOWN["(2.3.7)"].problem), 0.5, [0.0, 0.0, 0.0])
+    jet = consistent_jet(SystemEquations(KNOWN["(2.3.7)"].problem), 0.5, [0.0, 0.0, 0.0])
     assert jet[0] == pytest.approx([-1.10841896483199, 1.64872127070013, 3.81108877892012], rel=1e-13)
-    jet = consistent_jet(Equations(KNOWN["(3.1.13)"].problem), 0.5, [0.0, 0.0])
+    jet = consistent_jet(SystemEquations(KNOWN["(3.1.13)"].problem), 0.5, [0.0, 0.0])
     assert jet[0] == pytest.approx([-0.836948304231356, -0.877582561890373], rel=1e-13)
-    jet = consistent_jet(Equations(KNOWN["(4.3.33)"].problem), 0.5, [2.0, 0.0])
+    jet = consistent_jet(SystemEquations(KNOWN["(4.3.33)"].problem), 0.5, [2.0, 0.0])
     assert jet[0] == pytest.approx([2.0, np.sin(0.5)], rel=1e-13)
 
 
@@ -386,7 +388,7 @@ def test_formulas_have_the_values_of_their_nodes(seed):
         first = a * x * (x + z - x) - (x - 2.0) * (z + b) * x / (b + z**2) + np.sin(k * x * z) ** 2
         return [first - x**k / (z * b) + yp[0] * x, np.exp(-z / b) * (x - z) * np.cos(t) - np.sqrt(z + 3.0) * yp[1]]
 
-    equations = Equations(implicit(residual, "x", "z"))
+    equations = SystemEquations(implicit(residual, "x", "z"))
     formulas = Formulas(equations.graph, lambda name, j: "t" if name == "t" else ("x", "z")[j] + "_" * int(name[1:]))
     jet, t = rng.uniform(0.2, 1.5, (4, 2)), 0.4
     known = {("x", "z")[j] + "_" * order: jet[order, j] for order in range(4) for j in range(2)}

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.index.structure.derivative_array import DerivativeArray
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+from daedal.index.structure.equations import SystemEquations
 from daedal.initial.local_structure import local_structure
 from derivative_array_problems import KNOWN, implicit, pendulum
 
@@ -50,9 +50,9 @@ def test_circuits_of_the_library(name, index, freedom):
 
 
 def test_the_jacobian_of_the_array_is_that_of_its_residual():
-    equations = Equations(KNOWN["TPPC, one control"].problem)
+    equations = SystemEquations(KNOWN["TPPC, one control"].problem)
     rng = np.random.default_rng(3)
-    for array in (DerivativeArray(equations, 2), DerivativeArray(equations, [0, 1, 2, 0, 3, 1, 0])):
+    for array in (NonlinearDerivativeArray(equations, 2), NonlinearDerivativeArray(equations, [0, 1, 2, 0, 3, 1, 0])):
         jet = rng.uniform(0.5, 1.5, (array.highest + 1, 7))
         jet[0, [0, 3]] *= 1e4  # altitude and speed in feet
         jacobian = array.jacobian(333.0, jet).toarray()
@@ -114,7 +114,7 @@ def test_a_constraint_that_needs_a_combination_is_given_with_numbers():
     assert {(i, r) for i, r, _ in acceleration.rows} == {(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (4, 2)}
     assert "equation 4 differentiated twice" in acceleration.text
     # the combination contains no derivatives: it is as small as the residuals whatever u' and v' are
-    array = DerivativeArray(Equations(problem), 2)
+    array = NonlinearDerivativeArray(SystemEquations(problem), 2)
     jet = found.jet[:4].copy()
     jet[1, 2:4] += [0.3, -0.2]
     jet[2, :2] = jet[1, 2:4]
@@ -134,7 +134,7 @@ def test_hidden_constraints_name_parameters_and_hold_along_a_solution():
     texts = [constraint.text for constraint in found.constraints]
     assert texts[:2] == ["x**2 + y**2 - length**2 = 0", "2*x*u + 2*y*v = 0"]
     assert "lam/mass" in texts[2]
-    equations = Equations(problem)
+    equations = SystemEquations(problem)
     nodes = [constraint.node for constraint in local_structure(equations, 0.0, [0.3, -0.4, 0.4, 0.3, 0.0]).constraints]
     for angle, speed in ((0.3, 1.0), (2.0, -0.7)):  # known motions: lam follows from the balance of forces
         x, y = 0.5 * np.sin(angle), -0.5 * np.cos(angle)
@@ -268,7 +268,7 @@ def test_rows_of_zeros_take_no_part_in_constraints(t):
     found = local_structure(model.problem, t, model.extra["exact"](t))
     assert (found.index, found.strangeness_index, found.degrees_of_freedom, found.v) == (None, 1, 1, 1)
     (constraint,) = found.constraints  # x1 = t x2, with nothing of x' and x''
-    array = DerivativeArray(Equations(model.problem), 2)
+    array = NonlinearDerivativeArray(SystemEquations(model.problem), 2)
     rows = array.jacobian(t, np.zeros((4, 2))).toarray()
     total = sum(factor * rows[array.rows.index((i, r))] for i, r, factor in constraint.rows)
     np.testing.assert_allclose(total[2:], 0.0, atol=1e-12)

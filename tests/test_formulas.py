@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.methods.exact_numbers import Quadratic
-from daedal.methods.implicit_rk.collocation_tableaux import tableau as float_tableau
+from daedal.methods.implicit_rk.collocation_stages import collocation_stages
 from daedal.methods.implicit_rk.implicit_families import collocation, radau_iia
 from daedal.methods.named_formulas import extrapolated_euler, formula_names
 
@@ -87,7 +87,7 @@ def test_extrapolation_as_a_tableau_is_extrapolation(sequence):
 @pytest.mark.parametrize("s", [2, 3, 4, 5])
 def test_families_agree_with_those_of_the_method_collocation(kind, s):
     family = {"gauss": "gauss", "radau": "radau_iia", "lobatto": "lobatto_iiia"}[kind]
-    expected, found = float_tableau(kind, s), daedal.formula(f"{family}{s}").floats()
+    expected, found = collocation_stages(kind, s), daedal.formula(f"{family}{s}").floats()
     for part in ("a", "b", "c"):
         assert np.abs(found[part] - getattr(expected, part)).max() < 1e-13
 

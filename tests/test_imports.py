@@ -28,8 +28,8 @@ ROOMS = [
 ON_PUBLIC_NAMES = {
     "viz": [],
     "sensitivity.adjoint": ["kernels", "symbolic", "problems", "symbolic.tracing", "sensitivity"],
-    "sensitivity.fitting": ["problems", "symbolic.tracing", "hybrid", "viz"],
-    "multibody": ["kernels", "symbolic", "problems", "solution", "viz"],
+    "sensitivity.fitting": ["problems", "hybrid", "sensitivity", "viz"],
+    "multibody": ["kernels", "symbolic", "index.linear", "problems", "solution", "viz"],
     "circuits": [],
     "library": ["viz", "multibody", "circuits"],
     "studies": ["methods", "problems", "index.structure", "analysis.order_conditions", "viz", "library"],
@@ -240,7 +240,7 @@ def test_a_run_takes_the_walk_of_the_page(heading):
         ("from .. import solve", ["daedal.solve"]),
         ("from . import semi_explicit", ["daedal.problems.semi_explicit"]),
         ("def late():\n    import daedal\n    return daedal.solve", ["daedal", "daedal.solve"]),
-        ('PLAN = "daedal.hybrid.plan:HybridPlan"', ["daedal.hybrid.plan.HybridPlan"]),
+        ('PLAN = "daedal.hybrid.mode_plans:HybridPlan"', ["daedal.hybrid.mode_plans.HybridPlan"]),
         ("import numpy\nfrom scipy import sparse", []),
     ],
 )

@@ -13,7 +13,8 @@ from scipy.sparse import csc_array
 
 import daedal
 from daedal import library
-from daedal.initial.derivative_array import derivative_array_initial
+from daedal.index.structure.equations import SystemEquations
+from daedal.initial.difference_array import difference_array_initial
 from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.structure import algebraic_variables
 from daedal.methods.workspace import Workspace
@@ -152,13 +153,15 @@ def test_equations_alone_leave_open_what_the_derivative_array_determines(guess):
     np.testing.assert_allclose(equations(naive), 0.0, atol=1e-8)
     assert abs(naive[0] - 1.0) > 0.1  # satisfies the equations, and is wrong
 
-    result = derivative_array_initial(
+    result = difference_array_initial(
         COUPLED.problem,
         t0,
         np.array([y1, y2]),
         np.array([given_slope, slope2]),
         fixed=np.array([False, False]),
         fixed_slope=np.array([True, False]),
+        weights=np.full(2, 1e-9),
+        index=2,
     )
     assert result.converged
     np.testing.assert_allclose(result.y, [1.0, 0.0], atol=1e-6)
@@ -319,7 +322,7 @@ def test_inconsistency_is_measured_in_the_tolerances(atol, accepted):
             run()
 
 
-def test_values_off_a_constraint_of_differential_variables_cannot_be_corrected_silently():
+def test_differential_variables_off_their_constraints_move_only_if_asked_to():
     """The length of the pendulum is violated: no algebraic variable can mend that."""
     model = library.pendulum(form="ggl")
     y0, yp0 = (values.copy() for values in model.initial)
@@ -327,8 +330,9 @@ def test_values_off_a_constraint_of_differential_variables_cannot_be_corrected_s
     with pytest.raises(daedal.InconsistentInitialError) as refusal:
         daedal.solve(model.problem, model.t_span, (y0, yp0), error_test="differential")
     assert 5 in refusal.value.equations
-    with pytest.raises(daedal.InconsistentInitialError):
-        daedal.solve(model.problem, model.t_span, (y0, yp0), error_test="differential", correct_initial=True)
+    solution = daedal.solve(model.problem, (0.0, 0.1), (y0, yp0), error_test="differential", correct_initial=True)
+    assert np.abs(model.problem.evaluate(0.0, solution.y[:, 0], solution.yp[:, 0])).max() <= 1e-10
+    assert np.abs(solution.y[:, 0] - y0)[:2].max() <= 0.011
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
@@ -454,3 +458,89 @@ def test_algebraic_variables_of_sparse_problems_are_told_apart(n, last):
     problem = daedal.ImplicitDAE(lambda t, y, yp: slopes * yp + y, n, sparsity=csc_array(np.eye(n)))
     found = algebraic_variables(problem, 0.0, np.ones(n), np.zeros(n))
     np.testing.assert_array_equal(found, slopes == 0.0)
+
+
+def slider(t, y, yp):
+    """A bead on a parabola in the form of index 2, with its acceleration and multiplier as unknowns."""
+    x, _, u, w, a, b, force = y
+    slope = 2.0 * x
+    return [yp[0] - u, yp[1] - w, yp[2] - a, yp[3] - b, a + force * slope, b + 9.81 - force, w - slope * u]
+
+
+SLIDER = np.array([1.0, 1.0, 0.5, 1.0, -4.124, 1.562, 0.0])
+
+
+def slider_start():
+    """The consistent values: the force that keeps the bead on the parabola."""
+    force = (9.81 + 2.0 * 0.25) / 5.0
+    return np.array([1.0, 1.0, 0.5, 1.0, -2.0 * force, force - 9.81, force])
+
+
+def test_multipliers_of_index_2_are_guesses_at_any_tolerance():
+    start = slider_start()
+    given = start * np.where(np.arange(7) < 4, 1.0, 1.0 + 1e-5)
+    for tolerance in (1e-4, 1e-9):
+        sol = daedal.solve(daedal.ImplicitDAE(slider, 7), (0.0, 0.1), (given, None), rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(sol.y[:, 0], start, rtol=1e-12)
+
+
+def test_states_that_violate_hidden_constraints_by_less_than_the_tolerance_are_accepted():
+    given = slider_start() + np.array([0.0, 0.0, 0.0, 1e-7, 0.0, 0.0, 0.0])
+    problem = daedal.ImplicitDAE(slider, 7)
+    sol = daedal.solve(problem, (0.0, 0.1), (given, None), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(sol.y[:4, 0], given[:4], atol=1e-7)
+    with pytest.raises(daedal.InconsistentInitialError):
+        daedal.solve(problem, (0.0, 0.1), (given, None), rtol=1e-9, atol=1e-9)
+
+
+def test_correct_initial_moves_velocities_onto_a_constraint():
+    given = slider_start() + np.array([0.0, 0.0, 0.0, 0.1, 0.0, 0.0, 0.0])
+    sol = daedal.solve(daedal.ImplicitDAE(slider, 7), (0.0, 0.1), (given, None), correct_initial=True)
+    _, _, u, w = sol.y[:4, 0]
+    assert w == pytest.approx(2.0 * sol.y[0, 0] * u, rel=1e-12)
+    assert np.abs(sol.y[:4, 0] - given[:4]).max() <= 0.1
+
+
+def test_equations_of_a_start_are_traced_once_with_the_first_run(monkeypatch):
+    """The mass matrix is singular without a column of zeros, so that Newton's method does not complete the start."""
+    problem = daedal.MassMatrixDAE(
+        lambda t, y, p: [-p[0] * y[0], 1.0 - y[1] - y[0]], 2, mass=[[1.0, -1.0], [-1.0, 1.0]], params=[1.0]
+    )
+    made, known = [], 0
+    usual = SystemEquations.__init__
+    monkeypatch.setattr(
+        SystemEquations, "__init__", lambda self, problem: (made.append(problem), usual(self, problem))[1]
+    )
+    for p in (1.0, 1.0, 3.0):
+        y0 = [0.2, 1.0 - 0.2 * (1.0 + p)]
+        sol = daedal.solve(problem, (0.0, 0.1), (y0, None), params=[p])
+        e = np.array([[1.0, -1.0], [-1.0, 1.0]])
+        np.testing.assert_allclose(e @ sol.yp[:, 0], [-p * y0[0], 1.0 - y0[1] - y0[0]], atol=1e-9)
+        known = known or len(made)
+    assert len(made) == known
+
+
+def test_large_problems_of_index_2_start_from_sparse_systems():
+    """400 pairs x' = z, x = sin(t + k), each index 2; z and z' follow from derivatives of the constraints."""
+    n = 400
+    k = np.arange(n)
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [*(yp[:n] - y[n:]), *(y[:n] - np.sin(t + k))], 2 * n)
+    y, yp = daedal.consistent_initial(problem, 0.5, (np.r_[np.sin(0.5 + k), np.zeros(n)], None))
+    np.testing.assert_allclose(y[n:], np.cos(0.5 + k), atol=1e-13)
+    np.testing.assert_allclose(yp[n:], -np.sin(0.5 + k), atol=1e-13)
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-9])
+def test_constraints_that_coefficients_hide_from_the_structure_are_found(tolerance):
+    """The last two equations hold the same combination of a and b: x = z and a = b + 1 follow."""
+
+    def residual(t, y, yp):
+        x, z, a, b = y
+        return [yp[0] - a, yp[1] - b - 1.0, a + b - np.sin(x), 2.0 * a + 2.0 * b - 2.0 * np.sin(z)]
+
+    problem = daedal.ImplicitDAE(residual, 4)
+    sol = daedal.solve(problem, (0.0, 1.0), (np.zeros(4), None), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(sol.y[:, 0], [0.0, 0.0, 0.5, -0.5], atol=1e-14)
+    np.testing.assert_allclose(sol.y[0], sol.y[1], atol=10.0 * tolerance)
+    with pytest.raises(daedal.InconsistentInitialError):
+        daedal.solve(problem, (0.0, 1.0), ([0.0, 1e-2, 0.0, 0.0], None), rtol=tolerance, atol=tolerance)

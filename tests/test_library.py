@@ -7,6 +7,7 @@ import inspect
 import math
 import pickle
 import pkgutil
+import re
 import subprocess
 import sys
 import tomllib
@@ -185,10 +186,30 @@ def test_factories_keep_their_names_and_parameters(name):
     assert inspect.signature(factory).return_annotation is library.Model
 
 
+def tables():
+    """What the files of ``data`` hold, by problem."""
+    files = [path for path in Path(library.__path__[0], "data").glob("*.toml") if path.stem != "sources"]
+    entries = [(path.stem, tomllib.loads(path.read_text(encoding="utf-8"))) for path in files]
+    return {name: {"module": module, **problem} for module, file in entries for name, problem in file.items()}
+
+
+def test_data_and_factories_belong_together():
+    """Every problem has an entry beside its factory; what the entry says of parameters is said of existing ones."""
+    assert {name: entry["module"] for name, entry in tables().items()} == {
+        name: getattr(library, name).__module__.rpartition(".")[2] for name in library.names()
+    }
+    for name, entry in tables().items():
+        parameters = set(inspect.signature(getattr(library, name)).parameters)
+        assert {one for names in entry.get("parameters", {}) for one in names.split(", ")} <= parameters
+        assert {*entry.get("positive", ()), *entry.get("choices", ())} <= parameters
+        documented = inspect.getdoc(getattr(library, name)).partition("Parameters\n")[2].partition("\n\n")[0]
+        described = re.findall(r"(?m)^(\w.*?) : ", documented)
+        assert {one for names in described for one in names.split(", ")} == parameters, name
+
+
 def test_known_solutions_are_found_by_their_parameters():
-    tables = tomllib.loads(Path(library.__path__[0], "solutions.toml").read_text(encoding="utf-8"))
-    for name, entries in tables.items():
-        for entry in entries:
+    for name, problem in tables().items():
+        for entry in problem.get("solutions", ()):
             reference = library.get(name, **entry["given"]).reference
             assert (reference.source, reference.accuracy) == (entry["source"], entry["accuracy"])
             assert reference.t == entry["given"].get("t1", reference.t) == entry.get("t", reference.t)

@@ -11,8 +11,8 @@ from scipy.integrate import solve_ivp
 import daedal
 from daedal import library
 from daedal.analysis.index import local_index
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.structural_analysis import StructuralAnalysis
 from daedal.initial.local_structure import local_structure
 
@@ -118,7 +118,7 @@ def test_the_index_is_the_differentiation_index(model):
 
 @every_model()
 def test_derivative_arrays_find_the_stated_indices(model):
-    found = local_structure(Equations(model.problem), model.t_span[0], start(model))
+    found = local_structure(SystemEquations(model.problem), model.t_span[0], start(model))
     stated = model.indices
     assert (found.index, found.strangeness_index) == (stated.differentiation, stated.strangeness)
     if model.solvable:
@@ -129,8 +129,8 @@ def test_derivative_arrays_find_the_stated_indices(model):
 
 @every_model()
 def test_the_signature_method_finds_the_stated_structural_index(model):
-    equations, stated = Equations(model.problem), model.indices
-    signature = Signature.of(equations)
+    equations, stated = SystemEquations(model.problem), model.indices
+    signature = StructuralSignature.of(equations)
     assert signature.index == stated.structural
     if not model.solvable:
         with pytest.raises(daedal.StructurallySingularError, match="equations 0 and 1 are dependent"):
@@ -223,7 +223,7 @@ def test_reactor_references_follow_from_the_balances():
 def test_references_without_closed_solution_are_consistent(name):
     """A point of the solution satisfies all hidden constraints: nothing of it has to change."""
     model = MODELS[name]
-    found = local_structure(Equations(model.problem), model.reference.t, model.reference.y[None])
+    found = local_structure(SystemEquations(model.problem), model.reference.t, model.reference.y[None])
     np.testing.assert_allclose(found.jet[0], model.reference.y, rtol=1e-12)
     if name == "flexible_robot":
         np.testing.assert_allclose(model.reference.y[[0, 2]], [1.0 - math.e, math.e - 1.0], rtol=1e-15)

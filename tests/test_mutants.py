@@ -69,7 +69,7 @@ def test_words_annotations_and_messages_are_left_alone(tmp_path):
     assert [after for line, _, after in changed(tmp_path) if line == 5] == ["LIMIT: int = (4)"]
 
 
-@pytest.mark.parametrize("file", ["methods/radau_newton.py", "events/roots.py", "symbolic/derivative.py"])
+@pytest.mark.parametrize("file", ["methods/implicit_rk/stages.py", "events/roots.py", "symbolic/derivative.py"])
 def test_mutants_of_the_package_can_be_parsed(file):
     source = (PACKAGE / file).read_bytes()
     found = mutants(PACKAGE, file)
@@ -82,7 +82,7 @@ def test_mutants_of_the_package_can_be_parsed(file):
 def test_the_tests_of_a_file_are_found_by_imports_and_names():
     resting = Resting(PACKAGE, Path(__file__).parent)
     nearest = {
-        "methods/radau_newton.py": "test_radau.py",
+        "methods/implicit_rk/stages.py": "test_stage_systems.py",
         "events/roots.py": "test_root_location.py",
         "symbolic/sines.py": "test_sines.py",
         "initial/jet.py": "test_consistent_jet.py",

@@ -10,7 +10,7 @@ from scipy.linalg import expm, null_space
 import daedal
 from daedal import library
 from daedal.analysis.index import local_index
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.signature import StructuralSignature
 from daedal.library.nodal_analysis import matrices, natural_mode
 
 SINE = library.Source(amplitude=1.0, frequency=2.0)
@@ -99,7 +99,7 @@ def test_a_thousand_nodes_have_exact_solutions_and_sparse_matrices(name):
     assert model.problem.n >= 1001 and sparsity.nnz < 5 * model.problem.n
     for t in (0.0, 5.0):
         np.testing.assert_allclose(model.problem.evaluate(t, exact(t), exact(t, 1)), 0.0, atol=1e-12)
-    signature = Signature.of_orders(_orders(*model.extra["matrices"]))
+    signature = StructuralSignature.of_orders(_orders(*model.extra["matrices"]))
     assert (signature.index, signature.degrees_of_freedom) == (model.index, model.indices.degrees_of_freedom)
 
 

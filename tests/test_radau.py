@@ -8,7 +8,7 @@ import pytest
 import daedal
 from daedal import Radau, library
 from daedal.errors import InvalidProblemError
-from daedal.methods.implicit_rk.collocation_tableaux import RADAU_STAGES, radau_tableau
+from daedal.methods.implicit_rk.collocation_stages import RADAU_STAGES, collocation_stages
 
 # --- coefficients -----------------------------------------------------------------------------------------------------
 
@@ -16,7 +16,7 @@ from daedal.methods.implicit_rk.collocation_tableaux import RADAU_STAGES, radau_
 @pytest.mark.parametrize("s", RADAU_STAGES)
 def test_slopes_are_those_of_polynomials(s):
     """W and d differentiate t, t^2, ..., t^s: the simplifying assumption C(s), for A^{-1}."""
-    t = radau_tableau(s)
+    t = collocation_stages("radau", s)
     for k in range(1, s + 1):
         np.testing.assert_allclose(t.w @ t.c**k, k * t.c ** (k - 1), rtol=0.0, atol=3e-14)
         assert t.d @ t.c**k == pytest.approx(1.0 if k == 1 else 0.0, abs=3e-14)
@@ -25,7 +25,7 @@ def test_slopes_are_those_of_polynomials(s):
 @pytest.mark.parametrize("s", RADAU_STAGES)
 def test_weights_integrate_polynomials_of_degree_2s_minus_2(s):
     """B(2s - 1) and no more; b is the last row of A."""
-    t = radau_tableau(s)
+    t = collocation_stages("radau", s)
     b = np.linalg.inv(t.w)[-1]
     defects = [abs(b @ t.c ** (k - 1) - 1.0 / k) for k in range(1, 2 * s + 1)]
     assert t.c[-1] == 1.0 and max(defects[:-1]) < 1e-14
@@ -35,31 +35,21 @@ def test_weights_integrate_polynomials_of_degree_2s_minus_2(s):
 @pytest.mark.parametrize("s", RADAU_STAGES)
 def test_eigenvalues_are_the_poles_of_the_stability_function(s):
     """R(z) is the Pade approximation (s - 1, s) of e^z, whose denominator has rational coefficients (HW IV.3)."""
-    t = radau_tableau(s)
+    t = collocation_stages("radau", s)
     denominator = [
         (-1) ** j * factorial(2 * s - 1 - j) * factorial(s) / (factorial(2 * s - 1) * factorial(j) * factorial(s - j))
         for j in range(s + 1)
     ]
-    values = np.concatenate([[t.gamma], t.pairs @ [1.0, 1.0j]])
+    values = np.concatenate([[t.gamma], t.newton.pairs @ [1.0, 1.0j]])
     for value in values:
         terms = np.array([c * value**j for j, c in enumerate(denominator)])
         assert abs(terms.sum()) < 1e-13 * np.abs(terms).max() * 10.0
-    assert t.pairs.shape == (s // 2, 2) and np.all(t.pairs[:, 1] > 0.0)
-
-
-@pytest.mark.parametrize("s", RADAU_STAGES)
-def test_transformation_makes_w_block_diagonal(s):
-    t = radau_tableau(s)
-    blocks = np.zeros((s, s))
-    blocks[0, 0] = t.gamma
-    for p, (a, b) in enumerate(t.pairs):
-        i = 1 + 2 * p
-        blocks[i : i + 2, i : i + 2] = [[a, -b], [b, a]]
-    np.testing.assert_allclose(t.inverse @ t.w @ t.transform, blocks, atol=1e-10)
+    pairs = t.newton.pairs
+    assert pairs.shape == (s // 2, 2) and np.all(pairs[:, 1] > 0.0)
 
 
 def test_coefficients_of_three_stages_are_those_of_radau5():
-    t, root = radau_tableau(3), np.sqrt(6.0)
+    t, root = collocation_stages("radau", 3), np.sqrt(6.0)
     np.testing.assert_allclose(t.c, [(4.0 - root) / 10.0, (4.0 + root) / 10.0, 1.0], rtol=1e-15)
     assert t.gamma == pytest.approx(3.0 + 3.0 ** (2.0 / 3.0) - 3.0 ** (1.0 / 3.0), rel=1e-14)
     np.testing.assert_allclose(-t.d, [-(13.0 + 7.0 * root) / 3.0, (-13.0 + 7.0 * root) / 3.0, -1.0 / 3.0], rtol=1e-14)

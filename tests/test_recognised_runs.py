@@ -8,7 +8,7 @@ import pytest
 import daedal
 from daedal.index.reduction.mechanism import recognise_mechanism
 from daedal.index.reduction.recognised_solution import RecognisedSolution
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.equations import SystemEquations
 from daedal.library import car_axis, fekete, flexible_slider_crank, planar_pendulum, seven_body
 from residual_models import as_residual, start_of
 
@@ -360,7 +360,7 @@ BRAKES = {
 @pytest.mark.parametrize("options", [{}, {"t_eval": [3.3]}, {"t_eval": [3.3], "dense_output": False}], ids=str)
 def test_runs_that_leave_the_form_of_mechanics_are_repeated(share, options):
     problem = braked(share)
-    assert recognise_mechanism(Equations(problem)) is not None
+    assert recognise_mechanism(SystemEquations(problem)) is not None
     sol = daedal.solve(problem, (0.0, 3.3), START, rtol=1e-7, atol=1e-7, **options)
     general = daedal.solve(problem, (0.0, 3.3), START, rtol=1e-7, atol=1e-7, formulation="dummy_derivatives", **options)
     assert not isinstance(sol, RecognisedSolution)

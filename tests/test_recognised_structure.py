@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.index.reduction.mechanism import recognise_mechanism
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.equations import SystemEquations
 from daedal.library import car_axis, fekete, flexible_slider_crank, planar_pendulum, seven_body
 from residual_models import as_residual
 
@@ -17,7 +17,7 @@ L1, L2, M1, M2, G = 1.0, 0.7, 2.0, 0.5, 9.81
 
 
 def recognised(residual, n, **options):
-    return recognise_mechanism(Equations(daedal.ImplicitDAE(residual, n, **options)))
+    return recognise_mechanism(SystemEquations(daedal.ImplicitDAE(residual, n, **options)))
 
 
 def double_pendulum(t, y, yp):
@@ -60,7 +60,7 @@ def residual_of_motion(found, problem, seed=1):
 def test_mechanisms_of_the_library_are_found_in_their_residuals(model):
     system = model().problem
     problem = as_residual(system)
-    found = recognise_mechanism(Equations(problem))
+    found = recognise_mechanism(SystemEquations(problem))
     assert found is not None and found.is_plain
     assert (found.system.n_q, found.system.n_constraints) == (system.n_q, system.n_constraints)
     assert found.system.names == system.names
@@ -83,7 +83,7 @@ def test_order_scale_and_sign_do_not_matter(random, sizes):
         return [factor * values[i] for factor, i in zip(factors, rows, strict=True)]
 
     problem = daedal.ImplicitDAE(residual, n)
-    found = recognise_mechanism(Equations(problem))
+    found = recognise_mechanism(SystemEquations(problem))
     assert found is not None
     assert (found.system.n_q, found.system.n_constraints) == (4, 2)
     scale = np.abs(np.delete(factors, [int(name.split()[1]) for name in found.system.constraint_names]))
@@ -143,7 +143,7 @@ def test_velocity_constraints_further_states_and_motors():
         ]
 
     problem = daedal.ImplicitDAE(residual, 9)
-    found = recognise_mechanism(Equations(problem))
+    found = recognise_mechanism(SystemEquations(problem))
     assert found is not None
     assert (found.system.n_q, found.system.n_velocity_constraints, found.system.n_r) == (3, 1, 2)
     assert np.abs(residual_of_motion(found, problem)).max() < 1e-12
@@ -171,7 +171,7 @@ def ggl(t, y, yp, *, push=None, rate=None):
 
 def test_a_stabilised_form():
     problem = daedal.ImplicitDAE(lambda t, y, yp: ggl(t, y, yp), 7)
-    found = recognise_mechanism(Equations(problem))
+    found = recognise_mechanism(SystemEquations(problem))
     assert found is not None
     assert (found.roles.stabilisers, found.roles.multipliers, found.roles.states) == ((5,), (4,), (6,))
     assert found.system.n_velocity_constraints == 0
@@ -196,13 +196,13 @@ def test_a_problem_of_second_order_and_a_semi_explicit_one():
     def second(t, x, xp, xpp):
         return [xpp[0] + 2.0 * x[0] * x[2], xpp[1] + 2.0 * x[1] * x[2] + G, x[0] ** 2 + x[1] ** 2 - 1.0]
 
-    assert recognise_mechanism(Equations(daedal.SecondOrderDAE(second, 3))) is None  # is solved as it stands
+    assert recognise_mechanism(SystemEquations(daedal.SecondOrderDAE(second, 3))) is None  # is solved as it stands
 
     def f(t, y, z):
         return [y[2], y[3], -y[0] * z[0], -y[1] * z[0] - G]
 
     semi_explicit = daedal.SemiExplicitDAE(f, lambda t, y, z: [y[0] ** 2 + y[1] ** 2 - 1.0], 4, 1)
-    assert recognise_mechanism(Equations(semi_explicit)) is not None
+    assert recognise_mechanism(SystemEquations(semi_explicit)) is not None
 
 
 def test_positions_are_told_from_what_they_are_integrated_to():
@@ -213,7 +213,7 @@ def test_positions_are_told_from_what_they_are_integrated_to():
         return [yp[0] - q, yp[2] - v, yp[1] + 4.0 * q + lam, yp[4] - u, yp[5] + x - lam, q - x - np.sin(t)]
 
     problem = daedal.ImplicitDAE(residual, 6)
-    found = recognise_mechanism(Equations(problem))
+    found = recognise_mechanism(SystemEquations(problem))
     assert found is not None
     assert (found.roles.positions, found.roles.velocities, found.roles.states) == ((2, 4), (1, 5), (0,))
     assert np.abs(residual_of_motion(found, problem)).max() < 1e-13
@@ -324,7 +324,7 @@ def test_whatever_is_recognised_has_the_motions_of_the_problem(row, term, factor
         return values
 
     problem = daedal.ImplicitDAE(residual, 10)
-    found = recognise_mechanism(Equations(problem))
+    found = recognise_mechanism(SystemEquations(problem))
     if found is not None:
         assert np.abs(residual_of_motion(found, problem)).max() < 1e-8
     if term in ("v a", "v lam", "lam lam", "|lam|", "sign a"):

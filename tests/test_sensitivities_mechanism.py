@@ -11,6 +11,7 @@ from run_differences import derivative, relative_error
 
 DATA = {"m": 2.0, "g": 9.81, "L": 1.5, "d": 0.3}
 TIMES = np.linspace(0.3, 3.0, 10)
+LINKAGE = (("crank", 1.0, 1.0), ("coupler", 3.0, 2.0), ("rocker", 2.5, 1.5))
 PARTS = ("q", "v", "a", "lam", "reaction")
 
 
@@ -91,20 +92,64 @@ def test_sensitivities_are_moved_to_consistent_ones_at_the_start():
 def test_initial_values(references):
     problem, at = pendulum(), ([1.2, -0.9], [0.6, 0.8])
     sol = daedal.solve(problem, (0.0, 2.0), at, sensitivities=["x(0)", "y'(0)"], rtol=1e-9, atol=1e-11, t_eval=[2.0])
-    turned = {name: sol.sensitivity(name) for name in ("x(0)", "y'(0)")}
-    radial, along = np.array([0.8, -0.6]), np.array([0.6, 0.8])
+    first = {name: sol.sensitivity(name, 0.0) for name in ("x(0)", "y'(0)")}
+    # x and x' are those named: x changes by 1, x' stays. What moves the mass along the circle moves y by 4/3.
+    assert first["x(0)"].q == pytest.approx([1.0, 4.0 / 3.0]) and first["x(0)"].v[0] == pytest.approx(0.0, abs=1e-14)
+    assert first["y'(0)"].q == pytest.approx([0.0, 0.0], abs=1e-14) and first["y'(0)"].v == pytest.approx([0.75, 1.0])
 
-    def run(change):
-        angle = np.arctan2(-0.9, 1.2) + change
-        q = 1.5 * np.array([np.cos(angle), np.sin(angle)])
-        speed = np.array([-np.sin(angle), np.cos(angle)])
-        return daedal.solve(problem, (0.0, 2.0), (q, speed), rtol=1e-12, atol=1e-13, t_eval=[2.0]).y
+    def run(x, speed):
+        """From a point of the circle, with this speed in the direction of y."""
+        y = -np.sqrt(1.5**2 - x**2)
+        return daedal.solve(problem, (0.0, 2.0), ([x, y], speed(x, y)), rtol=1e-12, atol=1e-13, t_eval=[2.0]).y
 
-    by_angle = derivative(run, 0.0, 1e-2)
-    # x(0) changes by 1, projected to the circle: by along[0] in its direction, 1.5 times the change of the angle. The
-    # velocity 1 turns with it.
-    assert np.allclose(turned["x(0)"].y, by_angle * along[0] / 1.5, rtol=1e-5, atol=1e-6)
-    assert abs(radial @ turned["y'(0)"].q[:, 0]) < 10.0
+    by_x = derivative(lambda x: run(x, lambda x, y: [0.6, -x * 0.6 / y]), 1.2, 1e-2)
+    by_speed = derivative(lambda v: run(1.2, lambda x, y: [-y * v / x, v]), 0.8, 1e-2)
+    assert np.allclose(sol.sensitivity("x(0)").y, by_x, rtol=1e-5, atol=1e-6)
+    assert np.allclose(sol.sensitivity("y'(0)").y, by_speed, rtol=1e-5, atol=1e-6)
+
+
+def test_an_initial_value_that_constraints_determine_follows_them():
+    """On the level of its support the mass can only move along y."""
+    sol = daedal.solve(pendulum(), (0.0, 0.5), start(), sensitivities=["x(0)", "x'(0)"])
+    for name in ("x(0)", "x'(0)"):
+        s = sol.sensitivity(name, 0.0)
+        assert s.q == pytest.approx([0.0, 0.0], abs=1e-14) and s.v == pytest.approx([0.0, 0.0], abs=1e-14)
+
+
+def test_sensitivities_of_corrected_initial_values_are_projected_like_these():
+    problem, at = pendulum(), ([1.2, -0.9], [0.6, 0.8])
+    sol = daedal.solve(problem, (0.0, 1.0), at, sensitivities=["x(0)"], correct_initial=True)
+    first = sol.sensitivity("x(0)", 0.0)
+
+    def corrected(x):
+        return daedal.solve(problem, (0.0, 1.0), ([x, -0.9], [0.6, 0.8]), correct_initial=True, t_eval=[0.0]).y[:, 0]
+
+    assert np.allclose(first.q, [0.36, 0.48]) and np.allclose(first.y, derivative(corrected, 1.2, 1e-3), atol=1e-6)
+
+
+def test_the_named_coordinate_of_a_closed_loop_is_held():
+    """A four-bar linkage, by the angle and the speed of its crank: the others follow from the constraints."""
+    mb = daedal.multibody
+    crank, coupler, rocker = (mb.Body.rod(name, length=x, mass=m) for name, x, m in LINKAGE)
+    model = mb.Model(
+        mb.Revolute("A", mb.ground, crank.start),
+        mb.Revolute("B", crank.end, coupler.start),
+        mb.Revolute("C", coupler.end, rocker.end),
+        mb.Revolute("D", mb.ground.at(3.5, 0.0), rocker.start),
+        gravity=(0.0, -9.81),
+        planar=True,
+    )
+
+    def run(angle, speed, **options):
+        at = model.assemble(A=angle, velocities={"A": speed}, side={"C": "+"})
+        return daedal.solve(model.system(), (0.0, 1.0), at, rtol=1e-10, atol=1e-11, t_eval=[0.0, 1.0], **options)
+
+    sol = run(0.7, 2.0, sensitivities=["A(0)", "A'(0)"])
+    by_angle, by_speed = sol.sensitivity("A(0)"), sol.sensitivity("A'(0)")
+    assert (by_angle.q[0, 0], by_speed.v[0, 0]) == (pytest.approx(1.0), pytest.approx(1.0))
+    assert by_angle.v[0, 0] == pytest.approx(0.0, abs=1e-12)
+    assert relative_error(by_angle.y, derivative(lambda x: run(x, 2.0).y, 0.7, 1e-2)) < 1e-6
+    assert relative_error(by_speed.y, derivative(lambda x: run(0.7, x).y, 2.0, 1e-2)) < 1e-6
 
 
 def test_seven_body_mechanism():

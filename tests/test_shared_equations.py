@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.index.structure.derivative_array import DerivativeArray
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.structural_analysis import StructuralAnalysis
 from derivative_array_problems import implicit
 
 
 def test_the_array_of_modified_equations_is_not_that_of_the_given_ones():
     problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + yp[1] - y[0], 2 * yp[0] + 2 * yp[1] + y[1]], 2)
-    equations, jet = Equations(problem), np.arange(1.0, 7.0).reshape(3, 2)
-    given = DerivativeArray(equations, 1).residual(0.0, jet)
+    equations, jet = SystemEquations(problem), np.arange(1.0, 7.0).reshape(3, 2)
+    given = NonlinearDerivativeArray(equations, 1).residual(0.0, jet)
     assert given.tolist() == [6.0, 16.0, 8.0, 26.0]
-    modified = DerivativeArray(StructuralAnalysis.of(equations).equations, 1)
+    modified = NonlinearDerivativeArray(StructuralAnalysis.of(equations).equations, 1)
     assert modified.residual(0.0, jet).tolist() == [6.0, -2.0, 8.0, -5.0]  # (2.) - 2 (1.), without the derivatives
 
 
@@ -30,14 +30,14 @@ def circle(t, s, sp, p):
 
 
 def test_other_parameters_take_the_same_machine_code():
-    equations = Equations(implicit(circle, "x", "y", "u", "v", "lam", params=np.array([9.81, 1.0])))
+    equations = SystemEquations(implicit(circle, "x", "y", "u", "v", "lam", params=np.array([9.81, 1.0])))
     jet = np.random.default_rng(1).uniform(size=(4, 5))
-    first = DerivativeArray(equations, 2)
+    first = NonlinearDerivativeArray(equations, 2)
     before, levels = first.residual(0.0, jet), len(equations.levels)
     for length in (2.0, 3.0):
         other = copy(equations)
         other.params = np.array([0.0, length])
-        change = DerivativeArray(other, 2).residual(0.0, jet) - before
+        change = NonlinearDerivativeArray(other, 2).residual(0.0, jet) - before
         assert change[[3, 4]] == pytest.approx([-9.81, 1.0 - length**2], rel=1e-13)
         assert np.all(np.delete(change, [3, 4]) == 0.0)
     assert len(equations.levels) == levels
@@ -55,16 +55,16 @@ def test_threads_share_equations():
 
     def values(equations, own):
         nodes = {k: [equations.equation(i, k) for i in range(6)] for k in own}
-        arrays = {k: DerivativeArray(equations, k) for k in own if k < 2}
+        arrays = {k: NonlinearDerivativeArray(equations, k) for k in own if k < 2}
         found = {k: equations.values(nodes[k], 0.5, jet) for k in nodes}
         return found, {k: array.jacobian(0.5, jet).toarray() for k, array in arrays.items()}
 
-    expected = values(Equations(problem), range(4))
+    expected = values(SystemEquations(problem), range(4))
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         for _ in range(5):
-            equations, together = Equations(problem), Barrier(4)
+            equations, together = SystemEquations(problem), Barrier(4)
 
             def work(own, equations=equations, together=together):
                 together.wait()

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_jacobian import SystemJacobian
 from daedal.studies.pantelides import Pantelides
 
@@ -17,8 +17,8 @@ def pendulum(t, x, xp, xpp):
 
 
 def analysed(residual, n, kind=daedal.ImplicitDAE, **options):
-    equations = Equations(kind(residual, n, **options))
-    return equations, Signature.of(equations)
+    equations = SystemEquations(kind(residual, n, **options))
+    return equations, StructuralSignature.of(equations)
 
 
 def test_pendulum_of_second_order_as_in_pryce():
@@ -78,7 +78,7 @@ def test_too_many_equations_for_an_unknown_are_named():
         lambda t, y, yp: [y[0] - t, y[0] - 2 * t, yp[1] + y[2]], 3, names=["level", "flow", "p"]
     )
     with pytest.raises(daedal.StructurallySingularError, match="equations 0 and 1 contain only level") as caught:
-        Signature.of(Equations(problem))
+        StructuralSignature.of(SystemEquations(problem))
     assert "flow and p occur only in equation 2" in str(caught.value)
     assert caught.value.equations == (0, 1) and caught.value.unknowns == (1, 2)
 
@@ -102,7 +102,7 @@ def structures(draw):
 @given(structures())
 @settings(max_examples=150, deadline=None)
 def test_offsets_are_dual_to_the_transversal(sigma):
-    found = Signature.of_orders(sigma)
+    found = StructuralSignature.of_orders(sigma)
     assert sorted(found.transversal) == list(range(len(sigma)))
     assert found.c.min() == 0 and found.d.min() >= 0
     for i, row in enumerate(sigma):
@@ -116,8 +116,8 @@ def test_offsets_are_dual_to_the_transversal(sigma):
 def test_offsets_do_not_depend_on_the_order_of_equations_and_unknowns(sigma, random):
     n = len(sigma)
     rows, columns = random.sample(range(n), n), random.sample(range(n), n)
-    one = Signature.of_orders(sigma)
-    other = Signature.of_orders([{columns[j]: k for j, k in sigma[i].items()} for i in rows])
+    one = StructuralSignature.of_orders(sigma)
+    other = StructuralSignature.of_orders([{columns[j]: k for j, k in sigma[i].items()} for i in rows])
     assert other.c.tolist() == one.c[rows].tolist()
     assert other.d[columns].tolist() == one.d.tolist()
     assert (other.index, other.degrees_of_freedom) == (one.index, one.degrees_of_freedom)
@@ -126,7 +126,7 @@ def test_offsets_do_not_depend_on_the_order_of_equations_and_unknowns(sigma, ran
 @given(structures())
 @settings(max_examples=150, deadline=None)
 def test_pantelides_finds_the_same_offsets(sigma):
-    signature, found = Signature.of_orders(sigma), Pantelides.of_orders(sigma)
+    signature, found = StructuralSignature.of_orders(sigma), Pantelides.of_orders(sigma)
     assert found.c.tolist() == signature.c.tolist() and found.d.tolist() == signature.d.tolist()
     assert sorted(found.assignment) == list(range(len(sigma)))
     assert all(found.d[j] - found.c[i] == sigma[i][j] for i, j in enumerate(found.assignment))

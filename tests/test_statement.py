@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.structural_analysis import StructuralAnalysis
 
 
@@ -15,7 +15,7 @@ def test_mechanical_systems_are_their_equations_of_motion(name):
     system = model.problem
     q, v = (np.asarray(x, dtype=float) + 0.01 * np.arange(1.0, system.n_q + 1.0) for x in model.initial[:2])
     point = system.at(0.1, q, v)
-    equations, rest = Equations(system), np.zeros(system.n_lambda)
+    equations, rest = SystemEquations(system), np.zeros(system.n_lambda)
     jet = [np.r_[q, point.multipliers], np.r_[v, rest], np.r_[point.acceleration, rest]]
     found = equations.values(equations.nodes[: system.n_q], 0.1, jet)
     other = equations.values(equations.nodes[: system.n_q], 0.1, [jet[0], jet[1], 0.0 * jet[2]])
@@ -34,7 +34,7 @@ def test_linear_problems_are_their_coefficients():
         n_x=2,
         n_y=1,
     )
-    equations = Equations(problem)
+    equations = SystemEquations(problem)
     assert equations.names == ["x[0]", "x[1]", "y[0]"]
     x, xp, t = np.array([2.0, 3.0, 5.0]), np.array([7.0, 11.0, 13.0]), 0.5
     right = [2.0 + 6.0 + 5.0 * np.sin(t) + 1.0, 9.0 + 5.0 - 1.0]
@@ -47,7 +47,7 @@ def test_hessenberg_problems_keep_their_order(order):
     problem = daedal.HessenbergDAE(
         A=A, B=[[0.0], [1.0]], C=[[0.0, 1.0]], q=[1.0, 2.0], r=lambda t: [-np.cos(t)], n_x=2, n_y=1, order=order
     )
-    equations = Equations(problem)
+    equations = SystemEquations(problem)
     found = StructuralAnalysis.of(equations)
     assert found.index == order + 1 and found.degrees_of_freedom == order
     derivatives = np.random.default_rng(1).standard_normal((order + 1, 3))
@@ -78,10 +78,10 @@ def test_hessenberg_problems_keep_their_order(order):
     ],
 )
 def test_structural_indices_of_the_library(name, index, degrees_of_freedom):
-    found = StructuralAnalysis.of(Equations(daedal.library.get(name).problem))
+    found = StructuralAnalysis.of(SystemEquations(daedal.library.get(name).problem))
     assert (found.index, found.degrees_of_freedom) == (index, degrees_of_freedom)
 
 
 def test_what_has_no_equations_is_refused():
     with pytest.raises(daedal.InvalidProblemError, match="a UnilateralProblem has no equations"):
-        Equations(daedal.library.get("bouncing_ball").problem)
+        SystemEquations(daedal.library.get("bouncing_ball").problem)

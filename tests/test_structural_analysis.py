@@ -10,14 +10,14 @@ from scipy import sparse
 
 import daedal
 from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.structural_analysis import StructuralAnalysis
 from daedal.index.structure.system_jacobian import regularity
 
 
 def analysed(residual, n, kind=daedal.ImplicitDAE, **options):
-    return StructuralAnalysis.of(Equations(kind(residual, n, **options)))
+    return StructuralAnalysis.of(SystemEquations(kind(residual, n, **options)))
 
 
 def robot_arm(t, x, xp, xpp):
@@ -40,8 +40,8 @@ def robot_arm(t, x, xp, xpp):
 
 def test_robot_arm_needs_a_combination():
     """The plain method suggests index 3 with a singular matrix (Pryce 2001, section 6.3); combined it is 5."""
-    equations = Equations(daedal.SecondOrderDAE(robot_arm, 5))
-    plain = Signature.of(equations)
+    equations = SystemEquations(daedal.SecondOrderDAE(robot_arm, 5))
+    plain = StructuralSignature.of(equations)
     assert plain.index == 3 and plain.degrees_of_freedom == 2
     found = StructuralAnalysis.of(equations)
     assert found.succeeds and len(found.combinations) == 1
@@ -160,7 +160,7 @@ def test_contradictory_equations_are_named():
 
 def test_a_point_at_which_the_matrix_is_singular_gives_no_index():
     """y^2 = t has index 1 on both branches and none where they meet."""
-    equations = Equations(daedal.ImplicitDAE(lambda t, y, yp: [y[0] ** 2 - t], 1, names=["root"]))
+    equations = SystemEquations(daedal.ImplicitDAE(lambda t, y, yp: [y[0] ** 2 - t], 1, names=["root"]))
     anywhere = StructuralAnalysis.of(equations)
     assert anywhere.index == anywhere.at(1.0, [[1.0]]).index == 1
     found = anywhere.at(0.0, [[0.0]])
@@ -325,5 +325,5 @@ def test_a_combination_that_holds_on_one_side_only_does_not_go_on_for_ever():
             ],
             2,
         )
-        found = StructuralAnalysis.of(Equations(problem))
+        found = StructuralAnalysis.of(SystemEquations(problem))
         assert not found.succeeds and not found.combinations

@@ -172,7 +172,7 @@ def test_seven_bodies_from_plain_functions_to_accelerations(capsys):
 
 def per_call(code, state, params, n=20_000):
     """Microseconds for a call from compiled code."""
-    from daedal.sensitivity.adjoint.batch import evaluate_many
+    from daedal.sensitivity.adjoint.adjoint_loops import evaluate_many
 
     block = np.zeros(code.size)
     for name, values in {**state, "p": params}.items():

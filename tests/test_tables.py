@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daedal
-from daedal.hybrid.breakpoints import pieces_between
+from daedal.hybrid.hybrid_run import pieces_between
 
 TIMES, VALUES = [0.0, 1.0, 2.0, 2.5, 4.0], [0.0, 1.0, -2.0, 3.0, 0.0]
 INTEGRAL = 2.5  # of the piecewise linear function

@@ -45,7 +45,9 @@ def test_a_wheel_is_for_a_platform_and_any_python(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     objects = {Path(name).name for name in names if name.startswith("daedal/kernels/objects/")}
     assert objects == {shipped_path(Path(), unit, level_of_unit(unit)).name for unit in all_units()}
-    assert "daedal/library/contents.json" in names and "daedal/py.typed" in names
+    assert {f"daedal/{name}" for name in ("library/contents.json", "library/data/kinetics.toml", "py.typed")} <= set(
+        names
+    )
 
 
 def what_it_depends_on(name: str, seen: set[str]) -> set[str]:

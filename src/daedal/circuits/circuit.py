@@ -256,7 +256,7 @@ class Circuit:
     def _stated(self) -> daedal.ImplicitDAE:
         return self._as_code("nodal")
 
-    def as_problem(self) -> daedal.ImplicitDAE:
+    def as_problem(self, initial: Any = None) -> daedal.ImplicitDAE:
         """What :func:`daedal.solve` solves where it is given the circuit: the nodal equations, the same each time."""
         return self._stated
 

@@ -55,10 +55,10 @@ class ReducedForm(Form):
         """A plan for a problem of so many systems of this structure, such as one with its variational equations."""
         from daedal.driver.reduced import ReducedPlan
         from daedal.index.reduction.reduce import analysed
-        from daedal.index.reduction.strangeness_free import StrangenessFree
+        from daedal.index.reduction.strangeness_free import StrangenessFreeProblem
 
         own = self._plan.reduction
-        return ReducedPlan(StrangenessFree(problem, *analysed(problem), (own.mu, times * own.a)), settings)
+        return ReducedPlan(StrangenessFreeProblem(problem, *analysed(problem), (own.mu, times * own.a)), settings)
 
     def solve(self, plan: TracedPlan, request: Request) -> Any:
         """Solve the reduced problem."""

@@ -27,7 +27,7 @@ def _fastest(measures) -> float:
     return float(np.nanmax((measures.order * measures.V_B, abs(measures.sigF), measures.omegaF)))
 
 
-class Choice:
+class MethodChoice:
     """Formulation and method of the current segment, and whether another segment follows.
 
     The automatic choice begins with an explicit method, which is right for all that is not stiff: DOPRI5, or DOP853 if

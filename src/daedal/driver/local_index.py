@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,9 @@ from daedal.driver.request import Request, Settings
 from daedal.driver.stages import Plan, Wrapped
 from daedal.driver.traced import TracedPlan
 from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
 from daedal.initial.newton import nearest_point
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
+from daedal.problems.compile import with_numbers
 
 _MOST_REPEATED = 10_000  # steps of a run that failed, up to which it is made again in another form
 
@@ -64,7 +62,6 @@ class LocallyJudgedPlan(Wrapped):
         self.as_stated = not misleads
         self._known: tuple[Any, Plan | None] = None, None  # the last start, and the plan that it asks for
         self._forms: dict[tuple[int, int], TracedPlan] = {}  # by their characteristic values
-        self._analysed: tuple[Equations, Signature] | None = None
 
     def with_problem(self, problem: Any) -> LocallyJudgedPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
@@ -74,11 +71,6 @@ class LocallyJudgedPlan(Wrapped):
         other._known = None, None
         forms = {values: form.with_problem(problem) for values, form in self._forms.items()}
         other._forms = {values: form for values, form in forms.items() if form is not None}
-        if self._analysed is not None:  # the graph and its derivatives are the same for all parameters
-            equations = copy(self._analysed[0])
-            if equations.params is not None and self.traced is not None and self.traced.layout is not None:
-                equations.params = self.traced.layout.numbers(problem.params)
-            other._analysed = equations, self._analysed[1]
         return other
 
     def direct(self) -> Any | None:
@@ -122,9 +114,9 @@ class LocallyJudgedPlan(Wrapped):
         try:
             return self._form(request, y, yp, LOWEST_REDUCED)
         except DaedalError as error:
-            from daedal.index.reduction.strangeness_free import Undetermined
+            from daedal.index.reduction.strangeness_free import UndeterminedError
 
-            return SingularPlan(self.plan, error) if self._misleads and isinstance(error, Undetermined) else None
+            return SingularPlan(self.plan, error) if self._misleads and isinstance(error, UndeterminedError) else None
 
     def _is_clear(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
         """Whether the index is clearly 0 or 1 at the point next to the start that satisfies the equations."""
@@ -142,17 +134,17 @@ class LocallyJudgedPlan(Wrapped):
         """
         from daedal.driver.reduced import ReducedPlan
         from daedal.index.reduction.reduce import analysed
-        from daedal.index.reduction.strangeness_free import StrangenessFree, characteristic_values_near, index_of
+        from daedal.index.reduction.strangeness_free import StrangenessFreeProblem, characteristic_values_near, index_of
 
-        if self._analysed is None:
-            self._analysed = analysed(self.problem)
-        equations, signature = self._analysed
+        assert self.traced is not None
+        coded, params = self.traced.problem, self.problem.params
+        equations, signature = analysed(coded if params is None else with_numbers(coded, params))
         unknown = np.full(y.size, np.nan)
         values = characteristic_values_near(equations, request.span[0], np.array([y, unknown if yp is None else yp]))
         if index_of(*values) < lowest and index_of(*values) <= max(signature.index, 1):
             return None
         if values not in self._forms:
-            reduction = StrangenessFree(self.problem, equations, signature, values)
+            reduction = StrangenessFreeProblem(self.problem, equations, signature, values)
             self._forms[values] = self.plan.in_form(
                 ReducedForm(ReducedPlan(reduction, self.plan.settings), asked=False)
             )

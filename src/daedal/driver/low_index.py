@@ -51,10 +51,10 @@ def may_be_reduced(problem: Any, settings: Settings, traced: TracedProblem | Non
 
 def _structural_index(orders: list[dict[int, int]]) -> float:
     """From the orders alone, which costs nothing beside a trace; infinite where no equation determines some unknown."""
-    from daedal.index.structure.signature import Signature
+    from daedal.index.structure.signature import StructuralSignature
 
     try:
-        return Signature.of_orders(orders).index
+        return StructuralSignature.of_orders(orders).index
     except ValueError:
         return np.inf
 

@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from daedal.common.progress import Progress
-from daedal.driver.choice import Choice
+from daedal.driver.choice import MethodChoice
 from daedal.driver.event_view import EventsOf, EventView, switching_functions
 from daedal.driver.finish import delivered
-from daedal.driver.mechanism_output import Salvage, finished, outputs
+from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
 from daedal.driver.mechanism_start import MechanismStarts
 from daedal.driver.request import Request, Settings
-from daedal.driver.run import Course, Segment, keeps_dense_output, run
+from daedal.driver.run import RunState, Segment, keeps_dense_output, run
 from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
-from daedal.mechanics.formulations.reduction import Reduction, attach_monitor
+from daedal.mechanics.formulations.reduction import Reformulation, attach_monitor
 from daedal.mechanics.formulations.second_order_forms import second_order_form
 from daedal.mechanics.hessenberg import prepare_hessenberg
 from daedal.mechanics.sparse.assembly import is_sparse
-from daedal.mechanics.start import Start
+from daedal.mechanics.start import ConsistentStart
 from daedal.methods import named_method
 from daedal.methods.task import Equations, Task
 from daedal.problems import HessenbergDAE, MechanicalSystem
@@ -56,31 +56,31 @@ class MechanismPlan(Plan):
         other.starts = None if self.starts is None else self.starts.with_system(problem)
         return other
 
-    def solve(self, request: Request, follower=None, known: dict[str, bool] | None = None):
+    def solve(self, request: Request, tracker=None, known: dict[str, bool] | None = None):
         """Begin, run, finish; once more if the constraints turn out not to be what they seemed at the start.
 
-        `follower` knows the switches of the equations.
+        `tracker` knows the switches of the equations.
         """
-        course: Any = self.begin(request, known)
-        if follower is not None:
-            from daedal.driver.stretches import StretchEvaluator
-            from daedal.driver.switched_mechanism import SwitchedMechanismCourse
+        run_state: Any = self.begin(request, known)
+        if tracker is not None:
+            from daedal.driver.stretches import ArcEvaluator
+            from daedal.driver.switched_mechanism import SwitchedMechanismRunState
 
-            course = SwitchedMechanismCourse(course, follower)
-        segments = run(course, request)
+            run_state = SwitchedMechanismRunState(run_state, tracker)
+        segments = run(run_state, request)
         learned = _learned(segments[-1])
         if learned:
-            course.give_back()
-            return self.solve(request, follower, {**(known or {}), **learned})
-        salvage = Salvage()
+            run_state.give_back()
+            return self.solve(request, tracker, {**(known or {}), **learned})
+        salvage = PostprocessGuard()
         t, states = outputs(request, segments, salvage)
-        solution = finished(self, request, course, segments, t, states, salvage)
-        if follower is not None and len(course.stretches) > 1:
-            solution.evaluate_with(StretchEvaluator(course))
-        course.give_back()
+        solution = finished(self, request, run_state, segments, t, states, salvage)
+        if tracker is not None and len(run_state.stretches) > 1:
+            solution.evaluate_with(ArcEvaluator(run_state))
+        run_state.give_back()
         return delivered(solution, segments)
 
-    def begin(self, request: Request, known: dict[str, bool] | None = None) -> MechanismCourse:
+    def begin(self, request: Request, known: dict[str, bool] | None = None) -> MechanismRunState:
         """A run that is about to start."""
         problem = self.problem
         if isinstance(problem, HessenbergDAE):
@@ -93,7 +93,7 @@ class MechanismPlan(Plan):
         else:
             assert self.starts is not None
             assembly, start, notes = self.starts.begin(request, known)
-        return MechanismCourse(self, request, assembly, start, notes, Choice(self, assembly, request))
+        return MechanismRunState(self, request, assembly, start, notes, MethodChoice(self, assembly, request))
 
     def _is_sparse(self, request: Request) -> bool:
         """Whether matrices are sparse, which the functions of the first start tell."""
@@ -102,10 +102,12 @@ class MechanismPlan(Plan):
         return self._sparse
 
 
-class MechanismCourse(Course):
+class MechanismRunState(RunState):
     """One run: the assembled system, where it is, and the choice of formulation and method."""
 
-    def __init__(self, plan: MechanismPlan, request: Request, assembly, start: Start, notes: list[str], choice):
+    def __init__(
+        self, plan: MechanismPlan, request: Request, assembly, start: ConsistentStart, notes: list[str], choice
+    ):
         self.plan, self.request, self.assembly, self.start, self.choice = plan, request, assembly, start, choice
         self._notes = notes
         self.stretch: Any = None  # what differs in a part of the run, if its switches are followed
@@ -135,7 +137,7 @@ class MechanismCourse(Course):
         choice.changed = False
         return Segment(reduction, outcome, choice.method, choice.formulation, outcome.signal)
 
-    def made_ready(self, earlier: list[Segment], progress: Progress) -> tuple[Reduction, Any, Task]:
+    def made_ready(self, earlier: list[Segment], progress: Progress) -> tuple[Reformulation, Any, Task]:
         """The equations of the next segment, the method made ready for them, and what it is to do."""
         choice, assembly, settings = self.choice, self.assembly, self.request.settings
         reduction = self._reduction(earlier)
@@ -156,7 +158,7 @@ class MechanismCourse(Course):
             steps = choice.step_limit if steps is None else min(steps, choice.step_limit)
         return reduction, ready, self._task(reduction, method, earlier, steps, progress)
 
-    def _reduction(self, earlier: list[Segment]) -> Reduction:
+    def _reduction(self, earlier: list[Segment]) -> Reformulation:
         """The problem rewritten, as an equation of the order that the method solves."""
         choice, assembly, start = self.choice, self.assembly, self.start
         if not choice.changed:
@@ -173,7 +175,7 @@ class MechanismCourse(Course):
             return kept[0]
         return choice.formulation.reduce(assembly, start)
 
-    def _ready(self, reduction: Reduction, method):
+    def _ready(self, reduction: Reformulation, method):
         """The method made ready for the equations; of the first segment it is kept with the assembly."""
         prepared, pair = self.assembly.prepared, self.choice.pair
         if pair in prepared and prepared[pair][0] is reduction:
@@ -184,7 +186,7 @@ class MechanismCourse(Course):
             prepared[pair] = reduction, ready
         return ready
 
-    def _adapted_method(self, reduction: Reduction):
+    def _adapted_method(self, reduction: Reformulation):
         """The method with the options that suit the formulation, as far as the user has left them open."""
         method, settings = self.choice.method, self.request.settings
         if method.works_on("rate") and reduction.rate is None:
@@ -199,7 +201,7 @@ class MechanismCourse(Course):
             method = replace(method, starting_values=self._starting_values(reduction, method))
         return method
 
-    def _task(self, reduction: Reduction, method, earlier, max_steps: int | None, progress) -> Task:
+    def _task(self, reduction: Reformulation, method, earlier, max_steps: int | None, progress) -> Task:
         request, settings, start = self.request, self.request.settings, self.start
         rtol, atol = self._tolerances(reduction)
         times = request.times
@@ -231,7 +233,7 @@ class MechanismCourse(Course):
         )
         return task if self.stretch is None else self.stretch.task(task, reduction)
 
-    def _suspect(self, reduction: Reduction):
+    def _suspect(self, reduction: Reformulation):
         """Whoever looks into steps that seem to be limited by stability."""
 
         def suspect(t: float, y: np.ndarray, h: float) -> int:
@@ -239,7 +241,7 @@ class MechanismCourse(Course):
 
         return suspect
 
-    def _tolerances(self, reduction: Reduction):
+    def _tolerances(self, reduction: Reformulation):
         """Tolerances of the unknowns: the user's for (z, r), for multipliers relative to their size at the start."""
         plan, start = self.plan, self.start
         n, n_state = reduction.n, self.assembly.n_state
@@ -259,7 +261,7 @@ class MechanismCourse(Course):
                 atol[n_state : n_state + own.size] = np.maximum(own, 1e-300)
         return rtol, atol
 
-    def _switching(self, reduction: Reduction, earlier: list[Segment]):
+    def _switching(self, reduction: Reformulation, earlier: list[Segment]):
         """The user's events, as functions of (t, q, v)."""
         assembly, start, events = self.assembly, self.start, self.request.settings.events
         n, split = assembly.m * assembly.nx, (assembly.m - 1) * assembly.nx
@@ -279,7 +281,7 @@ class MechanismCourse(Course):
         leading = reduction.recover is None
         return switching_functions(self.request, view, start.t, start.z, start.slope, recover, earlier, leading=leading)
 
-    def _starting_values(self, reduction: Reduction, method):
+    def _starting_values(self, reduction: Reformulation, method):
         """The unknowns at t0, t0 + h, ... for a multistep method, from an accurate run of the underlying ODE."""
         if reduction.pack is None:
             raise InvalidProblemError(
@@ -307,13 +309,15 @@ class MechanismCourse(Course):
             options={},
         )
         plan = MechanismPlan(self.plan.problem, accurate.settings)
-        segments = run(MechanismCourse(plan, accurate, assembly, start, [], Choice(plan, assembly, accurate)), accurate)
+        segments = run(
+            MechanismRunState(plan, accurate, assembly, start, [], MethodChoice(plan, assembly, accurate)), accurate
+        )
         outcome = segments[-1].outcome
         if outcome.interrupted:
             raise KeyboardInterrupt
         if outcome.exception is not None:
             raise outcome.exception
-        t, states = outputs(accurate, segments, Salvage())
+        t, states = outputs(accurate, segments, PostprocessGuard())
         if t.size < times.size:
             raise InvalidProblemError(
                 f"accurate starting values for BDF{method.max_order} could not be computed; pass starting_values"
@@ -339,7 +343,7 @@ class MechanismCourse(Course):
         if segment.signal == UNEXPLAINED:
             segment.unexplained = unexplained(self.assembly, segment.equations.inspection, segment.outcome.t_reached)
 
-    def _restart(self, segment: Segment) -> Start:
+    def _restart(self, segment: Segment) -> ConsistentStart:
         """Consistent values at the end of a segment."""
         t, state = segment.equations.last_state(segment.outcome)
         if self.assembly.n_c:
@@ -356,7 +360,7 @@ def _learned(segment: Segment) -> dict[str, bool]:
     return {DEPENDS_ON_TIME: {"autonomous": False}, NOT_ANALYTIC: {"analytic": False}}.get(segment.signal, {})
 
 
-def _equations(reduction: Reduction, method, assembly) -> Equations:
+def _equations(reduction: Reformulation, method, assembly) -> Equations:
     """What the method gets of the rewritten problem: no more than it needs."""
     second_order = method.works_on("second_order")
     return Equations(

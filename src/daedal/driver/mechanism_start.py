@@ -16,7 +16,7 @@ from daedal.mechanics.pool import Pool
 from daedal.mechanics.probes import SOME_TIMES, asks_for_time, check_point
 from daedal.mechanics.recursive_start import recursive_start, starts_recursively
 from daedal.mechanics.setting import Setting, plain_setting, setting_at
-from daedal.mechanics.start import Start
+from daedal.mechanics.start import ConsistentStart
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 
@@ -41,7 +41,9 @@ class MechanismStarts:
         other.system, other._settings, other._notes = system, {}, {}
         return other
 
-    def begin(self, request: Request, known: dict[str, bool] | None = None) -> tuple[Assembly, Start, list[str]]:
+    def begin(
+        self, request: Request, known: dict[str, bool] | None = None
+    ) -> tuple[Assembly, ConsistentStart, list[str]]:
         """An assembly for the run, its consistent start, and what there is to say about it.
 
         What is `known` of the constraints, "autonomous" (whether they depend on time) and "analytic" (whether the
@@ -129,7 +131,7 @@ class MechanismStarts:
             self._keep(key, assembly.setting)
         array = assembly.record.array
         a, lam, rate = array("acceleration").copy(), array("multipliers").copy(), array("rate").copy()
-        return assembly, Start(t, z, a, lam, r, rate, direction=int(request.sign))
+        return assembly, ConsistentStart(t, z, a, lam, r, rate, direction=int(request.sign))
 
     def _keep(self, key: tuple, setting: Setting):
         """Keep what was found for a start, which would come out again."""

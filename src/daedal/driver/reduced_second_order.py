@@ -18,13 +18,13 @@ from daedal.driver.request import Request, Settings
 from daedal.driver.second_order import converted, events_of_form
 from daedal.errors import IntegrationError
 from daedal.index.reduction.reduced import ReducedProblem
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.signature import StructuralSignature
 from daedal.initial.orders import check_order
 from daedal.initial.second_order_start import split_second_order, tolerance_of_y
 from daedal.problems import SecondOrderDAE
 from daedal.problems.second_order_form import natural_form
-from daedal.solution.second_order_solution import SecondOrderSolution
+from daedal.solution.solution import SecondOrderSolution
 
 
 class _Plan(ReducedPlan):
@@ -42,8 +42,8 @@ class ReducedSecondOrder:
         self,
         make: Callable[..., ReducedProblem],
         problem: SecondOrderDAE,
-        equations: Equations,
-        signature: Signature,
+        equations: SystemEquations,
+        signature: StructuralSignature,
         settings: Settings,
     ):
         found = np.minimum(equations.orders, 2)

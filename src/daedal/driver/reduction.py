@@ -15,9 +15,9 @@ from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.index.reduction.mechanism import recognise_mechanism
 from daedal.index.reduction.reduce import analysed, named_reduction
 from daedal.index.reduction.reduced import ReducedProblem
-from daedal.index.reduction.strangeness_free import StrangenessFree, Undetermined, characteristic_values
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
+from daedal.index.reduction.strangeness_free import StrangenessFreeProblem, UndeterminedError, characteristic_values
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_jacobian import SystemJacobian
 from daedal.problems import SecondOrderDAE
 
@@ -66,7 +66,7 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
     except InvalidProblemError as reason:
         if asked or isinstance(reason, _NotReducible):
             raise
-        if isinstance(reason, (StructurallySingularError, Undetermined)):
+        if isinstance(reason, (StructurallySingularError, UndeterminedError)):
             return SingularPlan(plan, reason)
         return judged_locally(problem, settings, plan)  # it may be solved all the same, or refused by what its run says
     from daedal.driver.reduced import ReducedPlan
@@ -74,7 +74,9 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
     return plan.in_form(ReducedForm(ReducedPlan(reduction, settings), asked))
 
 
-def _automatic_reduction(problem: Any, equations: Equations, signature: Signature, *leading: Any) -> ReducedProblem:
+def _automatic_reduction(
+    problem: Any, equations: SystemEquations, signature: StructuralSignature, *leading: Any
+) -> ReducedProblem:
     """By dummy derivatives; where the structure misleads by the strangeness-free form, if that says index 3 or more."""
     try:
         return named_reduction("auto").checked(problem, equations, signature, *leading)
@@ -82,13 +84,13 @@ def _automatic_reduction(problem: Any, equations: Equations, signature: Signatur
         if equations.order > 1:
             characteristic_values(equations, signature)  # refuses equations that do not determine the solution
             raise _NotReducible(f"{reason} The former needs the velocities as unknowns of an ImplicitDAE.") from reason
-        reduction = StrangenessFree.checked(problem, equations, signature, *leading)
+        reduction = StrangenessFreeProblem.checked(problem, equations, signature, *leading)
         if reduction.index < LOWEST_REDUCED:
             raise
         return reduction
 
 
-def _misleads(equations: Equations, signature: Signature) -> bool:
+def _misleads(equations: SystemEquations, signature: StructuralSignature) -> bool:
     """Whether the signature method fails for a problem of moderate size."""
     return equations.n <= LARGEST_EXAMINED and SystemJacobian(equations, signature).generic.verdict == "singular"
 

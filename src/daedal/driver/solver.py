@@ -14,7 +14,7 @@ from daedal.driver.request import Request, Settings, check_span, checked_request
 from daedal.driver.run import LARGEST_KEPT
 from daedal.driver.stages import Plan, Recent
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.mechanics.formulations.linear_reduction import is_as_stated
 from daedal.problems import (
     HessenbergDAE,
@@ -27,9 +27,9 @@ from daedal.problems import (
 from daedal.problems.compile import with_other_params
 from daedal.problems.preparable import Preparable, prepared_of
 from daedal.problems.sources import is_source, problem_of
+from daedal.solution.quantities import Tabulated
 from daedal.solution.schema import is_plain
 from daedal.solution.solution import Solution
-from daedal.solution.tabulated import Tabulated
 
 
 def prepare(
@@ -150,39 +150,30 @@ class Solver:
 
 
 @dataclass(frozen=True)
-class Stages:
+class PlanStages:
     """The stages that problems of a class pass on their way to a solution; plans are named by module and class."""
 
     method: str  # starts, chooses, runs and finishes
-    sensitivities: str
     traced: bool = True  # functions become machine code, held against the user's
     reduced: bool = False  # equations whose index is too high are solved in another form
     restated: str | None = None  # solves the problem as it was stated, in place of all others, unless a form was chosen
 
 
-_FIRST_ORDER = Stages(
-    "daedal.driver.first_order:FirstOrderPlan", "daedal.sensitivity.first_order:FirstOrderSensitivity", reduced=True
-)
-STAGES: dict[type, Stages] = {
+_FIRST_ORDER = PlanStages("daedal.driver.first_order:FirstOrderPlan", reduced=True)
+STAGES: dict[type, PlanStages] = {
     ImplicitDAE: _FIRST_ORDER,
     SemiExplicitDAE: _FIRST_ORDER,
-    LinearDAE: Stages(
+    LinearDAE: PlanStages(
         "daedal.driver.first_order:LinearPlan",
-        "daedal.sensitivity.first_order:FirstOrderSensitivity",
         restated="daedal.driver.traced:RestatedPlan",
     ),
-    SecondOrderDAE: Stages(
+    SecondOrderDAE: PlanStages(
         "daedal.driver.second_order:SecondOrderPlan",
-        "daedal.sensitivity.second_order:SecondOrderSensitivity",
         reduced=True,
     ),
-    MechanicalSystem: Stages(
-        "daedal.driver.mechanism:MechanismPlan", "daedal.sensitivity.mechanism:MechanismSensitivity"
-    ),
-    HessenbergDAE: Stages(
-        "daedal.driver.mechanism:MechanismPlan", "daedal.sensitivity.hessenberg:HessenbergSensitivity"
-    ),
-    HybridProblem: Stages("daedal.hybrid.plan:HybridPlan", "daedal.sensitivity.hybrid:HybridSensitivity", traced=False),
+    MechanicalSystem: PlanStages("daedal.driver.mechanism:MechanismPlan"),
+    HessenbergDAE: PlanStages("daedal.driver.mechanism:MechanismPlan"),
+    HybridProblem: PlanStages("daedal.hybrid.mode_plans:HybridPlan", traced=False),
 }
 
 
@@ -195,8 +186,9 @@ def make_plan(problem, settings: Settings) -> Plan:
             f"HessenbergDAE or a HybridProblem, got {type(problem).__name__}"
         )
     if settings.sensitivities is not None:
-        stated = problem.semi_explicit() if isinstance(problem, LinearDAE) else problem
-        return _named(stages.sensitivities)(stated, settings, make_plan)
+        from daedal.sensitivity.sensitivity_plan import sensitivity_plan
+
+        return sensitivity_plan(problem, settings, make_plan)
     method = _named(stages.method)
     if not stages.traced:
         return method(problem, settings)

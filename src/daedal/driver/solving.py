@@ -106,7 +106,8 @@ def solve(
     dense_output : bool, optional
         Keep what ``sol(t)`` needs. By default kept for up to 1000 unknowns.
     correct_initial : bool
-        Move inconsistent initial values to consistent ones (the differential variables stay) instead of refusing them.
+        Move inconsistent initial values to consistent ones instead of refusing them. Differential variables move only
+        where they violate constraints.
     compile : {"auto", "never", "always"}
         Whether functions become machine code with exact derivatives, by running them once on symbols: those that can,
         none (they are called as they are), or all, with the reason where that is impossible. ``sol.functions`` says how
@@ -164,7 +165,7 @@ def solve(
     settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, *wanted, **method_options)
     if is_source(problem):
         source, (t0, t1) = problem, check_span(t_span)
-        problem, initial = source.as_problem(), source.as_initial(initial, t0, params)
+        problem, initial = source.as_problem(initial), source.as_initial(initial, t0, params)
         breakpoints = source.as_breakpoints(t0, t1, params) if breakpoints is None else breakpoints
     stated = None
     if params is not None:
@@ -172,7 +173,7 @@ def solve(
     request = checked_request(problem, settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
     if breakpoints is None:
         return solve_request(request, stated)
-    from daedal.hybrid.run import solve_between
+    from daedal.hybrid.hybrid_run import solve_between
 
     return complete_or_raise(described(lambda request: solve_between(request, breakpoints), request))
 

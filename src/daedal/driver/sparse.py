@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from daedal.driver.mechanism import MechanismCourse, MechanismPlan
+from daedal.driver.mechanism import MechanismPlan, MechanismRunState
 from daedal.driver.request import Request
 from daedal.errors import InvalidProblemError
 from daedal.initial.mechanical import split_mechanical
@@ -16,12 +16,12 @@ from daedal.mechanics.formulations.formulation import Formulation
 from daedal.mechanics.formulations.reduction import check_sparse
 from daedal.mechanics.sparse.assembly import SparseAssembly
 from daedal.mechanics.sparse.equations import highest_frequency
-from daedal.mechanics.start import Start
+from daedal.mechanics.start import ConsistentStart
 from daedal.methods import named_method
 from daedal.problems import MechanicalSystem
 
 
-def begin_sparse(plan: MechanismPlan, request: Request) -> MechanismCourse:
+def begin_sparse(plan: MechanismPlan, request: Request) -> MechanismRunState:
     """A run of a system with sparse matrices."""
     automatic = isinstance(plan.method, str)
     method = named_method("dassl", {}) if automatic else plan.method
@@ -31,7 +31,7 @@ def begin_sparse(plan: MechanismPlan, request: Request) -> MechanismCourse:
     assembly, start, notes = sparse_start(plan.problem, request.span, q0, v0, correct=correct)
     start = start.towards(request.sign)
     choice = SparseChoice(assembly, start, request, plan.formulation, method, automatic)
-    return MechanismCourse(plan, request, assembly, start, notes, choice)
+    return MechanismRunState(plan, request, assembly, start, notes, choice)
 
 
 class SparseChoice:
@@ -49,7 +49,7 @@ class SparseChoice:
         Whether the highest order of the method is chosen here.
     """
 
-    def __init__(self, assembly: SparseAssembly, start: Start, request, formulation, method, automatic: bool):
+    def __init__(self, assembly: SparseAssembly, start: ConsistentStart, request, formulation, method, automatic: bool):
         self.notes: list[str] = []
         self.changed, self.watches_amplification = True, False
         self.step_limit: int | None = None
@@ -90,7 +90,7 @@ def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation
     return form
 
 
-def _oscillates(assembly: SparseAssembly, start: Start, request, frequency: float) -> bool:
+def _oscillates(assembly: SparseAssembly, start: ConsistentStart, request, frequency: float) -> bool:
     """Whether modes that the tolerance does not ask for would dictate the steps of BDF of orders 3 to 5.
 
     These are unstable on a part of the imaginary axis, so that they have to resolve every undamped mode; order 2 does

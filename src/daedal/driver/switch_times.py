@@ -31,7 +31,7 @@ class SwitchTimes:
         self.isolated: list[int] = np.flatnonzero(others).tolist()
         self._known: tuple[bytes, float] = b"", nan
         self._near, self._noisy = 0, list[tuple[int, float]]()
-        self._search = _Search(switched, moded) if self.isolated else None
+        self._search = _ZeroSearch(switched, moded) if self.isolated else None
 
     def after(self, t: float, end: float) -> float:
         """The first one in (t, end), or `end`."""
@@ -66,7 +66,7 @@ class SwitchTimes:
         return end
 
 
-class _Search:
+class _ZeroSearch:
     """The isolation of zeros of switching functions that are not affine, with the memory that it needs."""
 
     def __init__(self, switched: SwitchedProblem, moded: Moded):

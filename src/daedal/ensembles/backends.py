@@ -18,7 +18,7 @@ from daedal.ensembles.part import Part
 from daedal.ensembles.processes import ProcessesBackend
 from daedal.ensembles.work import Alarm, Worker
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.hybrid_problem import HybridProblem
 
 
 class ThreadsBackend:

@@ -18,10 +18,9 @@ from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import TIMED_OUT, Part, StateLayout
 from daedal.errors import DaedalError
 from daedal.events.event import Event
-from daedal.hybrid.mode_settings import RunSettings
-from daedal.hybrid.plan import HybridPlan
-from daedal.hybrid.problem import Decision, GuardOfRun, HybridProblem
-from daedal.hybrid.run import HybridRun
+from daedal.hybrid.hybrid_problem import Decision, GuardOfRun, HybridProblem
+from daedal.hybrid.hybrid_run import HybridRun
+from daedal.hybrid.mode_plans import HybridPlan, RunSettings
 from daedal.kernels.endings import Ending
 from daedal.kernels.functions import store_vector
 from daedal.problems.arguments import (

@@ -21,7 +21,7 @@ SHARED = 1  # the length of an axis that belongs to all members
 
 
 @dataclass(frozen=True)
-class Column:
+class MemberColumn:
     """One quantity of all members: `values` has a leading axis of length N or 1."""
 
     name: str  # as messages call it
@@ -36,11 +36,11 @@ class Vectors:
     """Vectors side by side, such as (q0, v0): what :func:`daedal.solve` takes, with a leading axis where it varies."""
 
     def __init__(
-        self, columns: Sequence[Column | None], bare: bool = False, mode: str | None = None, scalar: bool = False
+        self, columns: Sequence[MemberColumn | None], bare: bool = False, mode: str | None = None, scalar: bool = False
     ):
         self.columns, self.bare, self.mode, self.scalar = tuple(columns), bare, mode, scalar
 
-    def replaced(self, columns: Sequence[Column | None]) -> Vectors:
+    def replaced(self, columns: Sequence[MemberColumn | None]) -> Vectors:
         """The same with other columns."""
         return Vectors(columns, self.bare, self.mode, self.scalar)
 
@@ -51,7 +51,7 @@ class Vectors:
 
     def take(self, members: slice) -> Vectors:
         """The same for some of the members."""
-        return self.replaced([c if c is None else Column(c.name, c.take(members)) for c in self.columns])
+        return self.replaced([c if c is None else MemberColumn(c.name, c.take(members)) for c in self.columns])
 
     def arrays(self, count: int) -> list[np.ndarray | None]:
         """The columns with one row for each member; None for values that are to be computed."""
@@ -69,7 +69,7 @@ class Vectors:
 class Named:
     """Values by name: starts of variables, or parameters, each with a leading axis where it varies."""
 
-    def __init__(self, columns: Mapping[Any, Column]):
+    def __init__(self, columns: Mapping[Any, MemberColumn]):
         self.columns = dict(columns)
 
     @property
@@ -79,7 +79,7 @@ class Named:
 
     def take(self, members: slice) -> Named:
         """The same for some of the members."""
-        return Named({key: Column(c.name, c.take(members)) for key, c in self.columns.items()})
+        return Named({key: MemberColumn(c.name, c.take(members)) for key, c in self.columns.items()})
 
     def member(self, i: int) -> dict[Any, Any]:
         """What one run takes."""
@@ -191,7 +191,9 @@ def _chosen(values: Any, rows: np.ndarray) -> Any:
         return values
     if isinstance(values, Listed):
         return Listed(values.name, [values.items[i] for i in rows])
-    cut = {id(c): c if c.values.shape[0] == SHARED else Column(c.name, c.values[rows]) for c in _columns(values) if c}
+    cut = {
+        id(c): c if c.values.shape[0] == SHARED else MemberColumn(c.name, c.values[rows]) for c in _columns(values) if c
+    }
     if isinstance(values, Named):
         return Named({key: cut[id(c)] for key, c in values.columns.items()})
     return values.replaced([None if c is None else cut[id(c)] for c in values.columns])

@@ -16,8 +16,17 @@ from daedal.common.tabular import Tabular
 from daedal.ensembles.columns import Listed, Members, Named
 from daedal.ensembles.part import EVENT, EVENT_FIELDS, FINISHED, NOT_RUN, STATUS, StateLayout
 from daedal.errors import InvalidProblemError
-from daedal.solution.archive import make_folder
-from daedal.solution.schema import Array, Integer, ListOf, MappingOf, Number, Optional, Plain, Record, Text
+from daedal.solution.schema import (
+    ArrayFormat,
+    Integer,
+    ListOf,
+    MappingOf,
+    NumberFormat,
+    Optional,
+    Plain,
+    RecordFormat,
+    Text,
+)
 
 
 @dataclass(eq=False)
@@ -271,31 +280,31 @@ def _merged(old: Ensemble, new: Ensemble, rows: np.ndarray) -> Ensemble:
 # --- what a file holds of an ensemble ---------------------------------------------------------------------------------
 
 _OUTPUT = "output:"
-_EVENTS = Record(
+_EVENTS = RecordFormat(
     {
-        "member": Array("i8", ("events",)),
-        "t": Array("f8", ("events",)),
+        "member": ArrayFormat("i8", ("events",)),
+        "t": ArrayFormat("f8", ("events",)),
         "name": ListOf(Text(), "events"),
-        "direction": Array("i8", ("events",)),
-        "terminal": Array("i8", ("events",)),
+        "direction": ArrayFormat("i8", ("events",)),
+        "terminal": ArrayFormat("i8", ("events",)),
     },
     dict,
     take=dict,
 )
 _FIELDS = {
     "members": Integer(),
-    "code": Array("i8", (None,)),
-    "failed": Array("i8", (None,)),
-    "t": Optional(Array("f8", (None,))),
-    "t_final": Array("f8", (None,)),
-    "final": Optional(Array("f8", (None, None))),
-    "y": Optional(Array("f8", (None, None, None))),
+    "code": ArrayFormat("i8", (None,)),
+    "failed": ArrayFormat("i8", (None,)),
+    "t": Optional(ArrayFormat("f8", (None,))),
+    "t_final": ArrayFormat("f8", (None,)),
+    "final": Optional(ArrayFormat("f8", (None, None))),
+    "y": Optional(ArrayFormat("f8", (None, None, None))),
     "outputs": Plain(),
     "reduced": Plain(),
     "varied": Plain(),
     "messages": MappingOf(Text()),
     "message": Text(),
-    "seconds": Number(),
+    "seconds": NumberFormat(),
     "names": Optional(ListOf(Text(), None, tuple)),
     "n_q": Optional(Integer(1)),
     "events": _EVENTS,
@@ -355,7 +364,7 @@ def _made(outputs, final, y, names, n_q, events, messages, code, **given) -> Ens
     )
 
 
-LAYOUTS = {"Ensemble": Record(_FIELDS, _made, _wrong, _taken)}
+LAYOUTS = {"Ensemble": RecordFormat(_FIELDS, _made, _wrong, _taken)}
 
 
 # --- an ensemble as a frame or a data set -----------------------------------------------------------------------------
@@ -421,7 +430,7 @@ def _arrays(ensemble: Any) -> dict[tuple[str, ...], np.ndarray]:
 
 def save_zarr(ensemble: Any, target: Path) -> Path:
     """A Zarr group, complete or not at all: it is written beside its place, and takes the place of an older one."""
-    make_folder(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
     zarr = imported("zarr", f"saving {target.name}")
     beside, old = (target.with_name(f".{target.name}.{os.getpid()}{end}") for end in ("", ".old"))
     if target.exists() and not (target / "zarr.json").exists():

@@ -38,7 +38,7 @@ def _array(part: Part, name: str) -> np.ndarray:
     return part.arrays[name]
 
 
-class Pieces:
+class PartCollector:
     """Arrays of parts in any order, which are put together at the end."""
 
     def __init__(self) -> None:

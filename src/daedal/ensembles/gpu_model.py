@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -12,14 +12,19 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.events.event import functions_of, named_events, standard_functions
-from daedal.methods.explicit.runge_kutta import DOPRI5
+from daedal.kernels.endings import Ending
+from daedal.methods import named_method, step_size
+from daedal.methods.explicit.runge_kutta import ExplicitRungeKutta, Tableau
 from daedal.methods.explicit.runge_kutta_step import HARMLESS
-from daedal.methods.rosenbrock.rosenbrock import Rosenbrock
+from daedal.methods.rosenbrock.rosenbrock import MOST_FAILURES, Rosenbrock
+from daedal.methods.rosenbrock.rosenbrock_step import STUBBORN
 from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX, RosenbrockTableau
 from daedal.problems import ODE, ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
-from daedal.symbolic import Untraceable
-from daedal.symbolic.cuda import PRELUDE, c_number
+from daedal.symbolic import Graph, Untraceable
+from daedal.symbolic.cuda import PRELUDE, c_formula, c_number
+from daedal.symbolic.machine import BAD_PIVOT, RAISES
+from daedal.symbolic.trace import scalar_argument, trace
 from daedal.symbolic.tracing.in_c import ProblemInC, problem_in_c, switching_functions_in_c
 from daedal.symbolic.tracing.problem import traced_problem
 from daedal.symbolic.tracing.tracer import TracedProblem
@@ -27,14 +32,17 @@ from daedal.symbolic.tracing.tracer import TracedProblem
 # The same text is CUDA C and plain C. What differs between two ensembles of one problem (starts, parameters,
 # tolerances, times) are arguments, so that a source is compiled once.
 
-METHODS = ("dopri5", *TABLEAUX)
-"""Methods that exist in C."""
 MOST_UNROLLED = 250
 """Operations of the slopes up to which all stages of a step are written out."""
 BLOCK = 64
 """Threads of a block."""
-_MOST_FAILURES = 30  # of a step of a Rosenbrock method, as in its CPU version
+INCONSISTENT = -12
+"""How a run ends whose start does not satisfy its constraints, besides the numbers of Ending."""
 _MOST_CORRECTIONS = 10  # of Newton's method
+_ENDINGS = (
+    *(Ending.FINISHED, Ending.EVENT_STOP, Ending.MAX_STEPS, Ending.ZERO_WEIGHT, Ending.ERROR_TEST_FAILED),
+    *(Ending.NEWTON_FAILED, Ending.MATRIX_SINGULAR, Ending.UNEVALUABLE, Ending.CALLBACK_RAISED),
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class EventsInC:
 
 def integrator_source(
     problem: ProblemInC,
-    method: str,
+    tableau: Tableau | RosenbrockTableau,
     events: EventsInC | None = None,
     *,
     outputs: bool = False,
@@ -63,8 +71,8 @@ def integrator_source(
     ----------
     problem : ProblemInC
         Its functions, for this method.
-    method : str
-        One of `METHODS`.
+    tableau : Tableau or RosenbrockTableau
+        Of the method.
     events : EventsInC, optional
         What ends runs early.
     outputs : bool
@@ -74,7 +82,7 @@ def integrator_source(
     **launch : int
         Of a GPU: BLOCK, LEAST_BLOCKS, REFILL, UNROLLED (all stages are written out), APART (functions are called).
     """
-    explicit = method == "dopri5"
+    explicit = isinstance(tableau, Tableau)
     events = EventsInC() if events is None else events
     constrained = problem.constraints + problem.velocity_constraints > 0
     unrolled = launch.pop("UNROLLED", int(problem.operations <= MOST_UNROLLED))
@@ -91,22 +99,35 @@ def integrator_source(
         "ALGEBRAIC": int(problem.algebraic),
         "MAXIMUM_NORM": int(constrained),
         "MOST_CORRECTIONS": _MOST_CORRECTIONS,
-        "HARMLESS": f"NUMBER({HARMLESS!r})",
+        "HARMLESS": c_number(HARMLESS),
+        **{ending.name: f"({int(ending)})" for ending in _ENDINGS},
+        "INCONSISTENT": f"({INCONSISTENT})",
+        "RAISES": RAISES,
+        "WEAK_PIVOT": BAD_PIVOT,
+        "FAILED": step_size.FAILED,
+        "LEAST_BEFORE": c_number(step_size.LEAST_BEFORE),
+        "SPACINGS": step_size.SPACINGS,
+        "ROUNDOFF": step_size.ROUNDOFF,
         "UNROLL": '_Pragma("unroll")',
         "UNROLL_STAGES": '_Pragma("unroll")' if unrolled else '_Pragma("unroll 1")',
         **{"BLOCK": BLOCK, "LEAST_BLOCKS": 1, "REFILL": 32, **launch},
     }
-    tableau, coefficients = _explicit(problem.positions) if explicit else _rosenbrock(TABLEAUX[method])
+    if isinstance(tableau, Tableau):
+        sizes, coefficients = _explicit(tableau, problem.positions)
+    else:
+        sizes, coefficients = _rosenbrock(tableau)
     parts = [
         "#define SINGLE" if single else "",
         "#define APART" if apart else "",
         PRELUDE,
-        *(f"#define {name} {value}" for name, value in {**macros, **tableau}.items()),
+        *(f"#define {name} {value}" for name, value in {**macros, **sizes}.items()),
+        _table("BEND", [_bend(sizes["DEGREE"]).tolist()]),
         coefficients,
         problem.text,
         events.text,
         _table("DIRECTIONS", [events.directions or (0,)], "int"),
         _table("OCCURRENCES", [events.occurrences or (1,)], "int"),
+        rules_in_c(sizes["ORDER"]),
         *(_template(name) for name in ("integrator", "explicit" if explicit else "rosenbrock", "kernel")),
     ]
     return "\n".join(parts)
@@ -125,19 +146,49 @@ def _table(name: str, rows: Sequence[Sequence[Any]], kind: str = "real") -> str:
     return f"TABLE {kind} {name}[{len(rows)}][{len(rows[0])}] = {{{', '.join(texts)}}};"
 
 
+# --- rules for the size of steps --------------------------------------------------------------------------------------
+
+_ERRORS, _TIMES = False, True
+_RULES = (
+    (step_size.growth, "size before order rejected", _ERRORS),
+    (step_size.shrinkage, "size order", _ERRORS),
+    (step_size.step_by_slope, "length slope shortest longest", _TIMES),
+    (step_size.step_by_size, "size slope", _TIMES),
+    (step_size.usual_position, "q largest ratio", _TIMES),
+    (step_size.step_by_motion, "q v a tolerance order", _TIMES),
+    (step_size.first_step, "by_motion by_size by_slope length longest", _TIMES),
+    (step_size.step_within, "h t t_stop longest sign", _TIMES),
+    (step_size.end_of_step, "h t t_stop", _TIMES),
+    (step_size.least_step, "t rest", _TIMES),
+)
+"""Functions of :mod:`daedal.methods.step_size`, their arguments, and whether these are doubles in any case."""
+
+
+@cache
+def rules_in_c(order: int) -> str:
+    """The rules for the size of steps as functions in C, for methods of this order."""
+    texts = []
+    for function, words, double in _RULES:
+        graph, names = Graph(), words.split()
+        symbols = {name: scalar_argument(graph, name) for name in names if name != "order"}
+        [result] = trace(function, [symbols.get(name, order) for name in names], ()).nodes
+        arguments = {name: symbol.node for name, symbol in symbols.items()}
+        texts.append(c_formula(graph, function.__name__, arguments, result, double=double))
+    return "\n".join(texts)
+
+
 # --- coefficients -----------------------------------------------------------------------------------------------------
 
 
-def _explicit(positions: int) -> tuple[dict[str, Any], str]:
-    """The coefficients of DOPRI5, for mechanisms those of positions in terms of accelerations as well.
+def _explicit(tableau: Tableau, positions: int) -> tuple[dict[str, Any], str]:
+    """The coefficients of an explicit method, for mechanisms those of positions in terms of accelerations as well.
 
     Where q' = v, the slopes of positions are v + h sum_j a_ij v'_j (Hairer, Norsett, Wanner (II.14.13)), so that
     accelerations are all that has to be kept of a stage.
     """
-    tableau = DOPRI5.tableau
     arrays = tableau.arrays
     a, e, c, stages = arrays["a"], arrays["e"], arrays["c"], arrays["e"].size
-    dense = _polynomials(tableau.inner, 4)
+    dense = _polynomials(tableau.inner, tableau.degree)
     combine, estimate = ["FUNCTION void combine(int i, const real* y, real k[][K], real h, real* result) {"], []
     combine.append("  switch (i) {")
     for i in range(1, stages):
@@ -153,14 +204,15 @@ def _explicit(positions: int) -> tuple[dict[str, Any], str]:
     tables = [_table("NODES", [c.tolist()]), _table("DENSE", dense.tolist())]
     if positions:
         tables.append(_table("DENSE_POSITIONS", (a.T @ dense).tolist()))
-    macros = {"STAGES": stages, "ORDER": tableau.order, "DEGREE": 4, "SLOPES": 1, "MOST_FAILURES": 0}
+    macros = {"STAGES": stages, "ORDER": tableau.order, "DEGREE": tableau.degree, "SLOPES": 1, "MOST_FAILURES": 0}
     return macros, "\n".join([*tables, *combine, "  }", "}", *estimate, "}"])
 
 
 def _rosenbrock(tableau: RosenbrockTableau) -> tuple[dict[str, Any], str]:
     degree = len(tableau.inner) + 1
     macros = {"STAGES": tableau.s, "ORDER": tableau.order, "DEGREE": degree, "SLOPES": 0, "GAMMA": tableau.gamma}
-    return macros | {"MOST_FAILURES": _MOST_FAILURES}, _table("DENSE", _polynomials(tableau.weights, degree).tolist())
+    macros |= {"MOST_FAILURES": MOST_FAILURES, "STUBBORN": STUBBORN}
+    return macros, _table("DENSE", _polynomials(tableau.weights, degree).tolist())
 
 
 def _loop(size: str, weights: np.ndarray, statement: str) -> str:
@@ -176,6 +228,12 @@ def _polynomials(weights, degree: int) -> np.ndarray:
     return np.linalg.solve(powers, np.array([weights(theta) for theta in places])).T
 
 
+def _bend(degree: int) -> np.ndarray:
+    """The coefficients of theta, theta^2, ... in the polynomial that is 1 at theta = 1 and 0 at the other nodes."""
+    roots = np.poly(np.arange(degree) / degree)[::-1]  # by powers, from theta^0 on, which has a zero
+    return roots[1:] / roots.sum()
+
+
 # --- what a GPU integrates: a traced problem with a method and terminal events, as the source of one kernel -----------
 
 _SHARP = 1e-5  # relative tolerance below which the method of order 5 takes less time
@@ -188,7 +246,6 @@ class GPUModel:
 
     traced: TracedProblem
     code: ProblemInC
-    method: str
     events: EventsInC
     source: str
     # For each entry of the state
@@ -224,18 +281,19 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
         )
     _check_settings(settings)
     rtol, atol = check_tolerances(problem.n, settings.rtol, settings.atol)
-    method = _method(settings.method, problem, float(np.min(rtol)))
+    tableau = _tableau(settings.method, problem, float(np.min(rtol)))
+    implicit = tableau if isinstance(tableau, RosenbrockTableau) else None
     try:
         traced = traced_problem(problem, "always") or TracedProblem(problem, None)
-        code = problem_in_c(traced, TABLEAUX.get(method), single=single)
+        code = problem_in_c(traced, implicit, single=single)
     except Untraceable as reason:
         remedy = f"{reason.remedy}, or {_OTHERWISE}" if reason.remedy else _OTHERWISE
         raise InvalidProblemError(f"on='gpu': the problem {reason.reason}: {remedy}") from reason
     except InvalidProblemError as error:
         raise InvalidProblemError(f"on='gpu' needs functions that can be traced. {error}; {_OTHERWISE}") from error
     events = _events(traced, settings.events)
-    source = integrator_source(code, method, events, outputs=outputs, single=single, **launch)
-    return GPUModel(traced, code, method, events, source, rtol, atol)
+    source = integrator_source(code, tableau, events, outputs=outputs, single=single, **launch)
+    return GPUModel(traced, code, events, source, rtol, atol)
 
 
 def _check_settings(settings: Any) -> None:
@@ -251,24 +309,35 @@ def _check_settings(settings: Any) -> None:
         )
 
 
-def _method(method: Any, problem: Any, rtol: float) -> str:
+def _tableau(method: Any, problem: Any, rtol: float) -> Tableau | RosenbrockTableau:
+    """The tableau of the method that was asked for; an explicit one or a Rosenbrock method if that is "auto"."""
     is_mechanism = isinstance(problem, MechanicalSystem)
-    if isinstance(method, Rosenbrock):
-        method = method.variant
-    elif isinstance(method, DOPRI5):
-        method = method.name
-    if method == "auto":
-        return "dopri5" if is_mechanism or isinstance(problem, ODE) else "rodas4" if rtol >= _SHARP else "rodas5p"
-    if method == "rosenbrock":
-        method = Rosenbrock().variant
-    if method not in METHODS:
+    if isinstance(method, str) and method == "auto":
+        explicit = is_mechanism or isinstance(problem, ODE)
+        method = "dopri5" if explicit else "rodas4" if rtol >= _SHARP else "rodas5p"
+    if isinstance(method, str) and method in TABLEAUX:
+        method = Rosenbrock(variant=method)
+    chosen = named_method(method, {})
+    if isinstance(chosen, ExplicitRungeKutta) and _is_short(chosen):
+        return chosen.tableau
+    if not isinstance(chosen, Rosenbrock):
         raise InvalidProblemError(
-            f"on='gpu': method must be 'auto', 'dopri5', 'rosenbrock' or daedal.Rosenbrock(...), got {method!r}; or "
+            "on='gpu': method must be 'auto', 'dopri5', 'rosenbrock', daedal.Rosenbrock(...), or an explicit "
+            "Runge-Kutta method with one error estimate and dense output without further stages, got "
+            f"{method!r}; or {_OTHERWISE}"
+        )
+    if is_mechanism:
+        raise InvalidProblemError(
+            f"on='gpu': mechanisms are integrated by 'dopri5' and other explicit methods, got {method!r}; or "
             f"{_OTHERWISE}"
         )
-    if is_mechanism and method != "dopri5":
-        raise InvalidProblemError(f"on='gpu': mechanisms are integrated by 'dopri5', got {method!r}; or {_OTHERWISE}")
-    return method
+    return TABLEAUX[chosen.variant]
+
+
+def _is_short(method: ExplicitRungeKutta) -> bool:
+    """Whether a method has one error estimate, and dense output without further stages."""
+    tableau = method.tableau
+    return method.controlled and tableau.e3 is None and len(tableau.a) == len(tableau.b)
 
 
 def _events(traced: TracedProblem, events: Any) -> EventsInC:

@@ -3,6 +3,8 @@
 import numpy as np
 
 from daedal.ensembles.batch_kernel import BATCH, NOT_PLAIN
+from daedal.events.accumulation import INTERVALS, WINDOW
+from daedal.hybrid.constants import BAND, LOOK, NOISE, TINY
 from daedal.kernels.callbacks import CALLBACK, call_with, nothing
 from daedal.kernels.compilation import part
 from daedal.kernels.records import FLOAT, INTEGER, Struct, at, floats
@@ -10,11 +12,7 @@ from daedal.kernels.signatures import f64, i64
 from daedal.kernels.vectors import copy
 from daedal.mechanics.manifold import PROJECTOR
 
-_BAND = 10.0  # those of `hybrid.guards`, as are the next
-_NOISE = 100.0 * float(np.finfo(float).eps)
-_LOOK = np.array([1e-6, 1e-3, 1e-1])
-_TINY = 1e-300
-INTERVALS, WINDOW = 6, 500  # those of `events.accumulation`
+_LOOK = np.array(LOOK)
 IMMEDIATE = 111
 """A guard fires at once: the mode is left before it has begun."""
 
@@ -207,16 +205,16 @@ def _bands(mode, roots, t, y, values, band, noise):
     moved, rounded, found = mode.moved, mode.rounded, mode.found
     for j in range(n):
         pattern, size = np.cos(0.7 + 1.3 * j), abs(y[j])
-        moved[j] = y[j] + _BAND * max(rtol[j] * size + atol[j], _TINY) * pattern
-        rounded[j] = y[j] + _NOISE * size * pattern
+        moved[j] = y[j] + BAND * max(rtol[j] * size + atol[j], TINY) * pattern
+        rounded[j] = y[j] + NOISE * size * pattern
     if not guard_values(mode, roots, t, moved, found):
         return False
     for i in range(m):
         band[i] = 2.0 * abs(found[i] - values[i])
-    if not guard_values(mode, roots, t + _NOISE * t, rounded, found):
+    if not guard_values(mode, roots, t + NOISE * t, rounded, found):
         return False
     for i in range(m):
-        noise[i] = 2.0 * abs(found[i] - values[i]) + _TINY
+        noise[i] = 2.0 * abs(found[i] - values[i]) + TINY
     return True
 
 

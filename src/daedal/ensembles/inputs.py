@@ -11,10 +11,10 @@ import numpy as np
 
 from daedal.common.messages import unknown_name
 from daedal.driver.request import Settings
-from daedal.ensembles.columns import SHARED, Column, Listed, Named, Streamed, Vectors
+from daedal.ensembles.columns import SHARED, Listed, MemberColumn, Named, Streamed, Vectors
 from daedal.ensembles.part import StateLayout
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_real
 from daedal.problems.symbols import symbol_name
@@ -84,7 +84,7 @@ def _arranged_params(before: Any, entries: list[Any]) -> Any:
         return _listed("params", entries)
     try:
         rows = np.stack([np.asarray(entry, dtype=float) for entry in entries])
-        return Vectors([Column("params", _parameter_rows(rows, np.size(before)))], bare=True)
+        return Vectors([MemberColumn("params", _parameter_rows(rows, np.size(before)))], bare=True)
     except (TypeError, ValueError, InvalidProblemError):
         return Listed("params", entries)
 
@@ -127,14 +127,14 @@ def _sizes(problem: Any) -> list[tuple[str, int | None]]:
     return [("y0", n), ("yp0", n)]
 
 
-def _vectors(problem: Any, initials: Sequence[Any]) -> list[Column | None]:
+def _vectors(problem: Any, initials: Sequence[Any]) -> list[MemberColumn | None]:
     sizes = _sizes(problem)
     if len(initials) > len(sizes):
         raise InvalidProblemError(f"initials has {len(initials)} entries; there are {', '.join(n for n, _ in sizes)}")
-    columns: list[Column | None] = []
+    columns: list[MemberColumn | None] = []
     for values, (name, size) in zip(initials, sizes):
         columns.append(
-            None if values is None else Column(f"initials ({name})", _rows(values, f"initials ({name})", size))
+            None if values is None else MemberColumn(f"initials ({name})", _rows(values, f"initials ({name})", size))
         )
     if not columns or columns[0] is None:
         raise InvalidProblemError(f"initials ({sizes[0][0]}) is missing")
@@ -174,7 +174,7 @@ def _stacked(problem: Any, array: np.ndarray) -> Vectors:
     rows = _rows(array, "initials", None)
     sizes = [size for _, size in _sizes(problem)]
     if isinstance(problem, (HessenbergDAE, LinearDAE)):
-        return Vectors([Column("initials", rows)], bare=True)
+        return Vectors([MemberColumn("initials", rows)], bare=True)
     whole = {MechanicalSystem: 3, SemiExplicitDAE: 2, SecondOrderDAE: 2}
     parts = next((number for kind, number in whole.items() if isinstance(problem, kind)), 1)
     lengths = [size or 0 for size in sizes[:parts]]
@@ -185,7 +185,7 @@ def _stacked(problem: Any, array: np.ndarray) -> Vectors:
         )
     ends = np.cumsum(lengths)
     cut = [np.ascontiguousarray(rows[:, end - length : end]) for end, length in zip(ends, lengths)]
-    columns: list[Column | None] = [Column("initials", part) for part in cut if part.shape[1]]
+    columns: list[MemberColumn | None] = [MemberColumn("initials", part) for part in cut if part.shape[1]]
     return Vectors(columns if len(columns) > 1 else [*columns, None])
 
 
@@ -219,7 +219,7 @@ def read_params(problem: Any, params: Any) -> Any:
             f"got {_brief(params)}"
         )
     width = np.size(before) if np.ndim(before) <= 1 else None
-    return Vectors([Column("params", _parameter_rows(params, width))], bare=True, scalar=np.ndim(before) == 0)
+    return Vectors([MemberColumn("params", _parameter_rows(params, width))], bare=True, scalar=np.ndim(before) == 0)
 
 
 def _parameter_rows(params: Any, width: int | None) -> np.ndarray:
@@ -247,7 +247,7 @@ def _mapped(params: Mapping, before: Any, is_factory: bool) -> Any:
         if values.size not in (SHARED, count):
             raise InvalidProblemError(f"params[{key}] has {values.size} members and another parameter has {count}")
         rows[:, key] = values
-    return Vectors([Column("params", rows)], bare=True)
+    return Vectors([MemberColumn("params", rows)], bare=True)
 
 
 def _frame(frame: Any) -> dict[Any, np.ndarray]:
@@ -276,7 +276,7 @@ def _named(values: Mapping, what: str, known: Mapping | None = None) -> Named:
             raise InvalidProblemError(
                 f"params: {name!r} is not among the parameters of the problem, which are {', '.join(map(repr, known))}"
             )
-        columns[name] = Column(label, _of_name(entry, label, None if known is None else known[name]))
+        columns[name] = MemberColumn(label, _of_name(entry, label, None if known is None else known[name]))
     if not columns:
         raise InvalidProblemError(f"{what} is empty")
     return Named(columns)

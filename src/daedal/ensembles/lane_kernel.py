@@ -31,7 +31,7 @@ from daedal.kernels.records import (
     record_at,
 )
 from daedal.kernels.signatures import i64
-from daedal.mechanics.formulations.monitor import CORNER, MONITOR, NEAR, SHARP, have_turned_away
+from daedal.mechanics.formulations.monitor import MONITOR, has_corner, have_turned_away
 from daedal.methods.advance import open_run
 from daedal.methods.explicit.runge_kutta_step import HARMLESS, TABLEAU, dense_stages
 from daedal.methods.one_step import STIFF_STEPS, close_polynomial, count_stiff, next_step_size, polynomial, reject
@@ -118,6 +118,12 @@ def _gather(vector, rows, l):
         vector[i] = rows[i, l]
 
 
+@inlined
+def _flat(blocks, count):
+    """All rows of several matrices."""
+    return float_rows(data_of(blocks), count, LANES)
+
+
 @part
 def _take_next(own, batch, run, steps, l):
     """The next member that can begin, in this lane."""
@@ -142,7 +148,7 @@ def _load(own, batch, run, steps, l, k):
     lane.error_before, lane.rejected, lane.next_time = run.error_before, run.rejected, run.next_time
     lane.steps, lane.failures = 0, 0
     lane.stiff_count, lane.nonstiff_count = run.stiff_count, run.nonstiff_count
-    _scatter(steps.start, l, run.y)
+    _scatter(steps.phi[0], l, run.y)
     steps.known[l] = 0.0
     if address_of(own.linear) != 0:
         _scatter(own.linear.yp, l, run.yp)
@@ -159,7 +165,7 @@ def _load(own, batch, run, steps, l, k):
 @part
 def _load_watch(constraints, monitor, lane, l):
     nx, n_c = constraints.nx, constraints.n_c
-    _scatter(constraints.basis, l, floats(data_of(monitor.basis), n_c * nx))
+    _scatter(_flat(constraints.basis, n_c * nx), l, floats(data_of(monitor.basis), n_c * nx))
     _scatter(constraints.norms, l, monitor.norms)
     _scatter(constraints.v_before, l, monitor.velocity)
     _scatter(constraints.speeds, l, monitor.speeds)
@@ -242,27 +248,15 @@ def _look_back(own, constraints, steps):
         rows, basis = floats(data_of(monitor.rows), n_c * nx), floats(data_of(monitor.basis), n_c * nx)
         for l in range(LANES):
             if accepted[l] != 0.0:
-                _gather(rows, constraints.rows, l)
-                _gather(basis, constraints.basis, l)
+                _gather(rows, _flat(constraints.rows, n_c * nx), l)
+                _gather(basis, _flat(constraints.basis, n_c * nx), l)
                 if have_turned_away(monitor, monitor.rows, monitor.basis):
                     _lane(own, l).member = IDLE
     keep_basis(constraints, steps)
     independence, turn, h = constraints.independence, constraints.turn, steps.h
     for l in range(LANES):
-        if accepted[l] != 0.0 and _has_corner(_lane(own, l), independence[l], turn[l], abs(h[l])):
+        if accepted[l] != 0.0 and has_corner(_lane(own, l), independence[l], turn[l], abs(h[l])):
             _lane(own, l).member = IDLE
-
-
-@part
-def _has_corner(lane, independence, turn, h):
-    """As :func:`daedal.mechanics.formulations.monitor.monitor_hook` adds up sharp turns."""
-    lane.largest_independence = max(lane.largest_independence, independence)
-    if independence > NEAR * lane.largest_independence:
-        lane.usual_rate = max(lane.usual_rate, turn / h)
-        lane.corner = 0.0
-    elif lane.usual_rate > 0.0 and turn > SHARP * lane.usual_rate * h:
-        lane.corner += turn
-    return lane.corner > CORNER
 
 
 @part
@@ -337,16 +331,16 @@ def _store_output(own, batch, run, steps, lane, l, h, t):
 @part
 def _polynomial_of(batch, run, steps, lane, l, h):
     """The polynomial of the step of a lane, in the record of single members; False where that is impossible."""
-    tableau, system = record_at(run.method, TABLEAU), run.system
+    tableau = record_at(run.method, TABLEAU)
     n, s = run.n, tableau.stages
     k, y = tableau.k, run.y
     write_numbers(batch, lane.member)
-    _gather(differences(run)[0], steps.start, l)
+    _gather(differences(run)[0], steps.phi[0], l)
     _gather(y, steps.y, l)
     for i in range(s):
         _gather(k[i], steps.k[i], l)
     run.t = lane.t
-    if tableau.dense_stages > 0 and dense_stages(system, tableau, run, h, k) != 0:
+    if tableau.dense_stages > 0 and dense_stages(run, lane.t, h) != 0:
         return False
     nodes = tableau.degree
     polynomial(run, h, y, k, tableau.inner, n, nodes)
@@ -358,7 +352,7 @@ def _polynomial_of(batch, run, steps, lane, l, h):
 def _linear_polynomial_of(run, steps, l, t, h):
     """The polynomial of a Rosenbrock step."""
     method = record_at(run.method, ROSENBROCK)
-    _gather(differences(run)[0], steps.start, l)
+    _gather(differences(run)[0], steps.phi[0], l)
     _gather(run.y, steps.y, l)
     method.result = data_of(method.own)
     _gather(floats(method.result, (method.stages + 2) * run.n), steps.slopes.result, l)

@@ -22,7 +22,6 @@ LINEAR_STEPS = Struct(
         # rows of lanes
         ("yp", f64["n", LANES]),
         ("failures", f64[LANES]),  # of this step so far
-        ("error", f64["n", LANES]),
     ],
 )
 """What Rosenbrock methods have beside STEPS."""
@@ -32,7 +31,7 @@ LINEAR_STEPS = Struct(
 def attempt_linear(linear, steps):
     """y at the end of the step and the size of its error."""
     n, block, one = steps.n, steps.slopes.block, spread(1.0)
-    copy_rows(block, steps.start, n)
+    copy_rows(block, steps.phi[0], n)
     copy_rows(block[n:], linear.yp, n)
     put(block[2 * n], at(steps.h))
     run_code(steps.slopes, steps.t)
@@ -45,8 +44,8 @@ def attempt_linear(linear, steps):
         for value in (absolute(y), absolute(u), defect):
             bad = where_less(value, spread(inf), bad, one)
         error = where_less(at(linear.failures), stubborn, larger(absolute(u), defect), u)
-        put(linear.error[j], error)
-    put(steps.size, size_of_error(steps, linear.error))
+        put(steps.error[j], error)
+    put(steps.size, size_of_error(steps, 0))
     put(steps.bad, bad)
 
 
@@ -56,7 +55,7 @@ def take_over_linear(linear, steps):
     n, half, accepted, h = steps.n, spread(0.5), at(steps.accepted), at(steps.h)
     slope, u = linear.slope, steps.slopes.result[n:]
     for j in range(n):
-        start, yp = steps.start[j], linear.yp[j]
+        start, yp = steps.phi[0][j], linear.yp[j]
         put(start, where_less(half, accepted, at(steps.y[j]), at(start)))
         new = spread(0.0)
         if linear.quasilinear:

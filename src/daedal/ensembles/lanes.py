@@ -118,24 +118,19 @@ def _steps(ready: Any, code: CodeInLanes, nx: int) -> Any:
     from daedal.ensembles.lane_steps import STEPS
     from daedal.kernels.records import Record
 
-    run, own, tableau = ready.record, ready.own, getattr(ready.method, "tableau", None)
-    n, explicit = int(run["n"]), {}
+    run, tableau = ready.record, getattr(ready.method, "tableau", None)
+    explicit: dict[str, Any] = {}
     if isinstance(tableau, Tableau):
-        arrays, stages = tableau.arrays, len(tableau.b)
-        more = len(tableau.a) - stages if run["dense"] else 0
+        stages = len(tableau.b)
         explicit = {
+            "tableau": ready.own,
             "stages": stages,
-            "maximum_norm": own["maximum_norm"],
-            "two_errors": own["two_errors"],
+            "more_stages": len(tableau.a) - stages,
+            "is_dense": run["dense"],
             "watches_stiffness": run["stop_when_stiff"],
-            "dense_stages": more,
-            "a": _sums(arrays["a"]),
-            "a_dense": _sums(arrays["a_dense"]),
-            "e": _sums(np.array([arrays["e"], arrays["e3"]])),
-            "c": arrays["c"],
         }
     tolerances = {name: run.array(name) for name in ("rtol", "atol", "included")}
-    return Record.allocated(STEPS, n=n, nx=nx, slopes=code.record, **explicit, **tolerances)
+    return Record.allocated(STEPS, n=run["n"], positions=nx, slopes=code.record, **explicit, **tolerances)
 
 
 def _linear_steps(ready: Any) -> Any:
@@ -163,22 +158,6 @@ class CodeInLanes:
         self.record: Any = Record(
             CODE, address=code.address, size=code.size, n=len(result), block=block, result=result, status=status
         )
-
-
-def _sums(matrix: np.ndarray) -> Any:
-    """The coefficients that are not zero, row by row."""
-    from daedal.ensembles.lane_steps import SUMS
-    from daedal.kernels.records import Record
-
-    used = [np.flatnonzero(row) for row in matrix]
-    return Record(
-        SUMS,
-        rows=len(used),
-        count=sum(places.size for places in used),
-        weights=np.concatenate([np.zeros(0), *(row[places] for row, places in zip(matrix, used))]),
-        places=np.concatenate([np.zeros(0, np.int64), *used]),
-        first=np.cumsum([0, *(places.size for places in used)]),
-    )
 
 
 def lanes_of_mechanism(batch: Any, course: Any, reduction: Any, ready: Any) -> Lanes | None:

@@ -1,4 +1,4 @@
-"""Members that run through modes, in one compiled loop: what :mod:`daedal.hybrid.run` does where all is plain sailing.
+"""Members that run through modes, in one compiled loop: as :mod:`daedal.hybrid.hybrid_run` does, in the usual cases.
 
 A stretch in a mode is a run of its batch (:mod:`daedal.ensembles.batch_kernel`) whose terminal events are the guards.
 Then the transition, its reset and the state on the constraints of the next mode. Whatever else may happen (guards that
@@ -9,8 +9,10 @@ runs that member.
 import numpy as np
 
 from daedal.ensembles.batch_kernel import MEMBER, NOT_PLAIN, NOT_PROJECTED, NOT_READY, restore
-from daedal.ensembles.guards_kernel import HYBRID, IMMEDIATE, INTERVALS, MODE, WINDOW, guard_values, judge, memory_of
+from daedal.ensembles.guards_kernel import HYBRID, IMMEDIATE, MODE, guard_values, judge, memory_of
 from daedal.ensembles.mechanism_kernel import MECHANISMS
+from daedal.events.accumulation import CLOSE, EVEN, FEW, HOPELESS, INTERVALS, RESOLUTION, WINDOW
+from daedal.hybrid.constants import IDLE, MOST_IMMEDIATE, SHORT
 from daedal.kernels.callbacks import CALLBACK, call_with, is_given, nothing
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.endings import Ending
@@ -22,12 +24,8 @@ from daedal.mechanics.settling import settle
 from daedal.methods.advance import advance
 
 _FINISHED, _EVENT_STOP, _BUFFER_FULL = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.BUFFER_FULL)
-_SHORT = 1e3 * float(np.finfo(float).eps)  # those of `hybrid.run`
-_IDLE = 1e-12
-_MOST_IMMEDIATE = 10  # the driver sees whether more of them come to an end
 ENDS = -2
 """In place of a mode: the run ends."""
-_EVEN, _CLOSE, _FEW, _HOPELESS = 0.2, 100.0, 30, 10.0  # those of `events.accumulation`
 
 TRANSITION = Struct(
     "TRANSITION",
@@ -142,7 +140,7 @@ def _first_step(h, mode, left):
         return min(h.first_step, left)
     if mode.step == 0.0:
         return 0.0
-    return min(max(mode.step, _SHORT * abs(h.t)), 0.5 * left)
+    return min(max(mode.step, SHORT * abs(h.t)), 0.5 * left)
 
 
 @part
@@ -222,7 +220,7 @@ def _immediate(h, mode):
     transition, source, y = _transition_of(mode, h.immediate), h.mode, mode.y
     copy(y, h.y[: mode.n])
     h.n_immediate += 1
-    if h.n_immediate > _MOST_IMMEDIATE:
+    if h.n_immediate > MOST_IMMEDIATE:
         return NOT_PLAIN
     found = _take(h, mode, transition, h.t, y, mode.direction[h.immediate])
     h.before, h.crossed, h.n_fired, h.is_first = source, -1, 0, 0
@@ -248,7 +246,7 @@ def _take(h, mode, transition, t, y, direction):
     target = _mode(h, index)
     if not _carried_over(h, transition, mode, target, t, y):
         return NOT_PLAIN
-    idle = index == before and _difference(h.y[: target.n], y) <= _IDLE * largest(y)
+    idle = index == before and _difference(h.y[: target.n], y) <= IDLE * largest(y)
     h.n_events += 1
     if idle:
         target.step = 0.0
@@ -343,12 +341,12 @@ def _accumulates(h, name, t):
     counts[name] += 1
     if counts[name] > INTERVALS and _shrink(h, times, t):
         return True
-    if h.n_seen >= _FEW and abs(t - recent[(h.n_seen - _FEW) % WINDOW]) < _FEW * _SHORT * abs(t):
+    if h.n_seen >= FEW and abs(t - recent[(h.n_seen - FEW) % WINDOW]) < FEW * RESOLUTION * abs(t):
         return True
     if h.n_seen < WINDOW:
         return False
     speed = abs(t - recent[h.n_seen % WINDOW]) / (WINDOW - 1)
-    return abs(h.t_end - t) > _HOPELESS * h.hopeless * speed
+    return abs(h.t_end - t) > HOPELESS * h.hopeless * speed
 
 
 @part
@@ -366,7 +364,7 @@ def _shrink(h, times, t):
         before, after = abs(times[i + 1] - times[i]), abs(times[i + 2] - times[i + 1])
         if before == 0.0 or after == 0.0:
             return False
-        if abs(after / before - factor) > max(_EVEN * (1.0 - factor), _EVEN * factor):
+        if abs(after / before - factor) > max(EVEN * (1.0 - factor), EVEN * factor):
             return False
     rest = last * factor / (1.0 - factor)
-    return rest <= max(h.rtol * abs(t - h.t_begin), _CLOSE * _SHORT * abs(t))
+    return rest <= max(h.rtol * abs(t - h.t_begin), CLOSE * RESOLUTION * abs(t))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.problems import MechanicalSystem
 
 
@@ -82,7 +82,15 @@ def layout_of(problem: Any) -> StateLayout | None:
 def layout_of_solution(problem: Any, solution: Any) -> StateLayout:
     """The layout that a solution shows."""
     known = layout_of(problem)
-    return StateLayout(tuple(solution.names)) if known is None else known
+    return StateLayout(tuple(solution.names), _coordinates(solution)) if known is None else known
+
+
+def _coordinates(solution: Any) -> int | None:
+    """How many entries of a state are positions, where the solution is one of a mechanism throughout."""
+    parts = [segment.solution for segment in getattr(solution, "segments", ())] or [solution]
+    found = {getattr(part, "n_q", None) for part in parts if part is not None}
+    same = all(tuple(solution.names)[: len(part.names)] == tuple(part.names) for part in parts if part is not None)
+    return found.pop() if len(found) == 1 and same else None
 
 
 # --- what comes back of a chunk: arrays with a row for each member, and how each run ended ----------------------------

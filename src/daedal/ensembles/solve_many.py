@@ -15,7 +15,7 @@ from daedal.ensembles.checkpoint import Checkpoint, without
 from daedal.ensembles.collector import Collector
 from daedal.ensembles.columns import Chunk, Listed, Members
 from daedal.ensembles.ensemble import Ensemble
-from daedal.ensembles.executors import Pieces, is_dask_client
+from daedal.ensembles.executors import PartCollector, is_dask_client
 from daedal.ensembles.inputs import EnsembleRequest, read_params, read_starts
 from daedal.ensembles.part import NOT_RUN, Part, layout_of
 from daedal.ensembles.reductions import named_reductions
@@ -165,7 +165,7 @@ class _ManyPlan:
         self, on: Any, workers: int | None, chunk_size: int | None, checkpoint: Any, progress: bool, gather: bool
     ):
         self.on, self.chunk_size, self.checkpoint, self.progress = on, chunk_size, checkpoint, progress
-        self.pieces = None if gather else Pieces()  # arrays that stay where they were computed
+        self.pieces = None if gather else PartCollector()  # arrays that stay where they were computed
         self.workers = workers or available_cores()
 
 

@@ -20,7 +20,7 @@ from daedal.ensembles.columns import Chunk
 from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import EVENT, FINISHED, TIMED_OUT, Part, layout_of_solution
 from daedal.errors import DaedalError, InvalidProblemError
-from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 
 

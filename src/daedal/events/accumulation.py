@@ -4,14 +4,14 @@ from collections import deque
 
 import numpy as np
 
-_INTERVALS = 6  # that must shrink by nearly the same factor
-_EVEN = 0.2  # how much of that factor's distance from 1 it may vary
-_SHRINKING = 0.5  # part of the first interval that the last one has then
-_RESOLUTION = 1e3 * float(np.finfo(float).eps)  # relative distance of times that can just be told apart
-_CLOSE = 100.0  # distance from the point of accumulation at which to stop, in units of that
-_FEW = 30  # transitions with no more than that between them are chattering
-_WINDOW = 500  # transitions over which chattering is measured
-_HOPELESS = 10.0  # the run would take so many times `max_events`, or
+INTERVALS = 6  # that must shrink by nearly the same factor
+EVEN = 0.2  # how much of that factor's distance from 1 it may vary
+SHRINKING = 0.5  # part of the first interval that the last one has then
+RESOLUTION = 1e3 * float(np.finfo(float).eps)  # relative distance of times that can just be told apart
+CLOSE = 100.0  # distance from the point of accumulation at which to stop, in units of that
+FEW = 30  # transitions with no more than that between them are chattering
+WINDOW = 500  # transitions over which chattering is measured
+HOPELESS = 10.0  # the run would take so many times `max_events`, or
 _MANY = 10**6  # transitions, if that is more
 
 
@@ -22,7 +22,7 @@ class AccumulationWatch:
         self._t0, self._t1 = span
         self._rtol, self._most = rtol, max(max_events, _MANY)
         self._times: dict[str, deque[float]] = {}
-        self._recent: deque[float] = deque(maxlen=_WINDOW)
+        self._recent: deque[float] = deque(maxlen=WINDOW)
 
     def add(self, name: str, t: float) -> float | None:
         """Note a transition; returns the point at which transitions of this name accumulate, if that has been reached.
@@ -30,24 +30,24 @@ class AccumulationWatch:
         Intervals d_k that shrink by the factor c add up: t* = t_k + d_k c / (1 - c).
         """
         self._recent.append(t)
-        times = self._times.setdefault(name, deque(maxlen=_INTERVALS + 1))
+        times = self._times.setdefault(name, deque(maxlen=INTERVALS + 1))
         times.append(t)
-        if len(times) <= _INTERVALS:
+        if len(times) <= INTERVALS:
             return None
         first, last = abs(times[1] - times[0]), abs(times[-1] - times[-2])
         if last >= first:
             return None
         if last == 0.0:
             return t
-        factor = (last / first) ** (1.0 / (_INTERVALS - 1))
+        factor = (last / first) ** (1.0 / (INTERVALS - 1))
         steps = np.abs(np.diff(times))
         if factor == 1.0 or not steps.all():  # a period, up to round-off; or intervals that cannot be told apart
             return None
         factors = steps[1:] / steps[:-1]
         rest = last * factor / (1.0 - factor)
-        if np.max(np.abs(factors - factor)) > max(_EVEN * (1.0 - factor), _EVEN * factor):
+        if np.max(np.abs(factors - factor)) > max(EVEN * (1.0 - factor), EVEN * factor):
             return None
-        if rest > max(self._rtol * abs(t - self._t0), _CLOSE * _RESOLUTION * abs(t)):
+        if rest > max(self._rtol * abs(t - self._t0), CLOSE * RESOLUTION * abs(t)):
             return None
         sign = 1.0 if self._t1 > self._t0 else -1.0
         return t + sign * rest
@@ -55,7 +55,7 @@ class AccumulationWatch:
     def is_shrinking(self, name: str) -> bool:
         """Whether intervals between transitions of this name shrink as towards a point of accumulation."""
         times = list(self._times.get(name, ()))
-        return len(times) > _INTERVALS and abs(times[-1] - times[-2]) < _SHRINKING * abs(times[1] - times[0])
+        return len(times) > INTERVALS and abs(times[-1] - times[-2]) < SHRINKING * abs(times[1] - times[0])
 
     def forget(self):
         """Begin anew, after an accumulation has been dealt with."""
@@ -64,9 +64,9 @@ class AccumulationWatch:
 
     def is_chattering(self, t: float) -> bool:
         """Whether transitions follow each other so fast that the end of the interval is out of reach."""
-        if len(self._recent) >= _FEW and abs(t - self._recent[-_FEW]) < _FEW * _RESOLUTION * abs(t):
+        if len(self._recent) >= FEW and abs(t - self._recent[-FEW]) < FEW * RESOLUTION * abs(t):
             return True
-        if len(self._recent) < _WINDOW:
+        if len(self._recent) < WINDOW:
             return False
-        speed = abs(t - self._recent[0]) / (_WINDOW - 1)
-        return abs(self._t1 - t) > _HOPELESS * self._most * speed
+        speed = abs(t - self._recent[0]) / (WINDOW - 1)
+        return abs(self._t1 - t) > HOPELESS * self._most * speed

@@ -95,7 +95,7 @@ class EventTable(Sequence):
 
     def to_dataframe(self):
         """The table as a :class:`pandas.DataFrame`, with the variables at each event behind its columns."""
-        from daedal.solution.frames import pandas
+        from daedal.solution.quantities import pandas
 
         data: dict[str, list[Any]] = {column: [row[k] for row in self.rows()] for k, column in enumerate(self.columns)}
         states = [dict(zip(self._names_at(record), record.y.tolist())) for record in self._records]

@@ -1,4 +1,4 @@
 """Models with modes and the run through them; sliding, friction, impact and contacts (`models`).
 
-Begin with `problem.py` and `run.py`.
+Begin with `hybrid_problem.py` and `hybrid_run.py`.
 """

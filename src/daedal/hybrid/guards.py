@@ -1,27 +1,26 @@
-"""The guards of a mode: their values, and what those say when the mode begins."""
+"""Guards and events: functions whose changes of sign end a mode, stop a run, or are recorded."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
-from daedal.events.event import Event
-from daedal.hybrid.problem import GuardOfRun, Transition
-from daedal.hybrid.reset import BoundTransition, ModeInitial
-from daedal.hybrid.state_form import StateForm
+from daedal.events.event import Event, functions_of, named_events
+from daedal.hybrid.constants import BAND, LOOK, NOISE, TINY
+from daedal.hybrid.hybrid_problem import GuardOfRun, HybridProblem, Transition
+from daedal.hybrid.mode_plans import ByMode
+from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm, some
 
-_BAND = 10.0  # tolerances within which a guard counts as zero when a mode begins
-_NOISE = 100.0 * float(np.finfo(float).eps)  # relative changes of the state that do not tell where a guard goes
-_LOOK = (1e-6, 1e-3, 1e-1)  # parts of a step at which one looks where a guard goes
 _SAME = 1e-3  # relative difference of rates that count as equal
-_TINY = 1e-300
 
 
 @dataclass
 class GuardsAtStart:
-    """What the guards say at the start of a stretch.
+    """The guards at the start of a stretch.
 
     Attributes
     ----------
@@ -148,7 +147,7 @@ class Guards:
             values = self.evaluate(t, y, yp)
             for i, side, wait in leaving:
                 if abs(t - t0) <= wait:
-                    values[i] = side * max(abs(values[i]), _TINY)
+                    values[i] = side * max(abs(values[i]), TINY)
             return values
 
         return Event(
@@ -198,7 +197,7 @@ class Guards:
             if sides[i] != 0 and waits[i] > 0.0:
                 leaving[i] = int(sides[i]), float(waits[i])
             elif sides[i] == 0 and direction[i] != 0 and values[i] != 0.0:
-                # not to be told: taken to begin on the right side, so that it fires if the first step shows the other
+                # undecided: taken to begin on the right side, so that it fires if the first step shows the other
                 leaving[i] = -int(direction[i]), 0.0
         hit = np.flatnonzero(firing)
         return GuardsAtStart(int(hit[0]) if hit.size else None, direction, leaving, crossed)
@@ -211,17 +210,17 @@ class Guards:
     def _bands(self, t, y, yp, values, weights) -> tuple[np.ndarray, np.ndarray]:
         """How much the guards change with errors of the tolerance, and with round-off, in the state."""
         pattern = np.cos(0.7 + 1.3 * np.arange(y.size))  # no combination of few entries cancels
-        moved = self.evaluate(t, y + _BAND * weights * pattern, yp)
-        rounded = self.evaluate(t + _NOISE * t, y + _NOISE * np.abs(y) * pattern, yp)
-        return 2.0 * np.abs(moved - values), 2.0 * np.abs(rounded - values) + _TINY
+        moved = self.evaluate(t, y + BAND * weights * pattern, yp)
+        rounded = self.evaluate(t + NOISE * t, y + NOISE * np.abs(y) * pattern, yp)
+        return 2.0 * np.abs(moved - values), 2.0 * np.abs(rounded - values) + TINY
 
     def _leave(self, t, y, yp, values, noise, step: float, entries: list[int]) -> tuple[np.ndarray, ...]:
-        """Of some guards: the side to which they move (0 if it cannot be told), when they are there, and their rate."""
+        """Of some guards: the side to which they move (0 if undecided), when they are there, and their rate."""
         sides, waits, rates = np.zeros(values.size, dtype=np.int64), np.zeros(values.size), np.zeros(values.size)
         if not entries:
             return sides, waits, rates
         motion = self.form.motion(t, y, yp)
-        for part in _LOOK:
+        for part in LOOK:
             ahead = motion(part * step)
             if ahead is None:
                 continue
@@ -240,7 +239,7 @@ class Guards:
         if before is None or before.mode != self.mode or self.transitions[self.owner[i]].name != before.crossed:
             return False
         values = self.evaluate(t, before.y, before.yp)
-        came = self._leave(t, before.y, before.yp, values, np.full(values.size, _TINY), step, [i])[2][i]
+        came = self._leave(t, before.y, before.yp, values, np.full(values.size, TINY), step, [i])[2][i]
         return bool(abs(came - rate) <= _SAME * abs(rate))
 
 
@@ -252,3 +251,203 @@ def _spread(direction, size: int, name) -> list[int]:
             f"got {direction!r}"
         )
     return [int(v) for v in values]
+
+
+# --- the events that a user gave to a run through modes: counted over all stretches, and looked for at break points ---
+
+
+_AHEAD = (1e-6, 1e-4, 1e-2, 1e-1)  # fractions of a step at which the side is found to which a function leaves zero
+
+
+@dataclass(frozen=True)
+class Fired:
+    """A function that changed its sign: its name, to which side, and whether that ends the run."""
+
+    name: str
+    direction: int
+    terminal: bool
+
+
+@dataclass(frozen=True)
+class Instant:
+    """A time, and the state there: the stacked vector, and y' of an implicit problem."""
+
+    t: float
+    y: np.ndarray
+    yp: np.ndarray | None
+
+
+class UserEvents:
+    """The events of one mode; `occurred` counts those of all modes, by name."""
+
+    def __init__(self, events: Sequence[Event], form: StateForm, occurred: dict[str, int]):
+        self.events, self._form, self._occurred = tuple(events), form, occurred
+        self._calls: list[Callable[..., Any]] | None = None
+
+    def count(self, name: str):
+        """Note that a function fired."""
+        self._occurred[name] = self._occurred.get(name, 0) + 1
+
+    def still_to_come(self, now: Instant) -> list[Event]:
+        """The events of the next stretch: of those that end the run at their k-th occurrence the rest of the k."""
+        if not self._occurred:
+            return list(self.events)
+        return [self._rest(i, now) if _counts(event) else event for i, event in enumerate(self.events)]
+
+    def _rest(self, i: int, now: Instant) -> Event:
+        functions = functions_of(self.events[i], i, self._values(i, now).size)
+        left = [k if k < 2 else max(1, k - self._occurred.get(name, 0)) for name, _, k in functions]
+        return replace(self.events[i], terminal=left)
+
+    def across(self, end: Instant, begin: Instant, step: float) -> list[Fired]:
+        """What fired at a break point: functions that have different signs before and after it.
+
+        Those that are zero after it have the sign that they take after a small fraction of `step`; if they stay at zero
+        they have arrived there.
+        """
+        found = []
+        for i, event in enumerate(self.events):
+            before, after = self._values(i, end), self._values(i, begin)
+            for j, (name, direction, terminal) in enumerate(functions_of(event, i, before.size)):
+                if before[j] == 0.0 or before[j] * after[j] > 0.0:
+                    continue
+                side = 1 if before[j] < 0.0 else -1
+                if direction in (0, side) and (after[j] != 0.0 or self._leaves_to(side, i, j, begin, step)):
+                    self.count(name)
+                    found.append(Fired(name, side, 0 < terminal <= self._occurred[name]))
+        return found
+
+    def _leaves_to(self, side: int, i: int, j: int, begin: Instant, step: float) -> bool:
+        """Whether function j of event i, which is zero, leaves to a side, or stays.
+
+        Next to a zero its sign may be round-off: that counts in which two places agree.
+        """
+        motion, seen = self._form.motion(begin.t, begin.y, begin.yp), 0.0
+        for part in _AHEAD:
+            ahead = motion(part * step)
+            value = 0.0 if ahead is None else self._values(i, Instant(begin.t + part * step, *ahead))[j]
+            if value * seen > 0.0:
+                break
+            seen = value or seen
+        return bool(seen * side >= 0.0)
+
+    def _values(self, i: int, at: Instant) -> np.ndarray:
+        if self._calls is None:
+            self._calls = [
+                self._form.bind(e.function, f"events[{k}]", sees_all=False) for k, e in enumerate(self.events)
+            ]
+        return np.atleast_1d(np.asarray(self._calls[i](at.t, self._form.seen(at.y), at.yp), dtype=float))
+
+
+def _counts(event: Event) -> bool:
+    """Whether an event ends the run at an occurrence after the first."""
+    return bool(np.max(event.terminal) > 1)
+
+
+def events_by_mode(events, forms: Mapping[str, StateForm]) -> ByMode[UserEvents]:
+    """The user's events for each mode: the same for all, or given in a dict."""
+    occurred: dict[str, int] = {}
+    if not isinstance(events, dict):
+        named = named_events(events)
+        return ByMode(forms, lambda name: UserEvents(named, forms[name], occurred))
+    for name in events:
+        if name not in forms:
+            raise InvalidProblemError(f"events: {name!r} is not a mode; there are {some(forms)}")
+    return ByMode(forms, lambda name: UserEvents(named_events(events.get(name)), forms[name], occurred))
+
+
+def names_of(events: Iterable[UserEvents]) -> list[str]:
+    """The names of the events of all modes, each once; the functions of a vector share one."""
+    given = [event.name for mode in events for event in mode.events]
+    return list(dict.fromkeys(name for one in given for name in ([one] if isinstance(one, str) else one)))
+
+
+# --- a check of a hybrid model before it is run -----------------------------------------------------------------------
+
+
+_SHIFTS = (1e-3, 1e-1, 1.0)  # of the state, at which a guard that is zero is evaluated once more
+
+
+@dataclass(frozen=True)
+class HybridReport:
+    """What :meth:`HybridProblem.check` found.
+
+    Attributes
+    ----------
+    guards : dict
+        The values of the guards of the initial mode at the state, by name.
+    reachable : tuple of str
+        Modes to which transitions lead from the initial one; all of them if a target is a function.
+    notes : tuple of str
+        What may be a mistake.
+    """
+
+    guards: dict[str, float]
+    reachable: tuple[str, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        lines = [f"guard of '{name}': {value:.6g}" for name, value in self.guards.items()]
+        return "\n".join([*lines, f"reachable: {', '.join(self.reachable)}", *self.notes])
+
+
+def check_hybrid(problem: HybridProblem, t: float, initial) -> HybridReport:
+    """Check guards and resets of the initial mode; see :meth:`HybridProblem.check`."""
+    initial = problem.entry((t, t), initial)
+    named = isinstance(initial, (tuple, list)) and len(initial) == 2 and isinstance(initial[0], str)
+    if not named or initial[0] not in problem.modes:
+        raise InvalidProblemError(f"initial must be (mode, initial values), with a mode of {some(problem.modes)}")
+    mode, given = initial
+    forms = ByMode(problem.modes, lambda name: StateForm(problem.modes[name].problem))
+    form, notes = forms[mode], []
+    guards = Guards(mode, forms, problem.transitions_from(mode))
+    y, yp, _ = form.stack(given, f"initial of mode '{mode}': ")
+    yp = np.zeros(form.n) if form.implicit and yp is None else yp
+    guards.prepare(t, y, yp)
+    values = guards.evaluate(t, y, yp)
+    for i in np.flatnonzero(values == 0.0):
+        if _vanishes(guards, int(i), t, y, yp):
+            raise InvalidProblemError(
+                f"the guard of '{guards.names[i]}' is zero wherever it was looked at: it never changes its sign"
+            )
+    for i in np.flatnonzero(guards.direction * values > 0.0):
+        notes.append(f"'{guards.names[i]}' is on the wrong side of its guard and would fire at once.")
+    for transition in guards.transitions:
+        target = transition.target(t, y, yp)
+        if target is not None:
+            transition.carry_over(target, t, y, yp)
+    reachable = _reachable(problem, mode)
+    missed = [name for name in problem.mode_names if name not in reachable]
+    if missed:
+        notes.append(f"No transition leads to {', '.join(missed)}.")
+    return HybridReport(dict(zip(guards.names, values.tolist(), strict=True)), reachable, tuple(notes))
+
+
+def _vanishes(guards: Guards, i: int, t: float, y: np.ndarray, yp) -> bool:
+    """Whether a guard is zero beside the state as well."""
+    pattern = np.cos(0.7 + 1.3 * np.arange(y.size))
+    for shift in _SHIFTS:
+        moved = y + shift * np.maximum(np.abs(y), 1.0) * pattern
+        try:
+            if guards.evaluate(t + shift, moved, None if yp is None else yp + shift * pattern)[i] != 0.0:
+                return False
+        except InvalidProblemError:  # not defined there
+            return False
+    return True
+
+
+def _reachable(problem: HybridProblem, mode: str) -> tuple[str, ...]:
+    found, open_ = [mode], [mode]
+    while open_:
+        here = open_.pop()
+        last = problem.accumulation_from(here)
+        for transition in [*problem.transitions_from(here), *([] if last is None else [last])]:
+            if transition.target is None:
+                continue
+            targets = problem.mode_names if callable(transition.target) else (transition.target,)
+            new = [name for name in targets if name not in found]
+            found += new
+            open_ += new
+    return tuple(name for name in problem.mode_names if name in found) + tuple(
+        name for name in found if name not in problem.mode_names
+    )

@@ -1,12 +1,58 @@
-"""The stretches of a run through modes, and arrays of several of them side by side."""
+"""Parts of a run through modes: stretches, events, and quantities that a model computes from its states."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from daedal.solution.mechanical_state import PARTS, State
+from daedal.errors import InvalidProblemError
+from daedal.solution.mechanical_solution import PARTS, State
+from daedal.solution.quantities import Quantity
 from daedal.solution.solution import Solution
+
+
+@dataclass(frozen=True)
+class HybridEvent:
+    """Something that happened in a run through modes.
+
+    Attributes
+    ----------
+    t : float
+        When.
+    name : str
+        Of the transition, or of the event.
+    kind : str
+        ``"transition"``; ``"immediate"``, a transition at the very start of its mode; ``"zeno"``, one at a point of
+        accumulation; ``"not taken"``, one that fired together with another before it in the list; ``"event"``, an event
+        that was given to :func:`daedal.solve`; ``"switch"``, ``"slides"`` and ``"leaves"``, a hidden switch of the
+        mode's equations.
+    source, target : str or None
+        The mode that ended and the one that began; None if the run ended, or nothing changed.
+    y, y_after : numpy.ndarray
+        The stacked state before and after: (q, v, r) of a mechanical system, (y, z) of a semi-explicit problem.
+    direction : int
+        Of the change of sign of the guard.
+    sensitivity : dict or None
+        Derivatives of the time of a transition {parameter: dt/dp}, in a run with sensitivities.
+    """
+
+    t: float
+    name: str
+    kind: str
+    source: str
+    target: str | None
+    y: np.ndarray
+    y_after: np.ndarray | None = None
+    direction: int = 0
+    sensitivity: Any = None
+    columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "source", "target")  # of a table
+
+
+# --- the stretches of a run through modes, and arrays of several of them side by side ---------------------------------
 
 
 @dataclass(frozen=True)
@@ -48,7 +94,7 @@ def add_drift(found: dict[str, float], solution: Solution):
 
 
 @dataclass(frozen=True)
-class Chunk:
+class ModeOutput:
     """Output points of one mode: times, and the stacked states in columns."""
 
     mode: int
@@ -96,3 +142,51 @@ def joined_rows(rows: list[list[Any]], count: int) -> np.ndarray:
         for quantity, i, taken, here in parts:
             row[here] = np.asarray(quantity.rows())[i, taken]
     return result
+
+
+# --- quantities that a model computes from the states of its modes, such as the force of friction ---------------------
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Quantities that ``sol[name]`` gives in all modes.
+
+    Attributes
+    ----------
+    names : tuple of str
+    function : callable or None
+        ``function(mode, t, q, v, lam)`` returns their values; None of a solution that was stored.
+    values : numpy.ndarray or None
+        Their values at the output points, of a solution that was stored.
+    """
+
+    names: tuple[str, ...]
+    function: Callable[..., Sequence[float]] | None = None
+    values: np.ndarray | None = None
+
+    def quantities(self, solution: Any, t: Any = None) -> list[Quantity]:
+        """The quantities at the output points or at given times; none if too little was kept to compute them."""
+        if self.values is None and (self.function is None or not solution.segments):
+            return []
+        known = t is None or self.function is not None
+        return [Quantity("derived", "quantity", self.names, partial(self._rows, solution, t), (), known)]
+
+    def _rows(self, solution: Any, t: Any) -> np.ndarray:
+        if t is None and self.values is not None:
+            return self.values
+        if self.function is None:
+            raise InvalidProblemError(
+                f"{', '.join(self.names)}: the functions of the model were not stored; known at the output points only"
+            )
+        count = solution.t.size if t is None else np.size(t)
+        rows = np.full((len(self.names), count), np.nan)
+        for segment, here, times, q, v, lam in solution.each_segment(t):
+            found = [self.function(segment.mode, *point) for point in zip(times.tolist(), q.T, v.T, lam.T)]
+            rows[:, here] = np.array(found, dtype=float).reshape(len(found), len(self.names)).T
+        return rows
+
+    def stored(self, solution: Any) -> Derived:
+        """The same without the function."""
+        if self.function is None:
+            return self
+        return Derived(self.names, None, self._rows(solution, None) if solution.segments else None)

@@ -32,7 +32,7 @@ _SHORTEST = 2.0**-20  # part of a correction
 _EPS = float(np.finfo(float).eps)
 
 
-class Array(Protocol):
+class JetEquations(Protocol):
     """Equations and their derivatives, for x, x', ... in the rows of `jet`."""
 
     def residual(self, t: float, jet: np.ndarray) -> np.ndarray: ...
@@ -66,7 +66,7 @@ class ArrayPoint:
 
 
 def solve_array(
-    array: Array,
+    array: JetEquations,
     t: float,
     jet: np.ndarray,
     free: np.ndarray,
@@ -100,7 +100,7 @@ def solve_array(
 
 
 def _iterate(
-    array: Array, t: float, jet, free, tiers, sizes, rank: float, tolerance: float, units
+    array: JetEquations, t: float, jet, free, tiers, sizes, rank: float, tolerance: float, units
 ) -> ArrayPoint | None:
     z, shape = jet.ravel().copy(), jet.shape
     residual = array.residual(t, jet)

@@ -1,6 +1,8 @@
 """Checking, completing and correcting initial values."""
 
+from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -8,13 +10,16 @@ from daedal.analysis.diagnosis import describe_inconsistency
 from daedal.analysis.inconsistency import NEEDED
 from daedal.analysis.index import judge
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.initial.derivative_array import derivative_array_initial
+from daedal.index.structure.equations import equations_of
+from daedal.initial.difference_array import HIGHEST_INDEX, difference_array_initial
 from daedal.initial.euler_step import damped_euler_step
+from daedal.initial.exact_array import agrees, exact_array_initial, exact_second_order
 from daedal.initial.given_structure import refuse_wrong_algebraic
 from daedal.initial.mechanical import consistent_state, split_mechanical
 from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
 from daedal.initial.second_order_start import consistent_second_order, held_values, split_second_order
 from daedal.initial.sparse_start import consistent_sparse
+from daedal.initial.structural_start import StructuralStart, reciprocal_condition, weighted_size
 from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan, partials_of, time_scale
 from daedal.initial.unknown_z import REMEDY, TRIED, evaluable_guesses, not_finite
 from daedal.mechanics.sparse.assembly import is_sparse
@@ -25,6 +30,7 @@ from daedal.problems.symbols import check_values
 
 NO_UNIQUE_SOLUTION = "The problem has no unique solution: "
 _ARRAY_IS_CHEAP = 50  # unknowns up to which the derivative array is made before ranks are judged
+_LARGEST_SVD = 60  # unknowns up to which singular values are computed
 _TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
 
 
@@ -132,8 +138,6 @@ def _second_order(problem: SecondOrderDAE, t0, initial, fixed, rtol, atol):
     try:
         return consistent_second_order(problem, t0, initial, fixed, rtol, atol)
     except InconsistentInitialError:
-        from daedal.initial.exact_array import exact_second_order
-
         x0, xp0, _ = split_second_order(problem, initial)
         found = exact_second_order(problem, check_finite(t0, "t0"), [x0, xp0], held_values(problem, fixed))
         if found is None:
@@ -185,7 +189,8 @@ def prepare_initial(
         yp0 = start = np.r_[problem.slope(t0, y0[: problem.n_y], y0[problem.n_y :]), np.zeros(problem.n_z)]
     if yp0 is None or correct:
         # A small artificial step makes the iteration matrix that of the exact Newton method.
-        result = complete(workspace, t0, y0, start, 1e-3 * h, weights)
+        reach = np.inf if correct else _TOLERATED
+        result = complete(workspace, t0, y0, start, 1e-3 * h, weights, reach=reach)
         if not result.converged and yp0 is None and not unknown_z and implicit.n > LARGEST_DENSE:
             stepped = damped_euler_step(workspace, t0, y0, start, h, weights)
             if stepped is not None:
@@ -197,9 +202,9 @@ def prepare_initial(
             what = "the initial derivative could not be computed"
             _refuse(implicit, t0, y0, start, weights, what, unknown_z, taken, result.refusal)
         if not (correct or unknown_z):
-            moved = y0 - result.y
+            moved = y0 - result.y if result.guesses is None else np.where(result.guesses, 0.0, y0 - result.y)
             _check_size(implicit, t0, y0, result.yp, moved, weights, masked, slope_is_free=True)
-            return y0, result.yp
+            return y0 if result.guesses is None else result.y, result.yp
         return result.y, result.yp
     r = workspace.residual(t0, y0, start)
     if r is not None and _above_roundoff(workspace, t0, y0, start, r):
@@ -230,25 +235,60 @@ def _above_roundoff(workspace, t, y, yp, r) -> bool:
     return bool(r.any())
 
 
-def complete(workspace, t, y, yp, h, weights, *, trace: bool = False) -> InitialResult:
-    """The differential variables are given: Newton's method, then for small systems the derivative array.
+def complete(workspace, t, y, yp, h, weights, *, trace: bool = False, reach: float = 0.0) -> InitialResult:
+    """The differential variables are given: Newton's method, the structure, and for small systems the derivative array.
 
-    With `trace` functions may be traced for that which are not machine code already.
+    With `trace` functions may be traced for that which are not machine code already. Differential variables that
+    violate constraints move as little as these ask for, with a weighted size of up to `reach`.
     """
     problem = workspace.problem
     slopes = _linear_slopes(workspace, t, y, yp)
     if slopes is not None:
         return InitialResult(y, slopes, True, 0.0)
+    large = problem.n > LARGEST_DENSE
+    stages = _stages(problem, trace and large)
+    if stages is not None and stages.has_hidden_constraints:  # to which Newton's method is blind
+        found = from_structure(problem, t, y, yp, weights, trace, reach)
+        if found is not None:
+            return found
     algebraic = algebraic_variables(problem, t, y, yp)
     result = newton_initial(workspace, t, y, yp, algebraic, h, weights)
-    if problem.n > LARGEST_DENSE:
+    if result.converged and (large or not index_above_one(problem, t, result, algebraic, weights, abs(h))):
         return result
-    if result.converged and not index_above_one(problem, t, result, algebraic, weights, abs(h)):
-        return result
+    found = from_structure(problem, t, y, yp, weights, trace, reach)
+    if found is not None or large:
+        return found or result
     open_variables = _undetermined(problem, t, y, yp, 1e3 * abs(h)) if problem.n > _ARRAY_IS_CHEAP else ""
     if open_variables:
         raise InconsistentInitialError(f"initial values cannot be completed at t = {t:g}. {open_variables}")
-    return _from_array(problem, t, y, yp, ~algebraic, None, weights, trace, h=1e3 * h)
+    found = _from_array(problem, t, y, yp, ~algebraic, None, weights, trace, np.sign(h))
+    if found.refusal is not None and reach > 0.0:
+        moved = _from_array(problem, t, y, yp, np.zeros(problem.n, dtype=bool), None, weights, trace, np.sign(h))
+        change = np.where(algebraic, 0.0, moved.y - y)
+        if moved.converged and weighted_size(change, weights) <= reach:
+            found = replace(moved, guesses=np.zeros(problem.n, dtype=bool))
+    return found
+
+
+def from_structure(problem, t, y, yp, weights, trace: bool, reach: float) -> InitialResult | None:
+    """From the structure of functions that are traced, or may be with `trace`; None where that leads to nothing.
+
+    States that violate their constraints may move by a weighted size of up to `reach`.
+    """
+    stages = _stages(problem, trace)
+    found = None if stages is None else stages.solve(t, y, yp, weights, reach)
+    if found is None or _is_traced(problem):
+        return found
+    return found if agrees(problem, t, found.y, found.yp, np.maximum(np.abs(y), 1e3 * weights)) else None
+
+
+def _stages(problem, trace: bool) -> StructuralStart | None:
+    equations = equations_of(problem) if trace or _is_traced(problem) else None
+    return None if equations is None else StructuralStart.of(equations)
+
+
+def _is_traced(problem) -> bool:
+    return hasattr(problem.residual, "operations")
 
 
 def _undetermined(problem, t, y, yp, time=1.0) -> str:
@@ -259,25 +299,21 @@ def _undetermined(problem, t, y, yp, time=1.0) -> str:
     return "" if found is None else f"{NO_UNIQUE_SOLUTION}{in_words(problem, found)}"
 
 
-def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: float | None = None) -> InitialResult:
-    """From the derivative array: the exact one if functions are traced, or may be, otherwise by differences."""
-    masks = {"fixed": fixed, "fixed_slope": fixed_slope}
-    if trace or hasattr(problem.residual, "operations"):
-        from daedal.initial.exact_array import exact_array_initial
+def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, side: float = 1.0) -> InitialResult:
+    """From the derivative array: the exact one if functions are traced, or may be, otherwise by differences.
 
-        exact = exact_array_initial(problem, t, y, yp, **masks, weights=weights)
+    Differences are taken on the side of t that `side` says.
+    """
+    masks: dict[str, Any] = {"fixed": fixed, "fixed_slope": fixed_slope, "weights": weights}
+    if trace or hasattr(problem.residual, "operations"):
+        exact = exact_array_initial(problem, t, y, yp, **masks)
         if exact is not None:
             return exact
-    result = derivative_array_initial(problem, t, y, yp, **masks, h=h, weights=weights)
+    result = difference_array_initial(problem, t, y, yp, **masks, index=2, side=side)
     found = judge(*partials_of(problem, t, result.y, result.yp, weights=weights)) if result.converged else None
-    from daedal.initial.difference_array import HIGHEST_INDEX, difference_array_initial
-
     if found is None or found.index != HIGHEST_INDEX:
         return result
-    side = 1.0 if h is None or h > 0.0 else -1.0
-    return difference_array_initial(
-        problem, t, result.y, result.yp, **masks, weights=weights, index=HIGHEST_INDEX, side=side
-    )
+    return difference_array_initial(problem, t, result.y, result.yp, **masks, index=HIGHEST_INDEX, side=side)
 
 
 def _linear_slopes(workspace, t, y, yp) -> np.ndarray | None:
@@ -329,6 +365,8 @@ def _are_nearly_singular(matrices: np.ndarray) -> np.ndarray:
     """Which of the matrices are singular to nine digits, after rows and columns have been scaled."""
     matrices = matrices / np.maximum(np.abs(matrices).max(axis=2, keepdims=True), 1e-300)
     matrices = matrices / np.maximum(np.abs(matrices).max(axis=1, keepdims=True), 1e-300)
+    if matrices.shape[1] > _LARGEST_SVD:
+        return np.array([reciprocal_condition(matrix) <= 1e-9 for matrix in matrices])
     singular = np.linalg.svd(matrices, compute_uv=False)
     return singular[:, -1] <= 1e-9 * singular[:, 0]
 
@@ -350,8 +388,7 @@ def _hold(problem, implicit, t, y, yp, fixed, weights) -> InitialResult:
 def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
     """Refuse a start that needs a correction `delta` of more than the tolerance."""
     judged = np.where(masked, 0.0, delta) if masked is not None else delta
-    size = float(np.sqrt(np.mean((judged / weights) ** 2)))
-    if size > _TOLERATED:
+    if weighted_size(judged, weights) > _TOLERATED:
         if slope_is_free:
             yp = _best_slope(problem, t, y, yp)
         residual = problem.evaluate(t, y, yp)

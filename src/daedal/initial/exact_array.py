@@ -3,7 +3,7 @@
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.index.structure.equations import Equations, equations_of
+from daedal.index.structure.equations import SystemEquations, equations_of
 from daedal.initial.jet import checked_values, resolved_array
 from daedal.initial.local_structure import local_structure
 from daedal.initial.newton import InitialResult
@@ -44,11 +44,11 @@ def exact_array_initial(
         return InitialResult(y, yp, False, np.inf, _explained(refusal, equations, t, y, fixed, sizes))
     except (InvalidProblemError, np.linalg.LinAlgError):  # not defined there, or beyond the arithmetic
         return None
-    return InitialResult(jet[0], jet[1], True, 0.0) if _agree(problem, t, jet[0], jet[1], sizes) else None
+    return InitialResult(jet[0], jet[1], True, 0.0) if agrees(problem, t, jet[0], jet[1], sizes) else None
 
 
 def _explained(
-    refusal: InconsistentInitialError, equations: Equations, t: float, y: np.ndarray, fixed: np.ndarray, sizes
+    refusal: InconsistentInitialError, equations: SystemEquations, t: float, y: np.ndarray, fixed: np.ndarray, sizes
 ) -> InconsistentInitialError:
     """A refusal with the constraints, hidden ones included, that values which are held violate."""
     try:
@@ -90,7 +90,7 @@ def exact_second_order(problem: SecondOrderDAE, t: float, values, held) -> list[
     return list(jet[:3]) if agree else None
 
 
-def _agree(problem, t: float, y: np.ndarray, yp: np.ndarray, sizes: np.ndarray) -> bool:
+def agrees(problem, t: float, y: np.ndarray, yp: np.ndarray, sizes: np.ndarray) -> bool:
     """Whether the user's own function finds the values consistent as well."""
     residual = problem.evaluate(t, y, yp)
     slopes = np.maximum(np.abs(yp), np.max(np.abs(yp), initial=0.0) * 1e-3)

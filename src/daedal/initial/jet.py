@@ -12,10 +12,10 @@ from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.common.tabular import derivative_name
 from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
 from daedal.index.structure.characteristics import array_ranks, open_rates
-from daedal.index.structure.derivative_array import DerivativeArray
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.equilibration import equilibrate
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.signature import StructuralSignature
 from daedal.initial.array_newton import LARGEST_DENSE, RANK, SATISFIED, ArrayPoint, solve_array
 
 _MOST_DIFFERENTIATIONS = 12  # before equations are said not to determine the solution
@@ -31,7 +31,7 @@ _UNMOVED = 1e-13  # part of its size by which a value that need not move may hav
 
 
 def consistent_jet(
-    equations: Equations,
+    equations: SystemEquations,
     t: float,
     x0: Any,
     fixed: Any = None,
@@ -94,7 +94,7 @@ def consistent_jet(
     given, known, held = checked_values(equations, x0, fixed)
     times = order if offsets is None else offsets
     if times is not None:
-        array = DerivativeArray(equations, times)
+        array = NonlinearDerivativeArray(equations, times)
         return _near(array, t, given, known, held, weights).jet
     array, jet = resolved_array(equations, t, given, known, held, weights)
     still_open = open_rates(array, t, jet)
@@ -104,7 +104,7 @@ def consistent_jet(
 
 
 def resolved_array(
-    equations: Equations,
+    equations: SystemEquations,
     t: float,
     given: np.ndarray,
     known: np.ndarray,
@@ -112,8 +112,8 @@ def resolved_array(
     weights: Any,
     *,
     whole: bool = True,
-    enough: Callable[[DerivativeArray, np.ndarray], bool] | None = None,
-) -> tuple[DerivativeArray, np.ndarray]:
+    enough: Callable[[NonlinearDerivativeArray, np.ndarray], bool] | None = None,
+) -> tuple[NonlinearDerivativeArray, np.ndarray]:
     """An array that determines x', or is `enough`, and a point that satisfies it.
 
     The search begins with as many differentiations as the structure asks for; their number need not be the smallest.
@@ -127,7 +127,7 @@ def resolved_array(
             f"a derivative array of {columns} columns is too large for its ranks to be computed; {_MOST_COLUMNS} are "
             "the most. Say how often to differentiate the equations, order=... or offsets=..."
         )
-    array = DerivativeArray(equations, times)
+    array = NonlinearDerivativeArray(equations, times)
     jet = _near(array, t, given, known, held, weights).jet
     while not (_determines(array, t, jet) if enough is None else enough(array, jet)):
         if array.times.max() >= _MOST_DIFFERENTIATIONS or _settled(array, t, jet):
@@ -137,11 +137,11 @@ def resolved_array(
     return array, jet
 
 
-def _determines(array: DerivativeArray, t: float, jet: np.ndarray) -> bool:
+def _determines(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> bool:
     return not open_rates(array, t, jet).size
 
 
-def _near(array: DerivativeArray, t: float, given, known, held, weights, first: int = 0) -> ArrayPoint:
+def _near(array: NonlinearDerivativeArray, t: float, given, known, held, weights, first: int = 0) -> ArrayPoint:
     """A point near given values: with x as it is if that is consistent, else with its states, else all may move.
 
     Far from a solution the linearised equations know nothing of which values are right already, and derivatives that
@@ -172,18 +172,18 @@ def _near(array: DerivativeArray, t: float, given, known, held, weights, first: 
 
 
 def _by_levels(
-    array: DerivativeArray, t: float, given, known, held, weights, rank: float = RANK, first: int = 0
+    array: NonlinearDerivativeArray, t: float, given, known, held, weights, rank: float = RANK, first: int = 0
 ) -> ArrayPoint:
     """The same, from the equations as they are given to those that are differentiated most."""
     given, known, held = (_extended(values, (array.highest + 1, array.n)) for values in (given, known, held))
     for level in range(first, int(array.times.max(initial=0)) + 1):
-        part = DerivativeArray(array.equations, np.minimum(array.times, level))
+        part = NonlinearDerivativeArray(array.equations, np.minimum(array.times, level))
         point = _solved(part, t, given, known, held, weights, rank)
         given[: len(point.jet)], known[: len(point.jet)] = point.jet, True
     return point
 
 
-def _extended_point(array: DerivativeArray, t: float, jet, given, known, held, weights) -> ArrayPoint:
+def _extended_point(array: NonlinearDerivativeArray, t: float, jet, given, known, held, weights) -> ArrayPoint:
     """A point near one that satisfies the array with one differentiation less; else near the given values."""
     try:
         return _near(array, t, jet, np.ones(jet.shape, dtype=bool), held, weights, int(array.times.max()))
@@ -191,10 +191,10 @@ def _extended_point(array: DerivativeArray, t: float, jet, given, known, held, w
         return _by_levels(array, t, given, known, held, weights)
 
 
-def _structural_guess(equations: Equations, whole: bool) -> int | np.ndarray:
+def _structural_guess(equations: SystemEquations, whole: bool) -> int | np.ndarray:
     """How often to differentiate all equations, or each of them, for x' to be determined: Pryce's c_i and once more."""
     try:
-        signature = Signature.of(equations)
+        signature = StructuralSignature.of(equations)
     except StructurallySingularError:
         return 0
     if whole or signature.index > _MOST_AT_ONCE:
@@ -202,7 +202,7 @@ def _structural_guess(equations: Equations, whole: bool) -> int | np.ndarray:
     return signature.c + 1
 
 
-def _settled(array: DerivativeArray, t: float, jet: np.ndarray) -> bool:
+def _settled(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> bool:
     """Whether equations that say nothing new are all that is missing: more differentiations would not help."""
     if np.ptp(array.times) > 0:
         return False
@@ -210,7 +210,7 @@ def _settled(array: DerivativeArray, t: float, jet: np.ndarray) -> bool:
     return len(ranks) == 2 and all(entry.missing == 0 and entry.v > 0 for entry in ranks)
 
 
-def _undetermined(array: DerivativeArray, t: float, unknowns: np.ndarray) -> InconsistentInitialError:
+def _undetermined(array: NonlinearDerivativeArray, t: float, unknowns: np.ndarray) -> InconsistentInitialError:
     names = listing((f"{array.equations.names[j]}'" for j in unknowns[:MOST_NAMED]), unknowns.size)
     return InconsistentInitialError(
         f"the equations do not determine {names} at t = {t:g}, however often they are differentiated "
@@ -220,7 +220,7 @@ def _undetermined(array: DerivativeArray, t: float, unknowns: np.ndarray) -> Inc
 
 
 def checked_values(
-    equations: Equations, x0: Any, fixed: Any, name: str = "x0"
+    equations: SystemEquations, x0: Any, fixed: Any, name: str = "x0"
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The given values in rows, which are known, and which are held."""
     given = np.atleast_2d(np.asarray(x0, dtype=float)).copy()
@@ -239,7 +239,7 @@ def checked_values(
     return given, known, held
 
 
-def _solved(array: DerivativeArray, t, given, known, held, weights, rank: float = RANK) -> ArrayPoint:
+def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, rank: float = RANK) -> ArrayPoint:
     """A point that satisfies the array, or the refusal."""
     shape = array.highest + 1, array.n
     jet, known, held = (_extended(values, shape) for values in (given, known, held))
@@ -298,7 +298,7 @@ def _extended(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     return found
 
 
-def _sizes(array: DerivativeArray, t: float, jet: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+def _sizes(array: NonlinearDerivativeArray, t: float, jet: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Sizes of all columns: values, given weights, and for what is zero the scales that balance the equations."""
     z = np.abs(jet.ravel())
     weights = None if weights is None else np.broadcast_to(np.asarray(weights, dtype=float), array.n)
@@ -316,7 +316,7 @@ def _sizes(array: DerivativeArray, t: float, jet: np.ndarray, weights: np.ndarra
     return sizes
 
 
-def _refusal(array: DerivativeArray, t: float, point: ArrayPoint | None, held: np.ndarray) -> Exception:
+def _refusal(array: NonlinearDerivativeArray, t: float, point: ArrayPoint | None, held: np.ndarray) -> Exception:
     """Why there is no point: which equations are violated at the best one, and by what that is fixed."""
     if point is None:
         return InvalidProblemError(

@@ -11,10 +11,10 @@ from daedal.analysis.wording import MOST_NAMED
 from daedal.common.tabular import listing
 from daedal.index.linear.rank import RankDecision, decision_table
 from daedal.index.structure.characteristics import Characteristics, array_ranks
-from daedal.index.structure.derivative_array import DerivativeArray, equation_in_words
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.hidden_constraints import Constraint, find_constraints
-from daedal.index.structure.initial_choices import Choice, initial_choices
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray, equation_in_words
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.hidden_constraints import HiddenConstraint, find_constraints
+from daedal.index.structure.initial_choices import FreeUnknowns, initial_choices
 from daedal.initial.jet import checked_values, resolved_array
 
 _TAKES_PART = 1e-3  # part of the largest coefficient of a combination
@@ -75,14 +75,14 @@ class LocalStructure:
     v: int
     u: int
     degrees_of_freedom: int
-    constraints: tuple[Constraint, ...]
-    choices: tuple[Choice, ...]
+    constraints: tuple[HiddenConstraint, ...]
+    choices: tuple[FreeUnknowns, ...]
     redundant_equations: tuple[int, ...]
     undetermined: tuple[str, ...]
     decisions: tuple[RankDecision, ...] = field(repr=False)
 
     @property
-    def hidden_constraints(self) -> tuple[Constraint, ...]:
+    def hidden_constraints(self) -> tuple[HiddenConstraint, ...]:
         """Constraints that are none of the equations as they are given."""
         return tuple(constraint for constraint in self.constraints if constraint.hidden)
 
@@ -152,13 +152,13 @@ def local_structure(problem: Any, t: float, x0: Any, *, fixed: Any = None, weigh
     daedal.symbolic.Untraceable
         If the functions cannot be traced.
     """
-    equations = problem if isinstance(problem, Equations) else Equations(problem)
+    equations = problem if isinstance(problem, SystemEquations) else SystemEquations(problem)
     given, known, held = checked_values(equations, x0, fixed)
     array, jet = resolved_array(equations, t, given, known, held, weights)
     return structure_at(array, t, jet)
 
 
-def structure_at(array: DerivativeArray, t: float, jet: np.ndarray) -> LocalStructure:
+def structure_at(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> LocalStructure:
     """The structure at a point that satisfies the array."""
     ranks = array_ranks(array, t, jet)
     found, names = Characteristics.of(ranks), array.equations.names
@@ -183,7 +183,7 @@ def structure_at(array: DerivativeArray, t: float, jet: np.ndarray) -> LocalStru
     )
 
 
-def _origin(constraint: Constraint) -> str:
+def _origin(constraint: HiddenConstraint) -> str:
     """Which equations a constraint comes from, where the text does not say so itself."""
     if constraint.node is None:
         return ""

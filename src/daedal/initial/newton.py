@@ -23,13 +23,18 @@ _SMALLEST = np.finfo(float).eps ** (2.0 / 3.0)
 
 @dataclass
 class InitialResult:
-    """Values at t0, whether the iteration converged, the last weighted correction, and why there are no values."""
+    """Values at t0, whether the iteration converged, the last weighted correction, and why there are no values.
+
+    `guesses` is the mask of unknowns that derivatives of the equations alone determine, such as multipliers; None where
+    only equations without derivatives are known to hold.
+    """
 
     y: np.ndarray
     yp: np.ndarray
     converged: bool
     size: float
     refusal: InconsistentInitialError | None = None
+    guesses: np.ndarray | None = None
 
 
 def newton_initial(

@@ -22,6 +22,7 @@ from daedal.problems.checks import check_weight
 ROUNDOFF = 64.0 * float(np.finfo(float).eps)
 _DIFFERENCES = 2e-11  # what is left of a velocity residual when the Jacobian comes from differences
 _VANISHED = 1e-2  # a row that is zero here counts as this part of what it is beside
+_NO_GRADIENT = 1e-6  # a row below 1e-7 of this part of what it may be is zero
 _MAX_ITERATIONS = 100
 _SHORTEST = 1e-5
 _RANK = 1e-9
@@ -103,12 +104,22 @@ class Manifold:
         """The size of the terms whose sum g is."""
         rates, K = self.velocity(q, np.zeros(self.n))
         terms = position_terms(K[: self.n_g], q, rates[: self.n_g], self.t, self.sizes(q))
-        return terms + _VANISHED * self.typical[: self.n_g] * np.max(self.sizes(q))
+        return np.maximum(terms + _VANISHED * self.typical[: self.n_g] * np.max(self.sizes(q)), self._constant_terms(q))
+
+    def _constant_terms(self, q) -> np.ndarray:
+        """Sizes of the terms of g that do not change with q, of which alone a condition may consist."""
+        known = getattr(self.system, "condition_sizes", None)
+        if known is None:
+            return np.where(self.typical[: self.n_g] > 0.0, 0.0, np.max(self.sizes(q)))
+        return known[: self.n_g]
 
     def velocity_limits(self, q, v, relative: float) -> np.ndarray:
         """Residuals of K v + k that are this part of its terms, or rounding errors."""
         rates, K = self.velocity(q, np.zeros(self.n))
         limits = relative * (velocity_terms(K, v, rates) + _VANISHED * self.typical * np.max(np.abs(v)))
+        known = getattr(self.system, "condition_sizes", None)
+        if known is not None:
+            limits += relative * known * np.max(np.abs(v) / self.sizes(q))
         if self.n_g and self.system.constraint_t is None:
             terms = position_terms(K[: self.n_g], q, rates[: self.n_g], self.t, self.sizes(q))
             limits += velocity_noise(terms, float(self.assembly.record.data["time_increment"][0]), self.n_lambda)
@@ -120,6 +131,9 @@ class Manifold:
         if K is None:
             raise self._unevaluable(q)
         norms = np.linalg.norm(K, axis=1)
+        known = getattr(self.system, "condition_sizes", None)
+        if known is not None:  # gradients that are rounding errors everywhere
+            norms = np.maximum(norms, _NO_GRADIENT * known / np.max(self.sizes(q)))
         beside = self.jacobian(q + 1e-2 * self.sizes(q) * np.where(np.arange(self.n) % 2, -0.8, 1.0))
         return norms if beside is None else np.maximum(norms, np.linalg.norm(beside, axis=1))
 

@@ -11,7 +11,7 @@ from daedal.initial.mechanical import MechanicalStart
 from daedal.mechanics.probes import check_point, looks_autonomous
 from daedal.mechanics.sparse.assembly import SparseAssembly, check_supported
 from daedal.mechanics.sparse.structure import SingularMatrix
-from daedal.mechanics.start import Start
+from daedal.mechanics.start import ConsistentStart
 from daedal.problems import MechanicalSystem
 
 _SMALL = 1e-6  # inconsistencies up to this part of the terms of a constraint are corrected without being asked to
@@ -20,7 +20,7 @@ _NEGLIGIBLE = 1e-9  # errors of q and v that do not matter
 
 def sparse_start(
     system: MechanicalSystem, span: tuple[float, float], q0, v0=None, *, correct: bool | None = True
-) -> tuple[SparseAssembly, Start, list[str]]:
+) -> tuple[SparseAssembly, ConsistentStart, list[str]]:
     r"""The system made ready, its consistent start next to (q0, v0), and what there is to say about it.
 
     Positions are projected on g = 0 and velocities on :math:`G v + g_t = 0` in the norm of M; accelerations and
@@ -63,7 +63,7 @@ def sparse_start(
         if (what == "q0" or v0 is not None) and np.max(np.abs(change), initial=0.0) > 1e-12 * _size(q, v, offset):
             j = int(np.argmax(np.abs(change)))
             notes.append(f"{what} was moved to satisfy the constraints, {system.label(offset + j)} by {change[j]:.2e}.")
-    return assembly, Start(t, np.concatenate([moved, speed]), a, lam), notes
+    return assembly, ConsistentStart(t, np.concatenate([moved, speed]), a, lam), notes
 
 
 def consistent_sparse(system: MechanicalSystem, t0: float, q0, v0=None) -> MechanicalStart:

@@ -13,8 +13,8 @@ from daedal.analysis.wording import MOST_NAMED
 from daedal.common.tabular import listing
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.index.structure.characteristics import ArrayRanks, Characteristics, Weakest, array_ranks, dominant
-from daedal.index.structure.derivative_array import DerivativeArray
-from daedal.index.structure.equations import Equations, required_equations
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+from daedal.index.structure.equations import SystemEquations, required_equations
 from daedal.index.structure.equilibration import equilibrate
 from daedal.initial.jet import checked_values, resolved_array
 
@@ -27,7 +27,7 @@ _RESOLVED = 1e-8  # part of the distance of samples to which a time is narrowed 
 
 
 @dataclass(frozen=True)
-class Stretch:
+class StructureInterval:
     """An interval with the same structure; None where there are no consistent values near the solution."""
 
     start: float
@@ -36,7 +36,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class SingularPoint:
+class RankChange:
     """A time at which ranks change.
 
     Attributes
@@ -74,8 +74,8 @@ class StructureAlong:
         Times at which it changes, or ranks are lost for a moment, with the equations and unknowns that take part.
     """
 
-    stretches: tuple[Stretch, ...]
-    singular_points: tuple[SingularPoint, ...]
+    stretches: tuple[StructureInterval, ...]
+    singular_points: tuple[RankChange, ...]
 
     @property
     def constant(self) -> bool:
@@ -133,13 +133,13 @@ def analyse_along(
     if samples < 3:
         raise InvalidProblemError(f"samples must be at least 3, got {samples}")
     refusal = "the problem cannot be analysed: a function of it"
-    equations = problem if isinstance(problem, Equations) else required_equations(problem, refusal)
+    equations = problem if isinstance(problem, SystemEquations) else required_equations(problem, refusal)
     if t_span is None:
         times_of = getattr(solution, "t", None)
         if times_of is None or len(times_of) < 2:
             raise InvalidProblemError("t_span is missing: the solution does not say where it begins and ends")
         t_span = float(times_of[0]), float(times_of[-1])
-    follower = _Follower(equations, solution)
+    follower = _StructureFollower(equations, solution)
     times = np.linspace(min(t_span), max(t_span), samples)
     points = [follower.at(float(t)) for t in times]
     stretches, singular = [], []
@@ -149,38 +149,38 @@ def analyse_along(
             continue
         left, right = follower.bisect(before, after)
         middle = 0.5 * (left.t + right.t)
-        stretches.append(Stretch(begin, middle, before.structure))
+        stretches.append(StructureInterval(begin, middle, before.structure))
         singular += [follower.change(left, right, after, middle), *follower.dips(points[first : k + 1])]
         begin, first = middle, k + 1
-    stretches.append(Stretch(begin, float(times[-1]), points[-1].structure))
+    stretches.append(StructureInterval(begin, float(times[-1]), points[-1].structure))
     singular += follower.dips(points[first:])
     return StructureAlong(tuple(stretches), tuple(sorted(singular, key=lambda point: point.t)))
 
 
 @dataclass(frozen=True)
-class _Point:
+class _SolutionPoint:
     t: float
     structure: Characteristics | None
-    array: DerivativeArray | None = None
+    array: NonlinearDerivativeArray | None = None
     jet: np.ndarray | None = None
     ranks: tuple[ArrayRanks, ...] = ()
 
 
-class _Follower:
-    def __init__(self, equations: Equations, solution: Callable[[float], Any]):
+class _StructureFollower:
+    def __init__(self, equations: SystemEquations, solution: Callable[[float], Any]):
         self.equations, self.solution = equations, solution
 
-    def at(self, t: float) -> _Point:
+    def at(self, t: float) -> _SolutionPoint:
         """The structure at one time."""
         consistent = self._consistent(t)
         if consistent is None:
-            return _Point(t, None)
+            return _SolutionPoint(t, None)
         array, jet = consistent
         ranks = array_ranks(array, t, jet)
         found = Characteristics.of(ranks)
-        return _Point(t, found, array, jet, tuple(found.used(ranks)))
+        return _SolutionPoint(t, found, array, jet, tuple(found.used(ranks)))
 
-    def _consistent(self, t: float) -> tuple[DerivativeArray, np.ndarray] | None:
+    def _consistent(self, t: float) -> tuple[NonlinearDerivativeArray, np.ndarray] | None:
         """Consistent values near the solution; they do not depend on other times that were looked at."""
         given = checked_values(self.equations, np.asarray(self.solution(t), dtype=float), None, "solution(t)")
         try:
@@ -188,7 +188,7 @@ class _Follower:
         except (InconsistentInitialError, InvalidProblemError, np.linalg.LinAlgError):
             return None
 
-    def bisect(self, left: _Point, right: _Point) -> tuple[_Point, _Point]:
+    def bisect(self, left: _SolutionPoint, right: _SolutionPoint) -> tuple[_SolutionPoint, _SolutionPoint]:
         """Two times close together with the structures of the given ones, or with another one between them."""
         for _ in range(_HALVINGS):
             middle = 0.5 * (left.t + right.t)
@@ -201,7 +201,7 @@ class _Follower:
                 right = point
         return left, right
 
-    def change(self, left: _Point, right: _Point, end: _Point, t: float) -> SingularPoint:
+    def change(self, left: _SolutionPoint, right: _SolutionPoint, end: _SolutionPoint, t: float) -> RankChange:
         """Where the structure is another one afterwards."""
         before, after = (
             "no consistent values" if point.structure is None else str(point.structure) for point in (left, end)
@@ -212,16 +212,16 @@ class _Follower:
         found = weakest[int(np.argmin(kept))] if kept else Weakest((), ())
         return self._named(t, f"{before} before, {after} afterwards", found)
 
-    def _named(self, t: float, what: str, found: Weakest) -> SingularPoint:
-        return SingularPoint(t, what, found.equations, tuple(self.equations.names[j] for j in found.unknowns))
+    def _named(self, t: float, what: str, found: Weakest) -> RankChange:
+        return RankChange(t, what, found.equations, tuple(self.equations.names[j] for j in found.unknowns))
 
-    def dips(self, points: Sequence[_Point]) -> list[SingularPoint]:
+    def dips(self, points: Sequence[_SolutionPoint]) -> list[RankChange]:
         """Times inside a stretch at which the rank of the array is lost for a moment."""
         if len(points) < 3 or points[0].structure is None:
             return []
         gauge = _Gauge.of(points)
         values = [gauge.weakest(point) for point in points]
-        found: list[SingularPoint] = []
+        found: list[RankChange] = []
         for k in range(1, len(points) - 1):
             near = values[k - 1], values[k + 1]
             if values[k] <= min(near) and values[k] < _FLAT * max(near) and values[k] < _DIP * max(values):
@@ -257,7 +257,7 @@ class _Follower:
             return 0.0
         if found[0].times.max() < gauge.times:  # fewer differentiations suffice there: no rank is lost
             return np.inf
-        return gauge.weakest(_Point(t, None, *found))
+        return gauge.weakest(_SolutionPoint(t, None, *found))
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ class _Gauge:
     rank: int
 
     @classmethod
-    def of(cls, points: Sequence[_Point]) -> _Gauge:
+    def of(cls, points: Sequence[_SolutionPoint]) -> _Gauge:
         times = min(point.ranks[-1].times for point in points)  # differ only where nothing determines x'
         array, ranks = points[0].array, points[0].ranks[times]
         assert array is not None
@@ -280,13 +280,13 @@ class _Gauge:
         largest = np.max([np.abs(_matrix(point, rows, above)) for point in points], axis=0)
         return cls(*equilibrate(largest), above, times, ranks.decisions[0].rank)
 
-    def _svd(self, point: _Point):
+    def _svd(self, point: _SolutionPoint):
         return np.linalg.svd(self.rows[:, None] * _matrix(point, self.rows.size, self.above) * self.columns)
 
-    def weakest(self, point: _Point) -> float:
+    def weakest(self, point: _SolutionPoint) -> float:
         return float(self._svd(point)[1][self.rank - 1]) if self.rank else np.inf
 
-    def members(self, point: _Point) -> Weakest:
+    def members(self, point: _SolutionPoint) -> Weakest:
         assert point.array is not None
         u, _, vt = self._svd(point)
         numbers = np.array([i for i, _ in point.array.rows])
@@ -294,6 +294,6 @@ class _Gauge:
         return Weakest(dominant(u[:, last], numbers), dominant(vt[last], self.above % point.array.n))
 
 
-def _matrix(point: _Point, rows: int, columns: np.ndarray) -> np.ndarray:
+def _matrix(point: _SolutionPoint, rows: int, columns: np.ndarray) -> np.ndarray:
     assert point.array is not None and point.jet is not None
     return point.array.jacobian(point.t, point.jet).toarray()[:rows, columns]

@@ -6,6 +6,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.callbacks import Bridge
+from daedal.kernels.complex_matrix import COMPLEX_MATRIX
 from daedal.kernels.dense import lapack_arguments
 from daedal.kernels.functions import NativeFunction, norm_value, store_matrix, store_sparse, store_vector
 from daedal.kernels.gmres import KRYLOV
@@ -122,7 +123,7 @@ def sparse_matrix(bridge: Bridge, n: int, pattern, factorise, jacobian=None, par
     if jacobian is not None:
         callback = _jacobian(bridge, copies * n, jacobian, (pattern.nnz,), store_sparse("jacobian", pattern), params)
     data = np.zeros(pattern.nnz)
-    factor, solve = _sparse_callbacks(bridge, n, data, pattern, factorise)
+    factor, solve = _sparse_callbacks(bridge, np.zeros(n), data, pattern, factorise)
     column_start, rows = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int64)
     return _matrix(
         n,
@@ -137,13 +138,45 @@ def sparse_matrix(bridge: Bridge, n: int, pattern, factorise, jacobian=None, par
     )
 
 
-def _sparse_callbacks(bridge, n, data, pattern, factorise) -> tuple[Record, Record]:
+def complex_matrix(n: int, bandwidth: tuple[int, int] | None = None, copies: int = 1) -> Record:
+    """A complex matrix, dense or banded."""
+    ml, mu = bandwidth or (0, 0)
+    return Record.allocated(
+        COMPLEX_MATRIX,
+        kind=DENSE if bandwidth is None else BANDED,
+        n=n,
+        total=copies * n,
+        ml=ml,
+        mu=mu,
+        size=n * n if bandwidth is None else (2 * ml + mu + 1) * n,
+        lapack=lapack_arguments(n, ml, mu),
+    )
+
+
+def complex_sparse_matrix(bridge: Bridge, pattern, factorise, copies: int = 1) -> Record:
+    """A complex matrix with the entries of a CSC `pattern`."""
+    n, data = pattern.shape[0], np.zeros(2 * pattern.nnz)
+    factor, solve = _sparse_callbacks(bridge, np.zeros(2 * n), data, pattern, factorise, complex)
+    return Record.allocated(
+        COMPLEX_MATRIX,
+        kind=SPARSE,
+        n=n,
+        total=copies * n,
+        size=pattern.nnz,
+        data=data,
+        lapack=lapack_arguments(n),
+        factor=factor,
+        solve=solve,
+    )
+
+
+def _sparse_callbacks(bridge, block, data, pattern, factorise, number=float) -> tuple[Record, Record]:
     factors: list = [None]
-    vector = np.zeros(n)
+    vector, entries = block.view(number), data.view(number)
 
     def factor(t):
         try:
-            factors[0] = factorise(data, pattern.indices, pattern.indptr)
+            factors[0] = factorise(entries, pattern.indices, pattern.indptr)
         except RuntimeError as error:  # SuperLU's word for a singular matrix
             if "singular" not in str(error):
                 raise
@@ -153,7 +186,7 @@ def _sparse_callbacks(bridge, n, data, pattern, factorise) -> tuple[Record, Reco
     def solve(t):
         vector[:] = factors[0](vector)
 
-    return bridge.python(factor, np.zeros(1)), bridge.python(solve, vector)
+    return bridge.python(factor, np.zeros(1)), bridge.python(solve, block)
 
 
 def _matrix(

@@ -61,6 +61,10 @@ dgetrf = _routine("dgetrf", 6)  # m, n, a, lda, ipiv, info
 dgetrs = _routine("dgetrs", 9)  # trans, n, nrhs, a, lda, ipiv, b, ldb, info
 dgbtrf = _routine("dgbtrf", 8)  # m, n, kl, ku, ab, ldab, ipiv, info
 dgbtrs = _routine("dgbtrs", 11)  # trans, n, kl, ku, nrhs, ab, ldab, ipiv, b, ldb, info
+zgetrf = _routine("zgetrf", 6)  # the same with complex numbers
+zgetrs = _routine("zgetrs", 9)
+zgbtrf = _routine("zgbtrf", 8)
+zgbtrs = _routine("zgbtrs", 11)
 
 if not TYPE_CHECKING and MODE == "build":
     from numba import types

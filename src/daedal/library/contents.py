@@ -52,4 +52,5 @@ def unknowns(problem: Any) -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(computed(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    lines = [f"{json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in computed().items()]
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -6,39 +6,15 @@ import numpy as np
 
 import daedal
 from daedal.library.circuits import Source, linear_dae
-from daedal.library.registry import (
-    BRENAN_CAMPBELL_PETZOLD,
-    CAMPBELL_GRIEPENTROG,
-    Indices,
-    Model,
-    Reference,
-    check_choice,
-    check_positive,
-    closed_model,
-    known,
-    model,
-)
+from daedal.library.registry import Indices, Model, Reference, check_choice, closed_model, known, model
 
 WEIGHTS = {1: (1.0, 1.0, 1.0), 3: (1.0, 1.0, 0.0), 5: (1.0, 0.0, 0.0)}
 """Weights of the deviation, the velocity and the control, by the index that they lead to."""
 
 
-@model(
-    source=BRENAN_CAMPBELL_PETZOLD
-    + ", equations (1.3.5), with the sign of A^T lambda corrected; the data are Daedal's",
-    description="A mass is to follow sin t at the least cost: the equations of motion, those of the adjoint variables, "
-    "and the condition that the control is optimal. What the control costs decides on the index: 1 if it costs "
-    "anything, 3 if only motion does, 5 if only the deviation does.",
-    equations=r"""\begin{aligned} x_1' &= x_2,\qquad x_2' = u \\ \lambda_1' &= -q_1 (x_1 - \sin t),\qquad
-    \lambda_2' = -q_2 x_2 - \lambda_1 \\ 0 &= r u + \lambda_2 \end{aligned}""",
-)
+@model
 def regulator(index: int = 3) -> Model:
     r"""The regulator of a mass with the cost :math:`\tfrac12 \int q_1 (x_1 - \sin t)^2 + q_2 x_2^2 + r u^2`.
-
-    Parameters
-    ----------
-    index : {1, 3, 5}
-        With 1 all weights are 1; with 3 the control costs nothing, r = 0; with 5 the velocity does not either.
 
     Notes
     -----
@@ -70,7 +46,6 @@ def regulator(index: int = 3) -> Model:
         title=f"Regulator of index {index}",
         index=index,
         indices=Indices.usual(index, 5 - index),
-        plot={"variables": ["x1", "x2", "u"]},
     )
 
 
@@ -88,44 +63,21 @@ def flexible_joint_residual(t, y, yp, p):
     return r
 
 
-@model(
-    title="Flexible joint of index 5",
-    source=BRENAN_CAMPBELL_PETZOLD + ", section 2.5 (robot arms with flexible joints, Hessenberg form of size 5); the "
-    "data are Daedal's",
-    description="An arm is driven through a spring by a motor, and its angle is prescribed. The torque of the motor is "
-    "found from the fourth derivative of the path: a Hessenberg system of size 5.",
-    equations=r"""\begin{aligned} q_1' &= v_1,\qquad J v_1' = -k (q_1 - q_2) - G \sin q_1 \\
-    q_2' &= v_2,\qquad I v_2' = k (q_1 - q_2) + u \\ 0 &= q_1 - \sin t \end{aligned}""",
-)
+@model
 def flexible_joint(arm: float = 1.0, rotor: float = 0.5, stiffness: float = 20.0, weight: float = 5.0) -> Model:
     """An arm on a spring that follows a path: which torque must the motor give?
-
-    Parameters
-    ----------
-    arm, rotor : float
-        Moments of inertia J of the arm and I of the motor.
-    stiffness : float
-        Stiffness k of the joint.
-    weight : float
-        Torque G of the weight of the arm when it is horizontal; its angle is counted from below.
 
     Notes
     -----
     ``model.extra["exact"](t, derivative)`` is the closed solution, for derivative 0 and 1. Nothing may be chosen at
     the start: the path determines all five unknowns.
     """
-    check_positive(arm=arm, rotor=rotor, stiffness=stiffness, weight=weight)
 
     def motor(t: float) -> list[float]:
         """The angle of the motor and its derivatives."""
         s, c = math.sin(t), math.cos(t)
         angle, sine, cosine = (s, c, -s, -c, s, c), math.sin(s), math.cos(s)
-        lever = (
-            sine,
-            cosine * c,
-            -sine * c * c - cosine * s,
-            -cosine * c**3 + 3.0 * sine * s * c - cosine * c,
-        )
+        lever = (sine, cosine * c, -sine * c * c - cosine * s, -cosine * c**3 + 3.0 * sine * s * c - cosine * c)
         return [angle[k] + (arm * angle[k + 2] + weight * lever[k]) / stiffness for k in range(4)]
 
     def exact(t: float, derivative: int = 0) -> np.ndarray:
@@ -140,9 +92,6 @@ def flexible_joint(arm: float = 1.0, rotor: float = 0.5, stiffness: float = 20.0
         exact,
         2.0,
         accuracy=1e-13,
-        index=5,
-        indices=Indices.usual(5, 0),
-        plot={"variables": ["q1", "q2", "u"]},
     )
 
 
@@ -167,21 +116,7 @@ def flexible_robot_residual(t, y, yp):
     return r
 
 
-@model(
-    title="Robot arm with a flexible joint",
-    source=CAMPBELL_GRIEPENTROG + ", after A. De Luca, A. Isidori, Feedback linearization of invertible systems (1987)",
-    description="Two links, the second one driven through a spring, and a path of the hand. The two torques enter the "
-    "motion of the links only by their difference, which no count of derivatives can see: the structure promises index "
-    "3, but it is 5.",
-    equations=r"""\begin{aligned} x_1' &= x_4,\qquad x_2' = x_5,\qquad x_3' = x_6 \\
-    x_4' &= w + z (a + 2 b) + a (u_1 - u_2) \\
-    x_5' &= -w + z (1 - 3 a - 2 b) - a u_1 + (a + 1) u_2 \\
-    x_6' &= -w + z (a - 9 b) - 2 c x_4^2 - d (x_4 + x_6)^2 - (a + b)(u_1 - u_2) \\
-    0 &= \cos x_1 + \cos(x_1 + x_3) - \cos(1 - e^t) - \cos(1 - t) \\
-    0 &= \sin x_1 + \sin(x_1 + x_3) - \sin(1 - e^t) - \sin(1 - t) \\
-    w &= 2 c (x_4 + x_6)^2 + d x_4^2,\qquad z = 2 x_3 - x_2,\qquad
-    (a, b, c, d) = \frac{(2, \cos x_3, \sin x_3, \sin x_3 \cos x_3)}{2 - \cos^2 x_3} \end{aligned}""",
-)
+@model
 def flexible_robot() -> Model:
     r"""A robot arm of two links with a flexible joint whose hand follows a prescribed path, on [0, 1].
 
@@ -197,9 +132,5 @@ def flexible_robot() -> Model:
         problem=daedal.ImplicitDAE(flexible_robot_residual, 8, algebraic=[6, 7], names=names),
         t_span=(0.0, entry["t"]),
         initial=(np.array(entry["start"]), np.array(entry["start_derivative"])),
-        index=5,
-        indices=Indices.usual(5, 0, structural=3, structure_suffices=False),
         reference=Reference(entry["t"], np.array(entry["y"]), entry["source"], entry["accuracy"]),
-        options={"rtol": 1e-6, "atol": 1e-8},
-        plot={"variables": ["x1", "x2", "x3", "u1", "u2"]},
     )

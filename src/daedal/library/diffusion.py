@@ -4,12 +4,8 @@ import numpy as np
 
 import daedal
 from daedal.library.registry import (
-    BRENAN_CAMPBELL_PETZOLD,
-    TEST_SET,
     Model,
     Reference,
-    check_choice,
-    check_positive,
     closed_model,
     compile_if_large,
     explicit_start,
@@ -44,31 +40,14 @@ def heat_residual(t, y, yp, p):
     return r
 
 
-@model(
-    title="Heat equation on a square",
-    source="the example program idaHeat2D of SUNDIALS; also DASPK's example heat",
-    description="A hot plate cools through its edges. The values inside follow ordinary differential equations, those "
-    "on the edges are set by algebraic ones. Linear and banded.",
-    equations=r"""\partial_t u = \Delta u \text{ inside},\qquad 0 = u \text{ on the edges},\qquad
-    u(x, y, 0) = 16\,x(1-x)\,y(1-y)""",
-)
+@model
 def heat2d(m: int = 10, structure: str = "banded", compiled: bool | None = None) -> Model:
     """Cooling of a square plate whose edges are kept at zero.
-
-    Parameters
-    ----------
-    m : int
-        Points in each direction, the edges included; the problem has ``m**2`` unknowns.
-    structure : {"banded", "sparse"}
-        How the structure of the iteration matrix is stated. The half-bandwidth is ``m``.
-    compiled : bool, optional
-        Whether the residual is compiled; by default from 200 unknowns on.
 
     Notes
     -----
     ``model.extra["exact"](t, derivative)`` solves the discretised equations: sine modes, each with its own decay.
     """
-    check_choice("structure", structure, ("banded", "sparse"))
     if m < 3:
         raise daedal.InvalidProblemError(f"m={m} must be at least 3")
     n = m * m
@@ -104,8 +83,6 @@ def heat2d(m: int = 10, structure: str = "banded", compiled: bool | None = None)
         0.16,
         accuracy=1e-12,
         origin="closed solution of the discretised equations",
-        index=1,
-        options={"rtol": 1e-5, "atol": 1e-7},
         plot={"variables": [f"u({m // 2},{m // 2})", "u(1,1)"]},
     )
 
@@ -170,29 +147,9 @@ def reaction_residual(t, y, yp, p):
     return r
 
 
-@model(
-    title="Food web",
-    source="P. N. Brown, A. C. Hindmarsh, L. R. Petzold, Using Krylov methods in the solution of large-scale "
-    "differential-algebraic systems, SIAM J. Sci. Comput. 15 (1994), pp. 1467-1488; constants of the example program "
-    "idaFoodWeb of SUNDIALS",
-    description="Prey and predators that react and diffuse on the unit square without flux through the boundary, "
-    "discretised by central differences. The predators follow the prey without delay. Large and sparse: the problem on "
-    "which Krylov methods for DAEs were tried out.",
-    equations=r"""\begin{aligned} \partial_t c_1 &= \Delta c_1 + c_1 (b - c_1 - 5\cdot 10^{-7} c_2) \\
-    0 &= 0.05\,\Delta c_2 + c_2 (-b + 10^4 c_1 - c_2) \\
-    b &= 1 + 50 x y + 1000 \sin 4\pi x \sin 4\pi y \end{aligned}""",
-)
+@model
 def food_web(mx: int = 20, my: int = 20, structure: str = "sparse", compiled: bool | None = None) -> Model:
     """Predator and prey on the unit square; the predators react at once, so their equation is algebraic in time.
-
-    Parameters
-    ----------
-    mx, my : int
-        Points of the mesh in each direction; the problem has ``2 mx my`` unknowns.
-    structure : {"sparse", "banded"}
-        How the structure of the iteration matrix is stated. The half-bandwidth is ``2 mx``.
-    compiled : bool, optional
-        Whether the residual is compiled; by default from 200 unknowns on.
 
     Notes
     -----
@@ -201,7 +158,6 @@ def food_web(mx: int = 20, my: int = 20, structure: str = "sparse", compiled: bo
     ``daedal.BlockDiagonalPreconditioner(2, model.extra["reaction"].residual)``. ``model.extra["corners"]`` gives prey
     and predator in the corners (0, 0) and (1, 1) at some times (20 x 20 mesh only).
     """
-    check_choice("structure", structure, ("sparse", "banded"))
     if mx < 3 or my < 3:
         raise daedal.InvalidProblemError(f"the mesh of {mx} x {my} points is too small; three are needed each way")
     x, y = np.meshgrid(np.linspace(0.0, 1.0, mx), np.linspace(0.0, 1.0, my))
@@ -230,11 +186,8 @@ def food_web(mx: int = 20, my: int = 20, structure: str = "sparse", compiled: bo
         reference = Reference(1.0, values, "steady state by Newton's method, in two corners", 1e-12)
     return Model(
         problem=compile_if_large(problem, compiled),
-        t_span=(0.0, 1.0),
         initial=(y0.ravel(), None),
-        index=1,
         reference=reference,
-        options={"rtol": 1e-5, "atol": 1e-5, "correct_initial": True},
         plot={"variables": ["prey(0,0)", f"prey({mx - 1},{my - 1})"], "xscale": "log"},
         extra={"reaction": compile_if_large(reaction, compiled), "corners": corners},
     )
@@ -253,10 +206,7 @@ def _sparsity(mx: int, my: int):
 HEAT_RELEASE, REACTION_RATE = 1.0, 5.0
 
 # When the temperature 1.5 passes the points x = 0, 0.5 and 0.9, by delta: Radau on a mesh of 4001 points.
-FRONT_TIMES = {
-    20.0: {0.0: 0.25908, 0.5: 0.26897, 0.9: 0.28517},
-    30.0: {0.0: 0.24020, 0.5: 0.24261, 0.9: 0.24526},
-}
+FRONT_TIMES = {20.0: {0.0: 0.25908, 0.5: 0.26897, 0.9: 0.28517}, 30.0: {0.0: 0.24020, 0.5: 0.24261, 0.9: 0.24526}}
 
 
 def flame_residual(t, y, yp, p):
@@ -272,36 +222,15 @@ def flame_residual(t, y, yp, p):
     return r
 
 
-@model(
-    title="Flame propagation",
-    source="S. Adjerid, J. E. Flaherty, A moving finite element method with error estimation and refinement for "
-    "one-dimensional time dependent partial differential equations, SIAM J. Numer. Anal. 23 (1986), pp. 778-796; "
-    + BRENAN_CAMPBELL_PETZOLD
-    + ", section 6.5",
-    description="A reacting mixture heats up slowly, ignites at the left end and sends a steep front to the right. The "
-    "temperature at the right end is an algebraic equation.",
-    equations=r"""T_t = T_{xx} + \frac{R}{\alpha\delta}\,(1 + \alpha - T)\,e^{\delta(1 - 1/T)},\qquad
-    T_x(0, t) = 0,\qquad T(1, t) = 1,\qquad T(x, 0) = 1""",
-    drawing=("flame", flame_residual),
-)
+@model
 def flame(delta: float = 20.0, points: int = 401, compiled: bool | None = None) -> Model:
     """Ignition and propagation of a flame (Petzold's moving-mesh test problem, here on a fixed mesh).
-
-    Parameters
-    ----------
-    delta : float
-        Activation energy; the larger it is, the steeper the front. The book prints 30, but its time interval fits 20.
-    points : int
-        Points of the mesh, both ends included.
-    compiled : bool, optional
-        Whether the residual is compiled; by default from 200 points on.
 
     Notes
     -----
     ``model.extra["x"]`` is the mesh and ``model.extra["front_times"]`` says when the temperature 1.5 passes some points
     (for delta 20 and 30, on a fine mesh).
     """
-    check_positive(delta=delta)
     if points < 3:
         raise daedal.InvalidProblemError(f"points={points} must be at least 3")
     # D e^(-delta/T) with D = R e^delta/(alpha delta) becomes rate * e^(delta (1 - 1/T)).
@@ -326,11 +255,8 @@ def flame(delta: float = 20.0, points: int = 401, compiled: bool | None = None) 
     shown = [f"T{round(x * (points - 1))}" for x in (0.0, 0.5, 0.9)]
     return Model(
         problem=compile_if_large(problem, compiled),
-        t_span=(0.0, 0.29),
         initial=(y0, yp0),
-        index=1,
         reference=reference,
-        options={"rtol": 1e-6, "atol": 1e-7},
         plot={"variables": shown},
         extra={"x": np.linspace(0.0, 1.0, points), "front_times": FRONT_TIMES.get(float(delta), {})},
     )
@@ -364,26 +290,9 @@ def tissue_residual(t, y, yp):
     return r
 
 
-@model(
-    title="Medical Akzo Nobel problem",
-    source="R. van der Hout, Medical Akzo Nobel problem, Akzo Nobel Central Research (1994); " + TEST_SET,
-    description="Antibodies that bear a radioactive label enter a tissue, and bind to the substrate there: a reaction "
-    "front advances into the depth. The infinite depth is mapped to [0, 1] and cut into 200 pieces, two unknowns each. "
-    "At t = 5 the supply ends: the boundary value jumps from 2 to 0.",
-    equations=r"""\begin{aligned} u_t &= \frac{(\zeta - 1)^4}{c^2}\,u_{\zeta\zeta} + \frac{2 (\zeta - 1)^3}{c^2}\,
-    u_\zeta - k u v,\qquad v_t = -k u v \\ u(\zeta, 0) &= 0,\quad v(\zeta, 0) = 1,\quad
-    u(0, t) = \begin{cases} 2 & t \le 5 \\ 0 & t > 5 \end{cases} \end{aligned}""",
-)
+@model
 def medical_akzo_nobel(points: int = 200, compiled: bool | None = None) -> Model:
-    """Antibodies and substrate in a tissue, by the method of lines.
-
-    Parameters
-    ----------
-    points : int
-        Number of points; the problem has twice as many unknowns and is banded.
-    compiled : bool, optional
-        Whether the residual is compiled; by default from 200 unknowns on.
-    """
+    """Antibodies and substrate in a tissue, by the method of lines."""
     if points < 3:
         raise daedal.InvalidProblemError(f"points={points} must be at least 3")
     problem = daedal.ImplicitDAE(
@@ -395,10 +304,7 @@ def medical_akzo_nobel(points: int = 200, compiled: bool | None = None) -> Model
     shown = [max(points * part // 20, 1) for part in (1, 4, 8)]
     return Model(
         problem=compile_if_large(problem, compiled),
-        t_span=(0.0, 20.0),
         initial=explicit_start(problem, np.tile([0.0, 1.0], points)),
-        index=0,
         reference=known_reference("medical_akzo_nobel", points=points),
-        options={"rtol": 1e-6, "atol": 1e-8},
         plot={"variables": [*(f"u{j}" for j in shown), f"v{shown[-1]}"]},
     )

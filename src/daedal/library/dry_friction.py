@@ -5,16 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.registry import (
-    BRASEY_HAIRER,
-    WIJCKMANS,
-    Model,
-    Reference,
-    check_positive,
-    known,
-    known_reference,
-    model,
-)
+from daedal.library.registry import Model, Reference, known, known_reference, model
 from daedal.library.violin import ADHESION, SLIDING, SPEED, violin_slip
 
 # --- the friction oscillator -----------------------------------------------------------------------------------------
@@ -24,21 +15,9 @@ def oscillator_force(t, q, v):
     return np.array([2.0 * np.cos(np.pi * t) - q[0] - 0.2 * v[0]])
 
 
-@model(
-    title="Oscillator with dry friction",
-    source=WIJCKMANS + ", example 7.10",
-    description="A driven oscillator that slips and sticks in turn: an ordinary differential equation while it slips, "
-    "a constraint on the velocity while it sticks.",
-    equations=r"x'' + 2 D x' + \mu\,\mathrm{sgn}(x') + x = 2 \cos(\pi t)",
-    drawing=("oscillator",),
-)
+@model
 def friction_oscillator(t1: float = 9.0) -> Model:
     r"""A driven oscillator with dry friction, :math:`x'' + 2 D x' + \mu\,\mathrm{sgn}(x') + x = 2 \cos \pi t`.
-
-    Parameters
-    ----------
-    t1 : float
-        End time.
 
     Notes
     -----
@@ -54,7 +33,6 @@ def friction_oscillator(t1: float = 9.0) -> Model:
     >>> bool(abs(sol.events.t - model.extra["events"]).max() < 1e-7)
     True
     """
-    check_positive(t1=t1)
     system = daedal.MechanicalSystem(1.0, oscillator_force, n_q=1, names=["x"])
     problem = daedal.Friction(system, [1.0], 4.0, normal=1.0)
 
@@ -66,12 +44,8 @@ def friction_oscillator(t1: float = 9.0) -> Model:
     filippov = daedal.Filippov(side(1.0), side(-1.0), lambda t, x: x[1], 2, names=["x", "x'"])
     return Model(
         problem=problem,
-        t_span=(0.0, float(t1)),
         initial=("slip+", (np.array([3.0]), np.array([4.0]))),
-        index=2,
         reference=known_reference("friction_oscillator", t1=t1),
-        options={"rtol": 1e-9, "atol": 1e-9},
-        plot={"variables": ["x"]},
         extra={"events": np.array(events), "filippov": filippov},
     )
 
@@ -99,14 +73,7 @@ def block_mu_static(p):
     return p["mu_static"]
 
 
-@model(
-    title="Block on an inclined plane",
-    source="closed solution",
-    description="A block that a spring draws up an inclined plane. Static friction exceeds sliding friction: it moves "
-    "by jerks.",
-    equations=r"m x'' = k (V t - x) - m g \sin\alpha - \mu N\,\mathrm{sgn}(x')",
-    drawing=("block",),
-)
+@model
 def stick_slip_block(
     mu: float = 0.3,
     mu_static: float = 0.5,
@@ -118,17 +85,6 @@ def stick_slip_block(
     t1: float = 10.0,
 ) -> Model:
     r"""A block that is drawn up an inclined plane by a spring whose end moves evenly: stick-slip.
-
-    Parameters
-    ----------
-    mu, mu_static : float
-        Coefficients of sliding and of static friction.
-    angle : float
-        Inclination of the plane.
-    mass, stiffness, speed, gravity : float
-        Of the block, of the spring, of the end of the spring, and of the earth.
-    t1 : float
-        End time.
 
     Notes
     -----
@@ -151,16 +107,11 @@ def stick_slip_block(
     >>> bool(abs(sol.events.t - model.extra["events"]).max() < 1e-7)
     True
     """
-    check_positive(mass=mass, stiffness=stiffness, speed=speed, gravity=gravity, t1=t1)
     normal, weight = mass * gravity * math.cos(angle), mass * gravity * math.sin(angle)
     numbers = {"mu": mu, "mu_static": mu_static, "stiffness": stiffness, "speed": speed}
     numbers |= {"normal": normal, "weight": weight}
     system = daedal.MechanicalSystem(
-        mass,
-        block_force,
-        n_q=1,
-        names=["x"],
-        params={name: float(value) for name, value in numbers.items()},
+        mass, block_force, n_q=1, names=["x"], params={name: float(value) for name, value in numbers.items()}
     )
     problem = daedal.Friction(system, [1.0], block_mu, normal=block_normal, mu_static=block_mu_static)
     omega = math.sqrt(stiffness / mass)
@@ -183,12 +134,8 @@ def stick_slip_block(
     times = np.concatenate([[first + k * period, first + k * period + slipping] for k in range(count)])
     return Model(
         problem=problem,
-        t_span=(0.0, float(t1)),
         initial=("stick", (np.array([jump - longest]), np.zeros(1))),
-        index=2,
         reference=Reference(float(t1), np.array([*exact(t1), np.nan]), "closed solution", 1e-13),
-        options={"rtol": 1e-9, "atol": 1e-9},
-        plot={"variables": ["x"]},
         extra={"events": times[times < t1], "exact": exact},
     )
 
@@ -196,25 +143,9 @@ def stick_slip_block(
 # --- the bowed string ------------------------------------------------------------------------------------------------
 
 
-@model(
-    title="Bowed violin string",
-    source=BRASEY_HAIRER + ", section 6.3",
-    description="A bowed string that slips and sticks in turn: the wave equation on lines with dry friction in the "
-    "middle. Close to t = 4.18 it nearly sticks, a trap for loose tolerances.",
-    equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho\,\mathrm{sgn}(u_i' - v)\,\delta_{i,N/2}",
-    drawing=("bowed_string",),
-)
+@model
 def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model:
     """A violin string under the bow, from rest, through all its slips and sticks; see :func:`play_violin`.
-
-    Parameters
-    ----------
-    N : int
-        Number of intervals, even; 20 in the source.
-    t1 : float
-        End time.
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -249,11 +180,8 @@ def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model
     known[[m, N - 1 + m]] = 0.057060129372, -0.256444867199
     return Model(
         problem=problem,
-        t_span=(0.0, float(t1)),
         initial=("slip-", (np.zeros(N - 1), np.zeros(N - 1))),
-        index=2,
         reference=Reference(12.0, known, "normal modes, 40 digits", 1e-11) if N == 20 and t1 == 12.0 else None,
-        options={"rtol": 1e-8, "atol": 1e-8},
         plot={"variables": [f"u{N // 2}"]},
     )
 
@@ -261,22 +189,9 @@ def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model
 # --- a relay ---------------------------------------------------------------------------------------------------------
 
 
-@model(
-    title="Relay control",
-    source="A. F. Filippov, Differential equations with discontinuous righthand sides, Kluwer, 1988",
-    description="A mass under a relay. The switching surface attracts from both sides, and the solution slides on it: "
-    "an ordinary differential equation first, a DAE of index 2 afterwards.",
-    equations=r"x_1' = x_2,\qquad x_2' = -\mathrm{sgn}(x_1 + x_2)",
-)
+@model
 def relay_control(start: tuple[float, float] = (0.5, 0.0), t1: float = 3.0) -> Model:
     r"""A mass that a relay drives to rest: :math:`x_1' = x_2,\; x_2' = -\mathrm{sgn}(x_1 + x_2)`.
-
-    Parameters
-    ----------
-    start : tuple of float
-        (x1, x2) with x1 + x2 > 0 and so small that the first switching point lies where :math:`|x_2| < 1`.
-    t1 : float
-        End time.
 
     Notes
     -----
@@ -291,7 +206,6 @@ def relay_control(start: tuple[float, float] = (0.5, 0.0), t1: float = 3.0) -> M
     >>> print(sol.mode[-1], f"{sol['x1'][-1]:.6f}")
     sliding 0.031206
     """
-    check_positive(t1=t1)
     x1, x2 = (float(x) for x in start)
     # x1 + x2 t - t^2/2 + x2 - t = 0
     switch = x2 - 1.0 + math.sqrt((x2 - 1.0) ** 2 + 2.0 * (x1 + x2)) if x1 + x2 > 0.0 else math.nan
@@ -314,11 +228,7 @@ def relay_control(start: tuple[float, float] = (0.5, 0.0), t1: float = 3.0) -> M
 
     return Model(
         problem=problem,
-        t_span=(0.0, float(t1)),
         initial=("above", (np.array([x1, x2]), np.ones(1))),
-        index=2,
         reference=Reference(float(t1), np.append(exact(t1), np.nan), "closed solution", 1e-14),
-        options={"rtol": 1e-8, "atol": 1e-8},
-        plot={"variables": ["x1", "x2"]},
         extra={"switch": switch, "exact": exact},
     )

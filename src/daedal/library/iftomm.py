@@ -7,15 +7,10 @@ import numpy as np
 
 from daedal.library import squeezer as data
 from daedal.library.machine_model import machine_model
-from daedal.library.registry import Model, check_positive, known, model, pendulum_angle
+from daedal.library.registry import Model, known, model, pendulum_angle
 from daedal.multibody import Body, Motor, Prismatic, Revolute, Spring, Start, ground
 from daedal.multibody import Model as Machine
 
-IFTOMM = (
-    "IFToMM Technical Committee for Multibody Dynamics, library of computational benchmark problems; M. Gonzalez, "
-    "D. Dopico, U. Lugris, J. Cuadrado, A benchmarking system for MBS simulation software, Multibody System "
-    "Dynamics 16 (2006)"
-)
 GRAVITY = 9.81
 
 # --- A01 --------------------------------------------------------------------------------------------------------------
@@ -30,21 +25,9 @@ def _pendulum() -> tuple[Machine, Start]:
     return machine, machine.assemble(pivot=math.pi)
 
 
-@model(
-    title="Pendulum of a point mass (A01)",
-    source=IFTOMM + ", problem A01",
-    description="A point mass on a rigid rod without mass, released from the horizontal. The measure of the benchmark "
-    "is the energy, which is to be kept within 5e-5 J for ten seconds.",
-)
+@model
 def point_pendulum(t1: float = 10.0, coordinates: str = "absolute") -> Model:
     """A point mass of 1 kg at the end of a rod of 1 m that has no mass.
-
-    Parameters
-    ----------
-    t1 : float
-        End time (s).
-    coordinates : {"absolute", "relative"}
-        Position and angle of the body with the pivot as constraint, or the angle alone, which is an ODE.
 
     Notes
     -----
@@ -64,7 +47,7 @@ def point_pendulum(t1: float = 10.0, coordinates: str = "absolute") -> Model:
         angle, rate = pendulum_angle(t, -0.5 * math.pi, math.sqrt(GRAVITY))
         return np.array([1.5 * math.pi + angle, rate])
 
-    return machine_model(machine, start, t1, coordinates=coordinates, exact=exact, options={"rtol": 1e-9, "atol": 1e-9})
+    return machine_model(machine, start, t1, coordinates, exact=exact)
 
 
 # --- A02 --------------------------------------------------------------------------------------------------------------
@@ -88,26 +71,9 @@ def _upright(layout, angle: float, rate: float) -> tuple[np.ndarray, np.ndarray]
     return angle * signs, rate * signs
 
 
-@model(
-    title="Four-bar linkages in a row (A02)",
-    source=IFTOMM + ", problem A02",
-    description="Parallel cranks, their ends joined by links. Whenever all bars lie in a line, the constraints are "
-    "dependent and each link could fold; the true motion passes through. It is that of a single pendulum, so it is "
-    "known in closed form.",
-)
+@model
 def four_bars(n: int = 2, speed: float = 1.0, t1: float = 10.0, coordinates: str = "relative") -> Model:
     """A row of `n` four-bar linkages: n + 1 cranks and n links, rods of 1 m and 1 kg.
-
-    Parameters
-    ----------
-    n : int
-        Number of linkages; the benchmark has 2 and 40.
-    speed : float
-        Speed of the ends of the upright cranks at the start (m/s).
-    t1 : float
-        End time (s).
-    coordinates : {"relative", "absolute"}
-        Angles of the joints, or positions and angles of all bodies.
 
     Notes
     -----
@@ -125,7 +91,6 @@ def four_bars(n: int = 2, speed: float = 1.0, t1: float = 10.0, coordinates: str
     >>> print(f"{x:.5f} {y:.5f}")
     0.32846 0.94452
     """
-    check_positive(n=n, speed=speed)
     machine, start = _four_bars(int(n), float(speed))
     # one pendulum: n + 1 cranks of moment 1/3 about their ends and n links that move as their ends do
     frequency = math.sqrt(GRAVITY * (0.5 * (n + 1) + n) / ((n + 1) / 3.0 + n))
@@ -146,8 +111,8 @@ def four_bars(n: int = 2, speed: float = 1.0, t1: float = 10.0, coordinates: str
         machine,
         start,
         t1,
-        coordinates=coordinates,
-        cut=tuple(f"C{i}" for i in range(n)),
+        coordinates,
+        tuple(f"C{i}" for i in range(n)),
         exact=exact,
         extra={"crank_end": crank_end},
         options={"method": "dopri5", "rtol": 1e-9, "atol": 1e-9},
@@ -192,22 +157,9 @@ def _bricard() -> tuple[Machine, Start]:
     return machine, machine.assemble(cut=("P3",))
 
 
-@model(
-    title="Bricard's mechanism (A04)",
-    source=IFTOMM + ", problem A04",
-    description="Five rods and the ground along edges of a cube, joined by six hinges. By the count of joints it "
-    "cannot move; it does, because one of the conditions that close the loop follows from the others. The motion is "
-    "unique, reactions are not: those of least norm are given.",
-)
+@model
 def bricard(t1: float = 10.0, coordinates: str = "relative") -> Model:
     """Bricard's over-constrained linkage under its weight: rods of 1 m and 1 kg, 0.1 m by 0.1 m across.
-
-    Parameters
-    ----------
-    t1 : float
-        End time (s); a reference is known for 10.
-    coordinates : {"relative", "absolute"}
-        Angles of the joints, or positions and orientations of all bodies.
 
     Notes
     -----
@@ -222,7 +174,7 @@ def bricard(t1: float = 10.0, coordinates: str = "relative") -> Model:
     1
     """
     machine, start = _bricard()
-    return machine_model(machine, start, t1, coordinates=coordinates, cut=("P3",), known=known("bricard", t1=t1))
+    return machine_model(machine, start, t1, coordinates, ("P3",), known=known("bricard", t1=t1))
 
 
 # --- A05 --------------------------------------------------------------------------------------------------------------
@@ -257,20 +209,12 @@ def _governor(spin: float, stiffness: float, damping: float) -> tuple[Machine, S
     )
     angle = math.pi / 6.0
     start = machine.assemble(
-        guide=0.5,
-        A=angle,
-        B=math.pi - angle,
-        velocities={"axle": spin, "guide": 0.0, "A": 0.0, "B": 0.0},
+        guide=0.5, A=angle, B=math.pi - angle, velocities={"axle": spin, "guide": 0.0, "A": 0.0, "B": 0.0}
     )
     return machine, start
 
 
-@model(
-    title="Stiff flyball governor (A05)",
-    source=IFTOMM + ", problem A05",
-    description="Watt's governor, in which the coupler rods are stiff springs with strong dampers: the balls swing out "
-    "and in about ten times while the springs would call for millions of steps of an explicit method.",
-)
+@model
 def flyball_governor(
     spin: float = 2.0 * math.pi,
     stiffness: float = 8e5,
@@ -279,17 +223,6 @@ def flyball_governor(
     coordinates: str = "relative",
 ) -> Model:
     """A shaft with two rods that carry balls of 5 kg, and a slider that they move through stiff springs.
-
-    Parameters
-    ----------
-    spin : float
-        Rate of the shaft at the start (rad/s), with everything else at rest relative to it.
-    stiffness, damping : float
-        Of the two springs (N/m, N s/m).
-    t1 : float
-        End time (s); a reference is known for 10 with the other values of the benchmark.
-    coordinates : {"relative", "absolute"}
-        Coordinates of the joints, an ODE, or positions and orientations of all bodies.
 
     Notes
     -----
@@ -306,7 +239,7 @@ def flyball_governor(
     """
     machine, start = _governor(float(spin), float(stiffness), float(damping))
     entry = known("flyball_governor", spin=spin, stiffness=stiffness, damping=damping, t1=t1)
-    return machine_model(machine, start, t1, coordinates=coordinates, known=entry)
+    return machine_model(machine, start, t1, coordinates, known=entry)
 
 
 # --- Andrews' squeezer of bodies and joints, with the data of the equations in :mod:`daedal.library.squeezer` ---------
@@ -345,24 +278,9 @@ def _andrews(torque: float) -> tuple[Machine, Start, list[int]]:
     return machine, Start(np.array(data.START)[order], np.zeros(7), machine, layout), order
 
 
-@model(
-    title="Andrews' squeezer of bodies and joints (A03)",
-    source=IFTOMM + ", problem A03; " + data.SOURCE,
-    description="The seven-body mechanism, not as printed equations but as a machine of seven bodies, ten hinges, a "
-    "spring and a motor. Cut at the joints in which four bodies meet, it has the coordinates of the equations in "
-    "``seven_body`` and the same motion.",
-)
+@model
 def andrews_machine(torque: float = data.TORQUE, t1: float = 0.03, coordinates: str = "relative") -> Model:
     """Andrews' squeezing mechanism, built of bodies and joints; compare :func:`daedal.library.seven_body`.
-
-    Parameters
-    ----------
-    torque : float
-        Constant torque on the crank (N m).
-    t1 : float
-        End time (s); references are known for 0.025 and 0.03.
-    coordinates : {"relative", "absolute"}
-        Angles of the joints, or positions and angles of all bodies.
 
     Notes
     -----
@@ -381,4 +299,4 @@ def andrews_machine(torque: float = data.TORQUE, t1: float = 0.03, coordinates: 
     if entry is not None:
         y = np.array(entry["y"]).reshape(2, 7)[:, order]
         entry = {"y": y.ravel(), "source": entry["source"], "accuracy": entry["accuracy"]}
-    return machine_model(machine, start, t1, coordinates=coordinates, cut=CUT, known=entry)
+    return machine_model(machine, start, t1, coordinates, CUT, known=entry)

@@ -9,23 +9,12 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.library.registry import WIJCKMANS, Indices, Model, Reference, check_positive, closed_model, model
+from daedal.library.registry import Indices, Model, Reference, closed_model, model
 
 
-@model(
-    title="Nearly index 2",
-    source=WIJCKMANS + ", example 6.4",
-    description="A constraint that hardly depends on the algebraic variable: formally of index 1, it behaves like "
-    "index 2 once its initial layer is over.",
-    equations=r"x' = -y + \sin t,\qquad 0 = x - \varepsilon y - \cos t",
-)
+@model
 def nearly_index2(eps: float = 1e-6) -> Model:
     r"""Example 6.4 of Wijckmans: index 1, but :math:`\varepsilon y` in the constraint is almost nothing.
-
-    Parameters
-    ----------
-    eps : float
-        Factor of y in the constraint; the solution has a layer of this length at the start.
 
     Notes
     -----
@@ -38,7 +27,6 @@ def nearly_index2(eps: float = 1e-6) -> Model:
     >>> model.reference.y.round(8)
     array([0.9999995, 0.001998 ])
     """
-    check_positive(eps=eps)
     b = -2.0 * eps**2 / (1.0 + eps**2)
     a = -b / eps
 
@@ -50,13 +38,7 @@ def nearly_index2(eps: float = 1e-6) -> Model:
     return _model(_scalar(eps), exact, index=1, degrees_of_freedom=1)
 
 
-@model(
-    title="Linear index 2",
-    source=WIJCKMANS + ", example 6.5",
-    description="The simplest problem on which errors of the constraint reach the algebraic variable divided by the "
-    "step size.",
-    equations=r"x' = -y + \sin t,\qquad 0 = x - \cos t",
-)
+@model
 def linear_index2() -> Model:
     """Example 6.5 of Wijckmans: the same with eps = 0, of index 2, with the solution x = cos t, y = 2 sin t.
 
@@ -79,23 +61,9 @@ def linear_index2() -> Model:
     return _model(_scalar(0.0), exact, index=2, degrees_of_freedom=0)
 
 
-@model(
-    title="Ill-conditioned constraints",
-    source=WIJCKMANS + ", example 6.7",
-    description="Two constraints of formal index 1, one of which is nearly of index 2. The stabilised reduction needs "
-    "no factors of D to tell them apart.",
-    equations=r"""\begin{aligned} x' &= \begin{pmatrix} -2 & -1 \\ 0 & -3 \end{pmatrix} x +
-    \begin{pmatrix} 1 & 1 \\ 2 & 0 \end{pmatrix} y + \binom{\tfrac{t}{2} + \sin t}{t + 2 \cos t} \\
-    0 &= \begin{pmatrix} -1 & -1 \\ 1 & 0 \end{pmatrix} x + \begin{pmatrix} 1 & 0 \\ 0 & \varepsilon \end{pmatrix} y +
-    \binom{\tfrac{t}{2} + \sin t}{\cos t - \sin t} \end{aligned}""",
-)
+@model
 def ill_conditioned_constraints(eps: float = 1e-6) -> Model:
     r"""Example 6.7 of Wijckmans: two constraints, one that determines its y well and one that hardly does.
-
-    Parameters
-    ----------
-    eps : float
-        Factor of :math:`y_2` in the second constraint, D = diag(1, eps).
 
     Notes
     -----
@@ -109,7 +77,6 @@ def ill_conditioned_constraints(eps: float = 1e-6) -> Model:
     >>> model.initial[1].round(3)
     array([ 2.e+00, -3.e+06])
     """
-    check_positive(eps=eps)
     k = 1.0 + 1.0 / eps
     b = 2.0 / (1.0 + k * k)
     a = -k * b
@@ -182,30 +149,10 @@ def _model(problem: daedal.LinearDAE, exact, index: int, degrees_of_freedom: int
 # (I - P) A that does not vanish, where P = B (C B)^-1 C projects along the constraint: the more skew P is, the more a
 # change of the coefficients moves it.
 
-_EQUATIONS = r"x' = A x + B y,\qquad 0 = C x,\qquad "
 
-
-@model(
-    title="Skew projector",
-    source=WIJCKMANS + ", examples 5.12 and 5.14",
-    description="A DAE of index 2 whose constraint is almost orthogonal to the direction in which its multiplier "
-    "acts. Changes of the coefficients of the size of eps turn a decaying solution into a growing one.",
-    equations=_EQUATIONS
-    + r"""A = \begin{pmatrix} \tfrac12 + \delta_A & 1 \\ 1 & \tfrac12 \end{pmatrix},\quad
-    B = \binom{1}{1 + \delta_B},\quad C = (1 + \varepsilon,\ -1)""",
-)
+@model
 def skew_projector(eps: float = 1e-4, change_in_A: float = 0.0, change_in_B: float = 0.0) -> Model:
     r"""Examples 5.12 and 5.14 of Wijckmans: C B = eps, and the pencil is singular in the limit.
-
-    Parameters
-    ----------
-    eps : float
-        By how much the constraint differs from one that no multiplier can enforce.
-    change_in_A : float
-        Added to the first entry of A; the solution then grows with :math:`-(1/2 + \delta_A/\varepsilon)`.
-    change_in_B : float
-        Added to the second entry of B; the solution then grows with
-        :math:`(3\delta_B + \varepsilon + 2\varepsilon\delta_B)/(2(\delta_B - \varepsilon))`.
 
     Notes
     -----
@@ -217,28 +164,13 @@ def skew_projector(eps: float = 1e-4, change_in_A: float = 0.0, change_in_B: flo
     >>> print(f"{daedal.library.skew_projector(change_in_A=-1e-3).extra['growth']:.3f}")
     9.500
     """
-    check_positive(eps=eps)
     A = np.array([[0.5 + change_in_A, 1.0], [1.0, 0.5]])
     return _one_mode(A, np.array([1.0, 1.0 + change_in_B]), np.array([1.0 + eps, -1.0]))
 
 
-@model(
-    title="Constraint that mixes two modes",
-    source=WIJCKMANS + ", example 5.15",
-    description="A decaying and a growing mode of opposite size, held together by a constraint so that nothing grows. "
-    "A small error in the constraint no longer balances them.",
-    equations=_EQUATIONS
-    + r"""A = \begin{pmatrix} \lambda & 0 \\ 0 & \mu \end{pmatrix},\quad B = \binom11,\quad C = (1 + \delta_C,\ 1)""",
-)
+@model
 def balanced_modes(lam: float = 100.0, mu: float = -100.0, change_in_C: float = 0.0) -> Model:
     r"""Example 5.15 of Wijckmans: the solution grows with :math:`(\lambda + \mu(1 + \delta_C))/(2 + \delta_C)`.
-
-    Parameters
-    ----------
-    lam, mu : float
-        The modes without the constraint.
-    change_in_C : float
-        Added to the first entry of the constraint.
 
     Notes
     -----
@@ -247,30 +179,14 @@ def balanced_modes(lam: float = 100.0, mu: float = -100.0, change_in_C: float = 
     return _one_mode(np.diag([float(lam), float(mu)]), np.array([1.0, 1.0]), np.array([1.0 + change_in_C, 1.0]))
 
 
-@model(
-    title="Nearly index 3",
-    source=WIJCKMANS + ", example 5.16",
-    description="A DAE of index 2 that has index 3 in the limit and is well-conditioned all the way, as long as only "
-    "its data change. A change of the constraint makes the fast decay a fast growth.",
-    equations=_EQUATIONS
-    + r"""A = \begin{pmatrix} \tfrac12 & 1 \\ 1 & 0 \end{pmatrix},\quad B = \binom11,\quad
-    C = (1 + \varepsilon,\ -1 + \delta_C)""",
-)
+@model
 def nearly_index3(eps: float = 1e-4, change_in_C: float = 0.0) -> Model:
     r"""Example 5.16 of Wijckmans, with growth :math:`-(1 + \delta_C + 2\varepsilon)/(2(\varepsilon + \delta_C))`.
-
-    Parameters
-    ----------
-    eps : float
-        The distance from index 3; the mode decays with about 1/(2 eps).
-    change_in_C : float
-        Added to the second entry of the constraint.
 
     Notes
     -----
     ``model.extra`` has ``exact(t, derivative)`` and ``growth``, the rate of the only mode.
     """
-    check_positive(eps=eps)
     A = np.array([[0.5, 1.0], [1.0, 0.0]])
     return _one_mode(A, np.array([1.0, 1.0]), np.array([1.0 + eps, -1.0 + change_in_C]))
 

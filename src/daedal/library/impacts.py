@@ -5,29 +5,14 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.registry import WIJCKMANS, Model, Reference, check_positive, model
+from daedal.library.registry import Model, Reference, model
 
 GRAVITY = 9.81
 
 
-@model(
-    title="Bouncing ball",
-    source="closed solution",
-    description="A ball that bounces until it rests: infinitely many impacts in a finite time.",
-    equations=r"\ddot h = -g + \Lambda,\qquad 0 \le h \perp \Lambda \ge 0,\qquad \dot h^+ = -e\, \dot h^-",
-    drawing=("ball",),
-)
+@model
 def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0) -> Model:
     r"""A ball bounces on the floor until it comes to rest.
-
-    Parameters
-    ----------
-    restitution : float
-        Coefficient of restitution e, below 1.
-    height : float
-        From which it falls.
-    t1 : float
-        End time, after the ball has come to rest for a reference.
 
     Notes
     -----
@@ -43,7 +28,6 @@ def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0
     >>> print(f"{sol.events[-1].t:.6f} {model.extra['rest_time']:.6f} {sol.mode[-1]}")
     1.354571 1.354571 floor
     """
-    check_positive(height=height, t1=t1)
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-GRAVITY], n_q=1, names=["height"])
     floor = daedal.Contact(lambda t, q: q[0], restitution, gradient=lambda t, q: [1.0], name="floor")
     if floor.restitution >= 1.0:
@@ -57,32 +41,15 @@ def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0
     rests = t1 > rest_time
     return Model(
         problem=daedal.unilateral(ball, floor),
-        t_span=(0.0, float(t1)),
         initial=("free", ([float(height)], [0.0])),
-        index=3,
         reference=Reference(float(t1), np.zeros(2), "at rest", 1e-14) if rests else None,
-        options={"rtol": 1e-8, "atol": 1e-10},
-        plot={"variables": ["height"]},
         extra={"impact_times": impact_times, "rest_time": rest_time},
     )
 
 
-@model(
-    title="Ladder sliding down a wall",
-    source="closed solution: energy, and the force of the wall",
-    description="A rod slides along wall and floor without friction; one of two unilateral contacts opens.",
-    equations=r"0 \le x - \cos\varphi \perp \Lambda_1 \ge 0,\qquad 0 \le y - \sin\varphi \perp \Lambda_2 \ge 0",
-    drawing=("ladder",),
-)
+@model
 def sliding_ladder(angle: float = 1.2, t1: float = 1.0) -> Model:
     r"""A ladder slides down a smooth wall and loses contact with it.
-
-    Parameters
-    ----------
-    angle : float
-        With the floor, at the start; between 0 and pi/2.
-    t1 : float
-        End time.
 
     Notes
     -----
@@ -98,7 +65,6 @@ def sliding_ladder(angle: float = 1.2, t1: float = 1.0) -> Model:
     >>> print(f"{sol.events[0].y[2]:.6f} {model.extra['leaving_angle']:.6f}")
     0.670476 0.670476
     """
-    check_positive(angle=angle, t1=t1)
     if angle >= 0.5 * math.pi:
         raise daedal.InvalidProblemError(f"angle={angle!r} must be less than pi/2, where the ladder stands upright")
     rod = daedal.MechanicalSystem(
@@ -110,31 +76,14 @@ def sliding_ladder(angle: float = 1.2, t1: float = 1.0) -> Model:
     ]
     return Model(
         problem=daedal.unilateral(rod, contacts),
-        t_span=(0.0, float(t1)),
         initial=("wall + floor", ([math.cos(angle), math.sin(angle), float(angle)], [0.0, 0.0, 0.0])),
-        index=3,
-        options={"rtol": 1e-8, "atol": 1e-10},
-        plot={"variables": ["x", "y", "phi"]},
         extra={"leaving_angle": math.asin(2.0 / 3.0 * math.sin(angle))},
     )
 
 
-@model(
-    title="Pendulum whose rope breaks",
-    source="closed solution: energy, and the tension of the rope",
-    description="A constraint that disappears at a load: from a pendulum to a body in free flight.",
-    equations=r"\|G^T \lambda\| = 3 m g \cos\varphi < s\, m g",
-    drawing=("rope",),
-)
+@model
 def breaking_rope(strength: float = 2.0, t1: float = 1.0) -> Model:
     r"""A pendulum on a rope that bears only some times the weight.
-
-    Parameters
-    ----------
-    strength : float
-        The load at which the rope breaks, in weights of the bob; between 0 and 3.
-    t1 : float
-        End time.
 
     Notes
     -----
@@ -150,7 +99,6 @@ def breaking_rope(strength: float = 2.0, t1: float = 1.0) -> Model:
     >>> print(f"{sol.events[0].y[1]:.6f} {model.extra['breaking_height']:.6f}")
     -0.666667 -0.666667
     """
-    check_positive(strength=strength, t1=t1)
     pendulum = daedal.MechanicalSystem(
         1.0,
         lambda t, q, v: [0.0, -GRAVITY],
@@ -162,29 +110,14 @@ def breaking_rope(strength: float = 2.0, t1: float = 1.0) -> Model:
     )
     return Model(
         problem=daedal.breaking(pendulum, "rope", strength * GRAVITY, name="rope breaks"),
-        t_span=(0.0, float(t1)),
         initial=("intact", ([1.0, 0.0], [0.0, 0.0])),
-        index=3,
-        options={"rtol": 1e-8, "atol": 1e-10},
-        plot={"variables": ["x", "y"]},
         extra={"breaking_height": -strength / 3.0},
     )
 
 
-@model(
-    title="Pendulum that hits a wall of metal",
-    source=WIJCKMANS + ", example 7.9",
-    description="An impact that takes time: elastic, plastic and unloading phases, and a dent that remains.",
-    equations=r"F = c_1 p,\quad c_1 p_1 + c_2 (p - p_1),\quad c_3 (p - p_f),\qquad p = -2 l \sin\varphi",
-    drawing=("crash",),
-)
+@model
 def crash_pendulum(t1: float = 2.0) -> Model:
     r"""A heavy pendulum hits a wall that yields: elasto-plastic impact with hysteresis.
-
-    Parameters
-    ----------
-    t1 : float
-        End time.
 
     Notes
     -----
@@ -202,7 +135,6 @@ def crash_pendulum(t1: float = 2.0) -> Model:
     >>> print(f"{sol.events[0].t:.6f} {sol.q[3, -1]:.6f}")
     0.696924 0.086069
     """
-    check_positive(t1=t1)
     half, mass, angle = 0.9, 30.0, 1.85
     rod = daedal.MechanicalSystem(
         [mass, mass, mass * half**2 / 3.0],
@@ -210,14 +142,8 @@ def crash_pendulum(t1: float = 2.0) -> Model:
         lambda t, q: [q[0] - half * math.cos(q[2]), q[1] - half * math.sin(q[2])],
         n_q=3,
         n_constraints=2,
-        constraint_jacobian=lambda t, q: [
-            [1.0, 0.0, half * math.sin(q[2])],
-            [0.0, 1.0, -half * math.cos(q[2])],
-        ],
-        acceleration_bias=lambda t, q, v: [
-            -half * math.cos(q[2]) * v[2] ** 2,
-            -half * math.sin(q[2]) * v[2] ** 2,
-        ],
+        constraint_jacobian=lambda t, q: [[1.0, 0.0, half * math.sin(q[2])], [0.0, 1.0, -half * math.cos(q[2])]],
+        acceleration_bias=lambda t, q, v: [-half * math.cos(q[2]) * v[2] ** 2, -half * math.sin(q[2]) * v[2] ** 2],
         names=["x", "y", "phi"],
     )
     law = daedal.ElastoPlastic(c1=8e5, c2=1e3, c3=2e6, p1=5e-3)
@@ -229,11 +155,7 @@ def crash_pendulum(t1: float = 2.0) -> Model:
     )
     return Model(
         problem=problem,
-        t_span=(0.0, float(t1)),
         initial=("free", ([half * math.cos(angle), half * math.sin(angle), angle, 0.0], [0.0] * 4)),
-        index=3,
-        options={"rtol": 1e-9, "atol": 1e-10},
-        plot={"variables": ["phi", "p_max"]},
         extra={
             "events": {"touches": 0.6969238, "yields": 0.6975351, "turns back": 0.7174984, "separates": 0.7210109},
             "p_max": 0.0860691,
@@ -246,26 +168,9 @@ def crash_pendulum(t1: float = 2.0) -> Model:
 # --- several contacts: Newton's cradle, and a block that tips or slides -----------------------------------------------
 
 
-@model(
-    title="Newton's cradle",
-    source="closed solution: as many balls leave as come",
-    description="Balls on strings that touch at rest: an impact passes from contact to contact.",
-    equations=r"l\,\ddot\varphi_i = -g \sin\varphi_i,\qquad 0 \le g_i \perp P_i \ge 0,\qquad u_i^+ = -e\,u_i^-",
-    drawing=("cradle",),
-)
+@model
 def newtons_cradle(balls: int = 5, lifted: int = 1, restitution: float = 1.0, t1: float = 2.0) -> Model:
     r"""Newton's cradle: pendulums side by side, some of which are lifted and let go.
-
-    Parameters
-    ----------
-    balls : int
-        How many, at least 2.
-    lifted : int
-        How many of them begin at an angle of -0.5; the others hang at rest and touch each other.
-    restitution : float
-        Coefficient of restitution.
-    t1 : float
-        End time.
 
     Notes
     -----
@@ -283,7 +188,6 @@ def newtons_cradle(balls: int = 5, lifted: int = 1, restitution: float = 1.0, t1
     >>> print(f"{hit.t:.6f} {model.extra['impact_time']:.6f}", abs(hit.y_after[5:]).round(6))
     0.509467 0.509467 [0.       0.       0.       0.       1.549784]
     """
-    check_positive(t1=t1)
     if not isinstance(balls, int) or balls < 2 or not isinstance(lifted, int) or not 0 < lifted < balls:
         raise daedal.InvalidProblemError(f"balls={balls!r} must be at least 2, and lifted={lifted!r} less than that")
     radius, angle = 0.05, 0.5
@@ -302,10 +206,7 @@ def newtons_cradle(balls: int = 5, lifted: int = 1, restitution: float = 1.0, t1
     start = np.where(np.arange(balls) < lifted, -angle, 0.0)
     return Model(
         problem=daedal.unilateral(system, contacts, order="in turn"),
-        t_span=(0.0, float(t1)),
         initial=(start, np.zeros(balls)),
-        index=3,
-        options={"rtol": 1e-8, "atol": 1e-10},
         plot={"variables": [f"phi{i + 1}" for i in range(balls)], "panels": "one"},
         extra={
             "impact_time": 0.5 * math.pi / math.sqrt(GRAVITY) / _mean(1.0, math.cos(0.5 * angle)),
@@ -322,24 +223,9 @@ def _mean(a: float, b: float) -> float:
     return a
 
 
-@model(
-    title="A block that tips or slides",
-    source="closed solution: statics of a block",
-    description="A block on a rough floor, pushed by a growing force: it slides, or it tips over a corner.",
-    equations=r"|Q| \le \mu P,\qquad F < \mu m g \text{ and } F h < m g b",
-    drawing=("pushed_block",),
-)
+@model
 def tipping_block(mu: float = 0.8, width: float = 0.5, height: float = 0.8, t1: float = 2.2) -> Model:
     r"""A block that is pushed at its centre by the force F = 4 t.
-
-    Parameters
-    ----------
-    mu : float
-        Coefficient of friction.
-    width, height : float
-        Half of those of the block, b and h.
-    t1 : float
-        End time.
 
     Notes
     -----
@@ -357,7 +243,6 @@ def tipping_block(mu: float = 0.8, width: float = 0.5, height: float = 0.8, t1: 
     0.98100 0.98100 left slips+ + right slips+
     1.53281 1.53281 right sticks
     """
-    check_positive(mu=mu, width=width, height=height, t1=t1)
     system = daedal.MechanicalSystem(
         [1.0, 1.0, (width**2 + height**2) / 3.0],
         lambda t, q, v: [4.0 * t, -GRAVITY, 0.0],
@@ -375,11 +260,7 @@ def tipping_block(mu: float = 0.8, width: float = 0.5, height: float = 0.8, t1: 
 
     return Model(
         problem=daedal.unilateral(system, [corner(-1.0, "left"), corner(1.0, "right")]),
-        t_span=(0.0, float(t1)),
         initial=([0.0, float(height), 0.0], [0.0, 0.0, 0.0]),
-        index=3,
-        options={"rtol": 1e-8, "atol": 1e-10},
-        plot={"variables": ["x", "angle"]},
         extra={
             "tips": mu > width / height,
             "time": min(mu, width / height) * GRAVITY / 4.0,

@@ -6,19 +6,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.library.registry import (
-    BRENAN_CAMPBELL_PETZOLD,
-    HAIRER_WANNER,
-    TEST_SET,
-    Indices,
-    Model,
-    check_choice,
-    check_positive,
-    closed_model,
-    explicit_start,
-    known_reference,
-    model,
-)
+from daedal.library.registry import Indices, Model, closed_model, explicit_start, known_reference, model
 
 RATES = (0.04, 1.0e4, 3.0e7)
 
@@ -40,32 +28,15 @@ def balance(t, y, z, p):
     return np.array([y[0] + y[1] + z[0] - 1.0])
 
 
-@model(
-    title="Robertson's reaction",
-    source="H. H. Robertson, The solution of a set of reaction rate equations, in: J. Walsh (ed.), Numerical Analysis: "
-    "An Introduction, Academic Press (1966), pp. 178-182",
-    description="Three species and rate constants that differ by nine orders of magnitude. The standard test of stiff "
-    "solvers: after a fast transient the step size has to grow by fifteen orders of magnitude.",
-    equations=r"""\begin{aligned} y_1' &= -0.04\,y_1 + 10^4 y_2 y_3 \\
-    y_2' &= 0.04\,y_1 - 10^4 y_2 y_3 - 3\cdot 10^7 y_2^2 \\ 0 &= y_1 + y_2 + y_3 - 1 \end{aligned}""",
-)
+@model
 def robertson(t1: float = 1e11, form: str = "implicit") -> Model:
     """Robertson's autocatalytic reaction with the mass balance as algebraic equation.
-
-    Parameters
-    ----------
-    t1 : float
-        End time. The classical ends are 40, 4e10 and 1e11.
-    form : {"implicit", "semi-explicit"}
-        Kind of the problem.
 
     Notes
     -----
     The second species never exceeds 4e-5 and ends near 1e-13, the first near 1e-8: the absolute tolerances in
     ``model.options`` lie below the final values, so that the relative tolerance decides for all three.
     """
-    check_choice("form", form, ("implicit", "semi-explicit"))
-    check_positive(t1=t1)
     names = ["y1", "y2", "y3"]
     params = np.array(RATES)
     problem: daedal.ImplicitDAE | daedal.SemiExplicitDAE
@@ -77,12 +48,9 @@ def robertson(t1: float = 1e11, form: str = "implicit") -> Model:
         initial = (np.array([1.0, 0.0]), np.array([0.0]))
     return Model(
         problem=problem,
-        t_span=(0.0, float(t1)),
         initial=initial,
-        index=1,
         reference=known_reference("robertson", t1=float(f"{t1:.12g}")),
         options={"rtol": 1e-6, "atol": np.array([1e-14, 1e-19, 1e-9])},
-        plot={"variables": ["y1", "y2", "y3"], "xscale": "log", "factors": {"y2": 1e4}},
     )
 
 
@@ -103,29 +71,14 @@ def hires_residual(t, y, yp):
     return r
 
 
-@model(
-    title="High irradiance responses (HIRES)",
-    source="E. Schaefer, A new approach to explain the high irradiance responses of photomorphogenesis on the basis of "
-    "phytochrome, J. Math. Biology 2 (1975), pp. 41-56; " + TEST_SET,
-    description="How light governs the growth of a plant through phytochrome: eight reactants, of which the sixth "
-    "binds to the eighth, an enzyme. Small and mildly stiff; the end lies in a fast decline behind a long plateau.",
-    equations=r"""\begin{aligned} y_1' &= -1.71 y_1 + 0.43 y_2 + 8.32 y_3 + 0.0007 \\
-    y_2' &= 1.71 y_1 - 8.75 y_2 \\ y_3' &= -10.03 y_3 + 0.43 y_4 + 0.035 y_5 \\
-    y_4' &= 8.32 y_2 + 1.71 y_3 - 1.12 y_4 \\ y_5' &= -1.745 y_5 + 0.43 y_6 + 0.43 y_7 \\
-    y_6' &= -280 y_6 y_8 + 0.69 y_4 + 1.71 y_5 - 0.43 y_6 + 0.69 y_7 \\
-    y_7' &= 280 y_6 y_8 - 1.81 y_7 \\ y_8' &= -y_7' \end{aligned}""",
-)
+@model
 def hires() -> Model:
     """Eight reactants of photomorphogenesis, from seedling to the end of the response at t = 321.8122."""
     problem = daedal.ImplicitDAE(hires_residual, 8, names=[f"y{k}" for k in range(1, 9)])
     return Model(
         problem=problem,
-        t_span=(0.0, 321.8122),
         initial=explicit_start(problem, np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0057])),
-        index=0,
         reference=known_reference("hires"),
-        options={"rtol": 1e-6, "atol": 1e-10},
-        plot={"variables": ["y4", "y6", "y8"], "factors": {"y6": 0.1, "y8": 10.0}},
     )
 
 
@@ -140,26 +93,14 @@ def oregonator_residual(t, y, yp):
     return r
 
 
-@model(
-    title="Oregonator (OREGO)",
-    source="R. J. Field, R. M. Noyes, Oscillations in chemical systems. IV. Limit cycle behavior in a model of a real "
-    "chemical reaction, J. Chem. Phys. 60 (1974), pp. 1877-1884; " + HAIRER_WANNER,
-    description="The Belousov-Zhabotinskii reaction: bromous acid, bromide and cerium follow a limit cycle over six "
-    "orders of magnitude, with a burst after each rest. Every burst asks for steps a million times smaller.",
-    equations=r"""\begin{aligned} y_1' &= 77.27\,\bigl(y_2 + y_1 (1 - 8.375\cdot 10^{-6} y_1 - y_2)\bigr) \\
-    y_2' &= \frac{1}{77.27}\,\bigl(y_3 - (1 + y_1)\,y_2\bigr) \\ y_3' &= 0.161\,(y_1 - y_3) \end{aligned}""",
-)
+@model
 def oregonator() -> Model:
     """Three species on a limit cycle, over the first period and into the rest of the second, to t = 360."""
     problem = daedal.ImplicitDAE(oregonator_residual, 3, names=["y1", "y2", "y3"])
     return Model(
         problem=problem,
-        t_span=(0.0, 360.0),
         initial=explicit_start(problem, np.array([1.0, 2.0, 3.0])),
-        index=0,
         reference=known_reference("oregonator"),
-        options={"rtol": 1e-6, "atol": 1e-6},
-        plot={"variables": ["y1", "y2", "y3"], "yscale": "log"},
     )
 
 
@@ -187,20 +128,7 @@ def reactor_residual(t, y, yp, p):
     return r
 
 
-@model(
-    title="Chemical Akzo Nobel problem",
-    source="W. J. H. Stortelder, Parameter Estimation in Nonlinear Dynamical Systems, thesis, University of Amsterdam "
-    "(1998), a problem of Akzo Nobel Central Research; " + TEST_SET,
-    description="Two species, FLB and ZHU, are mixed in a reactor while carbon dioxide is added. Five concentrations, "
-    "that of dissolved carbon dioxide among them, change by reactions and inflow; the sixth, of FLB and ZHU bound to "
-    "each other, is in equilibrium with theirs at all times.",
-    equations=r"""\begin{aligned} y_1' &= -2 r_1 + r_2 - r_3 - r_4,\qquad
-    y_2' = -\tfrac12 r_1 - r_4 - \tfrac12 r_5 + F \\
-    y_3' &= r_1 - r_2 + r_3,\qquad y_4' = -r_2 + r_3 - 2 r_4,\qquad y_5' = r_2 - r_3 + r_5 \\
-    0 &= K_s y_1 y_4 - y_6,\qquad F = k_l A\,(p/H - y_2) \\
-    r_1 &= k_1 y_1^4 \sqrt{y_2},\quad r_2 = k_2 y_3 y_4,\quad r_3 = \tfrac{k_2}{K} y_1 y_5,\quad
-    r_4 = k_3 y_1 y_4^2,\quad r_5 = k_4 y_6^2 \sqrt{y_2} \end{aligned}""",
-)
+@model
 def chemical_akzo_nobel() -> Model:
     """Six concentrations in a stirred reactor, one of them at equilibrium."""
     params = np.array(AKZO_REACTOR)
@@ -211,12 +139,8 @@ def chemical_akzo_nobel() -> Model:
         problem=daedal.ImplicitDAE(
             reactor_residual, 6, params=params, algebraic=[5], names=[f"y{k}" for k in range(1, 7)]
         ),
-        t_span=(0.0, 180.0),
         initial=(y0, yp0),
-        index=1,
         reference=known_reference("chemical_akzo_nobel"),
-        options={"rtol": 1e-6, "atol": 1e-9},
-        plot={"variables": ["y1", "y3", "y6"]},
     )
 
 
@@ -282,27 +206,14 @@ def pollution_residual(t, y, yp):
     return r
 
 
-@model(
-    title="Air pollution (POLLU)",
-    source="J. G. Verwer, Gauss-Seidel iteration for stiff ODEs from chemical kinetics, SIAM J. Sci. Comput. 15 "
-    "(1994), pp. 1243-1250; " + TEST_SET,
-    description="The chemistry of polluted air, as developed at the Dutch National Institute of Public Health: 25 "
-    "reactions of 20 species, among them ozone and nitrogen oxides, over one hour. Rate constants span sixteen orders "
-    "of magnitude, concentrations as many.",
-    equations=r"""y_i' = \sum_{k=1}^{25} \nu_{ik}\, k_k \prod_{j\ \text{reacts in}\ k} y_j,\qquad
-    i = 1, \ldots, 20""",
-)
+@model
 def pollution() -> Model:
     """Twenty species in the air over 60 minutes; ``daedal.library.kinetics.REACTIONS`` lists the reactions."""
     problem = daedal.ImplicitDAE(pollution_residual, 20, names=SPECIES)
     return Model(
         problem=problem,
-        t_span=(0.0, 60.0),
         initial=explicit_start(problem, np.array([INITIAL.get(name, 0.0) for name in SPECIES])),
-        index=0,
         reference=known_reference("pollution"),
-        options={"rtol": 1e-6, "atol": 1e-12},
-        plot={"variables": ["NO2", "NO", "O3", "PAN"], "factors": {"PAN": 100.0}},
     )
 
 
@@ -353,26 +264,15 @@ _DEMANDS = {
 }
 
 
-@model(
-    source=BRENAN_CAMPBELL_PETZOLD + ", equations (1.3.9), after C. C. Pantelides (1988); the data are Daedal's",
-    description="A reaction of first order that gives heat, in a tank that is cooled by a jacket. With a given "
-    "temperature of the jacket the index is 1; if that temperature is sought which keeps the reactor on a given "
-    "temperature, it is 2; which keeps the concentration on a given course, 3.",
-)
+@model
 def cstr(index: int = 3) -> Model:
     """A continuously stirred tank reactor, simulated (index 1) or controlled by its jacket (index 2 and 3).
-
-    Parameters
-    ----------
-    index : {1, 2, 3}
-        What is given: the temperature of the jacket, that of the reactor, or the concentration of the product.
 
     Notes
     -----
     With index 3 ``model.extra["exact"](t, derivative)`` is the closed solution: the concentration gives the rate R,
     this and the concentration the temperature, and its derivative the temperature of the jacket.
     """
-    check_choice("index", index, (1, 2, 3))
     residual, names = FORMS[index]
     common: dict[str, Any] = {
         "title": f"Stirred-tank reactor of index {index}",
@@ -438,15 +338,7 @@ def equilibrium_residual(t, y, yp, p):
     return r
 
 
-@model(
-    title="Reactor with an equilibrium",
-    source="A. Kumar, P. Daoutidis, Control of Nonlinear Differential Algebraic Equation Systems, Chapman & Hall/CRC "
-    "(1999), on reactors with fast reversible reactions; the data are Daedal's",
-    description="Two molecules of A combine to B and fall apart again so fast that the two are always in equilibrium; "
-    "B decays slowly. The rate of the fast reaction is no longer given by a law: it is what keeps the equilibrium, a "
-    "multiplier of index 2.",
-    equations=r"a' = F (a_0 - a) - 2 r,\qquad b' = r - (F + k) b,\qquad 0 = b - K a^2",
-)
+@model
 def equilibrium_reactor() -> Model:
     """A stirred-tank reactor in which a fast reaction is in equilibrium: index 2, with one initial value to choose."""
     flow, feed, slow, constant = 1.0, 2.0, 0.5, 1.0
@@ -460,11 +352,6 @@ def equilibrium_reactor() -> Model:
     params = np.array([flow, feed, slow, constant])
     return Model(
         problem=daedal.ImplicitDAE(equilibrium_residual, 3, params=params, algebraic=[2], names=["a", "b", "r"]),
-        t_span=(0.0, 3.0),
         initial=(np.array([a, b, b_slope + drain * b]), np.array([a_slope, b_slope, b_bend + drain * b_slope])),
-        index=2,
-        indices=Indices.usual(2, 1),
         reference=known_reference("equilibrium_reactor"),
-        options={"rtol": 1e-6, "atol": 1e-8},
-        plot={"variables": ["a", "b", "r"]},
     )

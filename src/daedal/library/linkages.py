@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 import daedal
 from daedal.library.iftomm import GRAVITY
 from daedal.library.machine_model import machine_model
-from daedal.library.registry import Model, Reference, check_positive, known, model
+from daedal.library.registry import Model, Reference, known, model
 from daedal.multibody import (
     Body,
     Contact,
@@ -51,12 +51,7 @@ def _displaced(stiffness: float, damping: float, displacement: float) -> Start:
     return machine.assemble(A=rest.joint("A") + displacement, guess=rest, cut=("C",))
 
 
-@model(
-    title="Four-bar linkage with a diagonal spring",
-    source="bars of 1, 3, 2 and 3 m (Grashof); small motions by Lagrange's equation for the angle of the crank",
-    description="A spring with a damper along the diagonal of a four-bar linkage carries its weight. About the "
-    "position of rest it has one damped oscillation, with a closed loop as the only difficulty.",
-)
+@model
 def four_bar_with_spring(
     stiffness: float = 200.0,
     damping: float = 5.0,
@@ -65,17 +60,6 @@ def four_bar_with_spring(
     coordinates: str = "relative",
 ) -> Model:
     """A four-bar linkage with a spring from the pivot of the crank to the end of the rocker.
-
-    Parameters
-    ----------
-    stiffness, damping : float
-        Of the spring (N/m) and its damper (N s/m); its free length is 3 m.
-    displacement : float
-        Angle by which the crank is turned from the position of rest at the start (rad).
-    t1 : float
-        End time (s); a reference is known for 5 with the other defaults.
-    coordinates : {"relative", "absolute"}
-        Angles of the joints, or positions and angles of all bodies.
 
     Notes
     -----
@@ -90,14 +74,13 @@ def four_bar_with_spring(
     >>> rest.stability, len(model.extra["machine"].linearise(rest).eigenvalues)
     ('stable', 2)
     """
-    check_positive(stiffness=stiffness)
     machine, rest = _four_bar(float(stiffness), float(damping))
     return machine_model(
         machine,
         _displaced(float(stiffness), float(damping), float(displacement)),
         t1,
-        coordinates=coordinates,
-        cut=("C",),
+        coordinates,
+        ("C",),
         known=known("four_bar_with_spring", stiffness=stiffness, damping=damping, displacement=displacement, t1=t1),
         extra={"rest": rest},
     )
@@ -149,28 +132,11 @@ def _robot_gripper(stiffness: float, opening: float) -> tuple[Machine, Start]:
     return machine, machine.assemble(hold={"shoulder": 1.0, "elbow": -0.5, **closed}, cut=CUT)
 
 
-@model(
-    title="Robot arm with a gripper",
-    source="dimensions chosen; parallel-jaw gripper with geared cranks as in textbooks of robotics",
-    description="An arm of two links with a hand of two fingers. Each finger is carried by a parallelogram, so it "
-    "stays parallel to the forearm, and gears make the fingers close together: two closed loops and a coupling on a "
-    "tree.",
-)
+@model
 def robot_gripper(
     stiffness: float = 100.0, opening: float = 0.8, t1: float = 0.5, coordinates: str = "relative"
 ) -> Model:
     """An arm of two links, held by springs at its joints, whose gripper is closed by a spring.
-
-    Parameters
-    ----------
-    stiffness : float
-        Of the spring between the fingers (N/m).
-    opening : float
-        Angle of the cranks with the forearm at the start, between 0 and pi/2 (rad).
-    t1 : float
-        End time (s); a reference is known for 0.5 with the other defaults.
-    coordinates : {"relative", "absolute"}
-        Angles of the joints, or positions and angles of all bodies.
 
     Notes
     -----
@@ -184,15 +150,9 @@ def robot_gripper(
     >>> model.problem.n_q, model.problem.n_constraints
     (8, 5)
     """
-    check_positive(stiffness=stiffness, opening=opening)
     machine, start = _robot_gripper(float(stiffness), float(opening))
     return machine_model(
-        machine,
-        start,
-        t1,
-        coordinates=coordinates,
-        cut=CUT,
-        known=known("robot_gripper", stiffness=stiffness, opening=opening, t1=t1),
+        machine, start, t1, coordinates, CUT, known=known("robot_gripper", stiffness=stiffness, opening=opening, t1=t1)
     )
 
 
@@ -232,26 +192,9 @@ def _link_bridge(n: int, load: float) -> tuple[Machine, Start, Start]:
     return machine, loaded, rest
 
 
-@model(
-    title="Bridge of links",
-    source="closed form of the start: balance of moments of each link (the catenary of links)",
-    description="Links between two supports of equal height hang at rest with a load in the middle, which falls off. "
-    "The shape before that is known in closed form, for any number of links.",
-)
+@model
 def link_bridge(n: int = 6, load: float = 500.0, t1: float = 2.0, coordinates: str = "relative") -> Model:
     """A bridge of `n` links, 12 m and 100 kg in all, between supports 10 m apart, when its load falls off.
-
-    Parameters
-    ----------
-    n : int
-        Number of links, even. Of more than two dozen links, the equations are evaluated by compiled loops, not as
-        straight-line code. The highest frequencies grow with n: take a short time for a bridge of 1000 links.
-    load : float
-        The force on the joint in the middle before the start (N).
-    t1 : float
-        End time (s); a reference is known for 2 with the other defaults.
-    coordinates : {"relative", "absolute"}
-        Angles of the joints, or positions and angles of all links.
 
     Notes
     -----
@@ -266,7 +209,6 @@ def link_bridge(n: int = 6, load: float = 500.0, t1: float = 2.0, coordinates: s
     >>> bool(abs(energy - energy[0]).max() < 1e-4)
     True
     """
-    check_positive(n=n)
     if n % 2 or n < 4:
         raise daedal.InvalidProblemError(
             f"n={n!r} must be even and at least 4: the load hangs at the joint in the middle"
@@ -276,8 +218,8 @@ def link_bridge(n: int = 6, load: float = 500.0, t1: float = 2.0, coordinates: s
         machine,
         start,
         t1,
-        coordinates=coordinates,
-        cut=("support 2",),
+        coordinates,
+        ("support 2",),
         known=known("link_bridge", n=n, load=load, t1=t1),
         extra={"rest": rest},
     )
@@ -299,22 +241,9 @@ def _falling_chain() -> Machine:
     return Machine(*joints, *floor, gravity=(0.0, -GRAVITY), planar=True, name="Falling chain")
 
 
-@model(
-    title="Chain that falls on the floor",
-    source="closed form of the first impact, and of the rest by the conserved horizontal momentum",
-    description="Three links fall and hit a smooth floor, joint after joint. Each plastic impact passes through the "
-    "whole chain and throws other joints up again; at last it lies stretched out below its centre of mass.",
-    equations=r"M(q)\,q'' = f(q, q') + W(q) \Lambda,\qquad 0 \le g_N(q) \perp \Lambda \ge 0,\qquad \dot g_N^+ = 0",
-)
+@model
 def falling_chain(height: float = 0.35, t1: float = 1.0) -> Model:
     r"""A chain of three links of 0.5 m and 1 kg that falls from rest on a smooth floor.
-
-    Parameters
-    ----------
-    height : float
-        Of the lowest point at the start (m).
-    t1 : float
-        End time (s); a reference is known from 1 on with the default height.
 
     Notes
     -----
@@ -332,7 +261,6 @@ def falling_chain(height: float = 0.35, t1: float = 1.0) -> Model:
     >>> print(f"{sol.events[0].t:.6f} {model.extra['first_impact']:.6f}")
     0.267125 0.267125
     """
-    check_positive(height=height, t1=t1)
     machine = _falling_chain()
     angles = np.cumsum(ANGLES)
     ends = LENGTH * np.cumsum([np.cos(angles), np.sin(angles)], axis=1)
@@ -345,11 +273,8 @@ def falling_chain(height: float = 0.35, t1: float = 1.0) -> Model:
     rests = height == 0.35 and t1 >= 1.0
     return Model(
         problem=problem,
-        t_span=(0.0, float(t1)),
         initial=("free", (np.array([0.0, height - lowest, *ANGLES]), np.zeros(n + 2))),
-        index=3,
         reference=Reference(float(t1), at_rest, "at rest below the centre of mass", 1e-14) if rests else None,
-        options={"rtol": 1e-7, "atol": 1e-9},
         plot={"variables": list(machine.layout().names)},
         extra={"machine": machine, "first_impact": math.sqrt(2.0 * height / GRAVITY)},
     )

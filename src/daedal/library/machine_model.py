@@ -30,9 +30,9 @@ def machine_model(
     machine: Machine,
     start: Start,
     t1: float,
-    *,
     coordinates: str,
     cut: tuple[str, ...] = (),
+    *,
     exact: Callable[[float], np.ndarray] | None = None,
     known: Mapping[str, Any] | None = None,
     extra: Mapping[str, Any] | None = None,
@@ -54,10 +54,10 @@ def machine_model(
         problem,
         start.in_coordinates(coordinates, cut=cut),
         t1,
-        compiled=False,
         exact=closed,
         known=known,
-        extra={"machine": machine, "energy": energy_of(problem), **(extra or {})},
+        energy=energy_of(problem),
+        extra={"machine": machine, **(extra or {})},
         **{"equations": MACHINE_EQUATIONS, "index": 3 if problem.n_constraints else 0, **others},
     )
 

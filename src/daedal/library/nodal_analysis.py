@@ -181,34 +181,12 @@ def _sparse(entries: dict[tuple[int, int], float], n: int) -> sparse.csr_array:
 # det(s H + G) = 0: both follow from sparse linear systems, whatever the index. ``model.extra`` has
 # ``exact(t, derivative)``, ``branches``, the incidence list, and ``matrices``, H and G of ``H x' + G x = f(t)``.
 
-MNA = (
-    "C. Tischendorf, Topological index calculation of differential-algebraic equations in circuit simulation, Surveys "
-    "Math. Indust. 8 (1999), pp. 187-199; the circuit is Daedal's"
-)
-_KIRCHHOFF = (
-    r"A_C C A_C^T e' + A_R G A_R^T e + A_L i_L + A_V i_V + A_I s(t) = 0,\qquad "
-    r"L i_L' = A_L^T e,\qquad A_V^T e = v(t)"
-)
 SINE = Source(amplitude=1.0, frequency=1.0)
 
 
-@model(
-    title="Ladder of inductors and capacitors",
-    source=MNA,
-    description="A transmission line in pieces: inductors along it, capacitors to the ground, a resistor at its end. "
-    "No loop of capacitors and sources, no cutset of inductors: index 1, at any length.",
-    equations=_KIRCHHOFF,
-)
+@model
 def lc_ladder(cells: int = 50, compiled: bool | None = None) -> Model:
-    """A ladder of `cells` inductors and capacitors, driven by a voltage source: index 1.
-
-    Parameters
-    ----------
-    cells : int
-        Number of inductors and of capacitors; there are ``2 * cells + 2`` unknowns.
-    compiled : bool, optional
-        Whether the residual is compiled; by default from 200 unknowns on.
-    """
+    """A ladder of `cells` inductors and capacitors, driven by a voltage source: index 1."""
     _check_size(cells=cells)
     branches = [Branch("E", 1, 0, SINE)]
     for k in range(1, cells + 1):
@@ -218,23 +196,9 @@ def lc_ladder(cells: int = 50, compiled: bool | None = None) -> Model:
     return _circuit(branches, Indices.usual(1, 2 * cells), -0.05 + 1.0j, shown, compiled)
 
 
-@model(
-    title="Loops of capacitors and a voltage source",
-    source=MNA,
-    description="A voltage source and capacitors form loops, so that the current of the source needs the derivative of "
-    "its voltage: index 2. The loops of capacitors alone do no harm.",
-    equations=_KIRCHHOFF,
-)
+@model
 def capacitor_loops(nodes: int = 100, compiled: bool | None = None) -> Model:
-    """A chain of capacitors with a voltage source in the first loop (CV-loop): index 2.
-
-    Parameters
-    ----------
-    nodes : int
-        Number of nodes besides the ground; there is one unknown more.
-    compiled : bool, optional
-        Whether the residual is compiled; by default from 200 unknowns on.
-    """
+    """A chain of capacitors with a voltage source in the first loop (CV-loop): index 2."""
     _check_size(nodes=nodes)
     branches = [Branch("E", 1, 0, SINE)]
     for k in range(2, nodes + 1):
@@ -243,23 +207,9 @@ def capacitor_loops(nodes: int = 100, compiled: bool | None = None) -> Model:
     return _circuit(branches, Indices.usual(2, nodes - 1), -0.5, shown, compiled)
 
 
-@model(
-    title="Cutsets of inductors and a current source",
-    source=MNA,
-    description="At every second node nothing but inductors meet, at the first one an inductor and a current source: "
-    "the voltages of these nodes need the derivative of a current, and the index is 2.",
-    equations=_KIRCHHOFF,
-)
+@model
 def inductor_cutsets(nodes: int = 100, compiled: bool | None = None) -> Model:
-    """A line of inductors fed by a current source, with resistors at every second node (LI-cutsets): index 2.
-
-    Parameters
-    ----------
-    nodes : int
-        Number of nodes besides the ground, an even number; there are ``2 * nodes - 1`` unknowns.
-    compiled : bool, optional
-        Whether the residual is compiled; by default from 200 unknowns on.
-    """
+    """A line of inductors fed by a current source, with resistors at every second node (LI-cutsets): index 2."""
     _check_size(nodes=nodes)
     if nodes % 2:
         raise daedal.InvalidProblemError(f"nodes={nodes} must be even: the line ends with a resistor")
@@ -270,22 +220,9 @@ def inductor_cutsets(nodes: int = 100, compiled: bool | None = None) -> Model:
     return _circuit(branches, Indices.usual(2, nodes // 2 - 1), -0.3, shown, compiled)
 
 
-@model(
-    title="Controlled sources that differentiate",
-    source="D. Estévez Schwarz, C. Tischendorf, Structural analysis of electric circuits and consequences for MNA, "
-    "Int. J. Circuit Theory Appl. 28 (2000), pp. 131-162, on controlled sources; the circuit is Daedal's",
-    description="A voltage source charges a capacitor; its current, a derivative, controls the next voltage source, "
-    "which charges a capacitor, and so on. With controlled sources a small circuit has any index.",
-    equations=r"v_1 = \sin t,\qquad i_1 = -C v_1',\qquad v_{k+1} = r i_k,\qquad i_{k+1} = -C v_{k+1}'",
-)
+@model
 def controlled_sources(stages: int = 2) -> Model:
-    """Capacitors across voltage sources, each controlled by the current of the one before: index ``stages + 2``.
-
-    Parameters
-    ----------
-    stages : int
-        Number of controlled sources.
-    """
+    """Capacitors across voltage sources, each controlled by the current of the one before: index ``stages + 2``."""
     _check_size(stages=stages)
     branches = [Branch("E", 1, 0, SINE), Branch("C", 1, 0, 0.5)]
     for k in range(1, stages + 1):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.registry import ASCHER_PETZOLD, Model, check_positive, known, mechanical_model, model
+from daedal.library.registry import Model, known, mechanical_model, model
 
 # --- a knife edge on an incline: q = (x, y, phi), p = (weight along the incline) --------------------------------
 
@@ -29,15 +29,7 @@ def edge_bias(t, q, v, p):
     return np.array([-v[2] * (math.cos(q[2]) * v[0] + math.sin(q[2]) * v[1])])
 
 
-@model(
-    title="Knife edge on an incline",
-    source="The Chaplygin skate, a classical nonholonomic system; posed for " + ASCHER_PETZOLD,
-    description="A blade moves only along its own direction. The constraint is one of velocities alone and leaves all "
-    "positions within reach.",
-    equations=r"""m x'' = m g - \hat\lambda \sin\varphi,\qquad m y'' = \hat\lambda \cos\varphi,\qquad
-    J \varphi'' = 0,\qquad 0 = x' \sin\varphi - y' \cos\varphi""",
-    drawing=("skate", edge),
-)
+@model
 def knife_edge(
     gravity: float = 5.0,
     omega: float = 2.0,
@@ -47,19 +39,6 @@ def knife_edge(
     compiled: bool = False,
 ) -> Model:
     """A skate on an inclined plane, set spinning: it does not slide down but drifts sideways along a cycloid.
-
-    Parameters
-    ----------
-    gravity : float
-        The part of gravity along the incline, which descends along +x.
-    omega : float
-        Rate of turning; not 0.
-    mass, inertia : float
-        Mass, and moment of inertia about the point of contact.
-    t1 : float
-        End time.
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -72,7 +51,6 @@ def knife_edge(
     >>> model.problem.n_constraints, model.problem.n_velocity_constraints, model.index
     (0, 1, 2)
     """
-    check_positive(mass=mass, inertia=inertia, t1=t1)
     _check_rate(omega)
     problem = daedal.MechanicalSystem(
         [mass, mass, inertia],
@@ -100,13 +78,7 @@ def knife_edge(
         return 0.5 * mass * (v[0] ** 2 + v[1] ** 2) + 0.5 * inertia * v[2] ** 2 - mass * gravity * q[0]
 
     return mechanical_model(
-        problem,
-        (np.zeros(3), [0.0, 0.0, omega]),
-        t1,
-        compiled=compiled,
-        exact=exact,
-        exact_lam=exact_lam,
-        extra={"energy": energy},
+        problem, (np.zeros(3), [0.0, 0.0, omega]), t1, compiled, exact=exact, exact_lam=exact_lam, energy=energy
     )
 
 
@@ -125,16 +97,7 @@ def bowl_edge(t, q, v, p):
     return np.array([np.sin(q[3]) * v[0] - np.cos(q[3]) * v[1]])
 
 
-@model(
-    title="Knife edge on a paraboloid",
-    source="The knife edge with a surface to move on; posed for " + ASCHER_PETZOLD,
-    description="A blade on a curved surface. The one constraint has to be differentiated twice, the other once: a "
-    "test for methods that treat holonomic and nonholonomic constraints together.",
-    equations=r"""\begin{aligned} m x'' &= m g_x + \lambda x - \hat\lambda \sin\varphi,\qquad
-    m y'' = \lambda y + \hat\lambda \cos\varphi,\qquad m z'' = -m g_z - \lambda,\qquad J \varphi'' = 0 \\
-    0 &= z - \tfrac12 (x^2 + y^2),\qquad 0 = x' \sin\varphi - y' \cos\varphi \end{aligned}""",
-    drawing=("skate_in_bowl", bowl),
-)
+@model
 def knife_edge_on_paraboloid(
     gravity: float = 5.0,
     gravity_z: float = 0.0,
@@ -148,19 +111,6 @@ def knife_edge_on_paraboloid(
 
     All derivatives of the constraints are left to Daedal.
 
-    Parameters
-    ----------
-    gravity, gravity_z : float
-        Acceleration along +x and along -z.
-    omega : float
-        Rate of turning.
-    mass, inertia : float
-        Mass, and moment of inertia about the vertical.
-    t1 : float
-        End time; a reference is known for 1.
-    compiled : bool
-        Whether the functions are compiled.
-
     Notes
     -----
     ``model.extra`` has ``energy`` and ``lam``.
@@ -172,7 +122,6 @@ def knife_edge_on_paraboloid(
     >>> model.problem.n_constraints, model.problem.n_velocity_constraints, model.index
     (1, 1, 3)
     """
-    check_positive(mass=mass, inertia=inertia, t1=t1)
     problem = daedal.MechanicalSystem(
         [mass, mass, mass, inertia],
         bowl_force,
@@ -195,9 +144,9 @@ def knife_edge_on_paraboloid(
         problem,
         (np.zeros(4), [0.0, 0.0, 0.0, omega]),
         t1,
-        compiled=compiled,
+        compiled,
         known=entry and {**entry, "lam": [mass * value for value in entry["lam"]]},
-        extra={"energy": energy},
+        energy=energy,
     )
 
 
@@ -212,15 +161,7 @@ def rolling(t, q, v, p):
     return np.array([v[0] - p[0] * np.cos(q[3]) * v[2], v[1] - p[0] * np.sin(q[3]) * v[2]])
 
 
-@model(
-    title="Rolling disc",
-    source="The upright rolling disc, a classical nonholonomic system",
-    description="A disc kept upright rolls without slipping: two constraints of velocities between four coordinates.",
-    equations=r"""\begin{aligned} m x'' &= m g - \hat\lambda_1,\qquad m y'' = -\hat\lambda_2,\qquad
-    I \theta'' = R\,(\hat\lambda_1 \cos\varphi + \hat\lambda_2 \sin\varphi),\qquad J \varphi'' = 0 \\
-    0 &= x' - R\,\theta' \cos\varphi,\qquad 0 = y' - R\,\theta' \sin\varphi \end{aligned}""",
-    drawing=("disc", rolling),
-)
+@model
 def rolling_disc(
     mass: float = 1.0,
     radius: float = 0.5,
@@ -231,19 +172,6 @@ def rolling_disc(
     compiled: bool = False,
 ) -> Model:
     """An upright disc that rolls without slipping on an inclined plane and turns at a constant rate.
-
-    Parameters
-    ----------
-    mass, radius : float
-        Mass and radius of the homogeneous disc: its moments of inertia are m R^2/2 and m R^2/4.
-    gravity : float
-        The part of gravity along the incline, which descends along +x; 0 for a level plane.
-    spin, omega : float
-        Rates of rolling and of turning at the start; `omega` is not 0.
-    t1 : float
-        End time.
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -258,7 +186,6 @@ def rolling_disc(
     >>> print(round(x**2 + (y - 1.0) ** 2, 12))  # a circle of radius R spin/omega = 1
     1.0
     """
-    check_positive(mass=mass, radius=radius, t1=t1)
     _check_rate(omega)
     rolling_inertia, turning_inertia = 0.5 * mass * radius**2, 0.25 * mass * radius**2
     problem = daedal.MechanicalSystem(
@@ -294,13 +221,7 @@ def rolling_disc(
 
     start = exact(0.0)
     return mechanical_model(
-        problem,
-        (start[:4], start[4:]),
-        t1,
-        compiled=compiled,
-        exact=exact,
-        exact_lam=exact_lam,
-        extra={"energy": energy},
+        problem, (start[:4], start[4:]), t1, compiled, exact=exact, exact_lam=exact_lam, energy=energy
     )
 
 

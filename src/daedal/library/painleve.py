@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.registry import WIJCKMANS, Model, check_positive, model
+from daedal.library.registry import Model, model
 from daedal.library.rods import Rods
 
 # --- a crank-slider with friction in its guide -----------------------------------------------------------------------
@@ -37,21 +37,9 @@ def along_guide(t, q):
     return e
 
 
-@model(
-    title="Crank-slider with dry friction",
-    source=WIJCKMANS + ", example 7.11",
-    description="A crank-slider with dry friction in the guide of the slider. The coefficient is so large that the "
-    "normal force is not unique (Painleve's paradox).",
-    equations=r"M \ddot q = f - \mu |\lambda_5|\,\mathrm{sgn}(e^T \dot q)\,e - G^T \lambda,\qquad 0 = g(q)",
-    drawing=("rubbing_slider",),
-)
+@model
 def friction_crank_slider(t1: float = 1.0) -> Model:
     r"""A crank-slider whose slider rubs in its guide, with the normal force from the multiplier of the guide.
-
-    Parameters
-    ----------
-    t1 : float
-        End time.
 
     Notes
     -----
@@ -77,7 +65,6 @@ def friction_crank_slider(t1: float = 1.0) -> Model:
     >>> print(model.problem.notes(sol)[0][:55])
     At t = 0 the normal force of the slip to the negative s
     """
-    check_positive(t1=t1)
     inertia = [1.0, 1.0, L1**2 / 3.0, 1.0, 1.0, L2**2 / 3.0]
     system = daedal.MechanicalSystem(
         inertia,
@@ -95,11 +82,7 @@ def friction_crank_slider(t1: float = 1.0) -> Model:
     start = Rods(1.0, 1.0, L1, L2, 0.0).configuration((phi1, phi2), (rate1, rate2))
     return Model(
         problem=problem,
-        t_span=(0.0, float(t1)),
         initial=("slip- (lam < 0)", start),
-        index=3,
-        options={"rtol": 1e-6, "atol": 1e-6},
-        plot={"variables": ["phi1", "phi2"]},
         extra={"branches": (-2.316192, 81.651241), "turns": (0.842818, 1.525841, 2.849194, 3.697512)},
     )
 
@@ -124,33 +107,11 @@ def along_floor(t, q):
     return e
 
 
-@model(
-    title="Painleve's rod",
-    source="P. Painleve, Sur les lois du frottement de glissement, C. R. Acad. Sci. Paris 121 (1895), pp. 112-115",
-    description="A rod that slides on a rough floor. With a large coefficient of friction there are positions in which "
-    "no motion agrees with Coulomb's law.",
-    equations=r"M \ddot q = f - \mu |\lambda|\,\mathrm{sgn}(e^T \dot q)\,e - G^T \lambda,\qquad 0 = y - \sin\alpha",
-    drawing=("rod_on_floor",),
-)
+@model
 def painleve_rod(
     mu: float = 2.0, angle: float = 1.0, slip: float = 1.0, rate: float = 0.0, unilateral: bool = True, t1: float = 0.5
 ) -> Model:
     r"""A rod that slides on a rough floor: Painleve's paradox.
-
-    Parameters
-    ----------
-    mu : float
-        Coefficient of friction; the paradox needs more than 4/3.
-    angle : float
-        Angle of the rod with the floor.
-    slip : float
-        Velocity of the end that touches the floor, x_A = x - l cos(angle).
-    rate : float
-        Angular velocity.
-    unilateral : bool
-        Whether the rod can lift off.
-    t1 : float
-        End time.
 
     Notes
     -----
@@ -177,7 +138,6 @@ def painleve_rod(
     >>> model.problem.at(0.0, q, v).branches[-1]
     ()
     """
-    check_positive(mu=mu, t1=t1)
     if not 0.0 < angle < math.pi or slip == 0.0:
         raise daedal.InvalidProblemError(f"angle={angle!r} must lie between 0 and pi, and slip={slip!r} not be zero")
     system = daedal.MechanicalSystem(
@@ -196,10 +156,6 @@ def painleve_rod(
     side = "slip+" if slip > 0.0 else "slip-"
     return Model(
         problem=problem,
-        t_span=(0.0, float(t1)),
         initial=(side if unilateral else f"{side} (lam < 0)", (q, v)),
-        index=3,
-        options={"rtol": 1e-8, "atol": 1e-8},
-        plot={"variables": ["x", "y"]},
         extra={"normal": normal, "paradox": bool(normal < 0.0)},
     )

@@ -6,17 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 import daedal
-from daedal.library.registry import (
-    BRASEY_HAIRER,
-    WUNDERLICH,
-    Model,
-    check_angle,
-    check_positive,
-    known,
-    mechanical_model,
-    model,
-    pendulum_angle,
-)
+from daedal.library.registry import Model, check_angle, known, mechanical_model, model, pendulum_angle
 
 # --- on a circle and on a sphere: p = (length, weight), the last coordinate points upwards ----------------------
 
@@ -49,17 +39,7 @@ def rod_bias(t, q, v, p):
     return gamma
 
 
-_PENDULUM = r"m q'' = -m g\,e - q \lambda,\qquad 0 = \tfrac12 \bigl(q^T q - l^2\bigr)"
-
-
-@model(
-    title="Planar pendulum",
-    source=BRASEY_HAIRER + ", first experiment; the paper does not print its data",
-    description="A point mass on a rod in Cartesian coordinates, released from the horizontal. The smallest mechanical "
-    "system with a constraint; its solution is known in elliptic functions.",
-    equations=_PENDULUM + r",\qquad q = (x, y),\quad e = (0, 1)",
-    drawing=("pendulum", rod),
-)
+@model
 def planar_pendulum(
     mass: float = 1.0,
     length: float = 1.0,
@@ -69,17 +49,6 @@ def planar_pendulum(
     compiled: bool = False,
 ) -> Model:
     """A point mass on a rod in the plane, released from rest, as a mechanical system.
-
-    Parameters
-    ----------
-    mass, length, gravity : float
-        Mass, length of the rod, gravity along -y.
-    angle : float
-        Angle of the start from the downward vertical, between -pi and pi.
-    t1 : float
-        End time.
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -93,7 +62,6 @@ def planar_pendulum(
     >>> model.extra["exact"](10.0).round(8)
     array([-0.81158645, -0.58423235, -0.63152915,  0.8772888 ])
     """
-    check_positive(mass=mass, length=length, gravity=gravity, t1=t1)
     check_angle(angle=angle)
     problem = daedal.MechanicalSystem(
         mass,
@@ -122,24 +90,11 @@ def planar_pendulum(
 
     start = exact(0.0)
     return mechanical_model(
-        problem,
-        (start[:2], start[2:]),
-        t1,
-        compiled=compiled,
-        exact=exact,
-        exact_lam=exact_lam,
-        extra={"energy": energy},
+        problem, (start[:2], start[2:]), t1, compiled, exact=exact, exact_lam=exact_lam, energy=energy
     )
 
 
-@model(
-    title="Spatial pendulum",
-    source="The spherical pendulum, in Cartesian coordinates",
-    description="A point mass on a rod that swings round the vertical. Two quantities are conserved: the energy and "
-    "the angular momentum about the vertical.",
-    equations=_PENDULUM + r",\qquad q = (x, y, z),\quad e = (0, 0, 1)",
-    drawing=("pendulum", rod),
-)
+@model
 def spatial_pendulum(
     mass: float = 1.0,
     length: float = 1.0,
@@ -149,17 +104,6 @@ def spatial_pendulum(
     compiled: bool = False,
 ) -> Model:
     """A point mass on a rod in space, started sideways at 0.6 of its length below the pivot.
-
-    Parameters
-    ----------
-    mass, length, gravity : float
-        Mass, length of the rod, gravity along -z.
-    speed : float
-        The horizontal velocity of the start, along y.
-    t1 : float
-        End time; a reference is known for 10 (lengths, gravity and speed as they are).
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -173,7 +117,6 @@ def spatial_pendulum(
     >>> print(round(model.extra["angular_momentum"](*model.initial), 12))
     1.2
     """
-    check_positive(mass=mass, length=length, t1=t1)
     problem = daedal.MechanicalSystem(
         mass,
         weight,
@@ -197,9 +140,10 @@ def spatial_pendulum(
         problem,
         (length * np.array([0.8, 0.0, -0.6]), [0.0, speed, 0.0]),
         t1,
-        compiled=compiled,
+        compiled,
         known=entry and {**entry, "lam": [mass * value for value in entry["lam"]]},
-        extra={"energy": energy, "angular_momentum": angular_momentum},
+        energy=energy,
+        extra={"angular_momentum": angular_momentum},
     )
 
 
@@ -214,24 +158,9 @@ def paraboloid(t, q):
     return np.array([q[0] * q[0] + q[1] * q[1] - q[2]])
 
 
-@model(
-    title="Particle on a paraboloid",
-    source=WUNDERLICH + ", Example 7.2.2; the start is Daedal's",
-    description="A point mass of mass 1 under gravity 1 on a surface that opens upwards. The third velocity can always "
-    "be eliminated, the other two cannot: a test for the choice of dependent coordinates.",
-    equations=r"""q_1'' = -2 q_1 \lambda,\qquad q_2'' = -2 q_2 \lambda,\qquad q_3'' = -1 + \lambda,\qquad
-    0 = q_1^2 + q_2^2 - q_3""",
-    drawing=("particle_in_bowl", paraboloid),
-)
+@model
 def particle_on_paraboloid(t1: float = 1.0, compiled: bool = False) -> Model:
     """A point mass that slides without friction in a paraboloid.
-
-    Parameters
-    ----------
-    t1 : float
-        End time; a reference is known for 1.
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -244,7 +173,6 @@ def particle_on_paraboloid(t1: float = 1.0, compiled: bool = False) -> Model:
     >>> daedal.library.particle_on_paraboloid().extra["lam"].round(8)
     array([0.29038831])
     """
-    check_positive(t1=t1)
     problem = daedal.MechanicalSystem(
         1.0, unit_weight, paraboloid, n_q=3, n_constraints=1, names=["q1", "q2", "q3"], constraint_names=["paraboloid"]
     )
@@ -256,9 +184,9 @@ def particle_on_paraboloid(t1: float = 1.0, compiled: bool = False) -> Model:
         problem,
         ([1.0, 0.0, 1.0], [0.3, 0.7, 0.6]),
         t1,
-        compiled=compiled,
+        compiled,
         known=known("particle_on_paraboloid", t1=t1),
-        extra={"energy": energy},
+        energy=energy,
     )
 
 
@@ -339,14 +267,7 @@ def slowest_mode(n, amplitude):
     return amplitude * 2.0 * j1(x) / x
 
 
-@model(
-    title="Chain of pendulums",
-    source="D. Bernoulli, Theoremata de oscillationibus corporum filo flexili connexorum et catenae verticaliter "
-    "suspensae, Comm. Acad. Sci. Petrop. 6 (1738) 108-122: n bodies on a thread, and the hanging chain as their limit",
-    equations=r"""\begin{aligned} m q_i'' &= -m g\,e_y - \lambda_i (q_i - q_{i-1}) + \lambda_{i+1} (q_{i+1} - q_i) \\
-    0 &= \tfrac12 \bigl(|q_i - q_{i-1}|^2 - l^2\bigr),\qquad q_0 = 0,\; i = 1 \dots n \end{aligned}""",
-    drawing=("chain", link_lengths),
-)
+@model
 def chain_of_pendulums(
     n: int = 10, length: float = 1.0, mass: float = 1.0, gravity: float = 9.81, amplitude: float = 0.5, t1: float = 1.0
 ) -> Model:
@@ -354,19 +275,6 @@ def chain_of_pendulums(
 
     It is released from rest in the shape of its slowest mode. For large n the motion tends to that of a hanging rope,
     so that the number of links changes the size of the problem, but hardly its difficulty.
-
-    Parameters
-    ----------
-    n : int
-        Number of links; the system has 2 n coordinates and n constraints.
-    length, mass : float
-        Length and mass of the whole chain.
-    gravity : float
-        Gravity along -y.
-    amplitude : float
-        Inclination of the last link at the start.
-    t1 : float
-        End time.
 
     Notes
     -----
@@ -383,7 +291,6 @@ def chain_of_pendulums(
     >>> print(model.problem.n_q, sol.formulation, sol.drift["position"] < 1e-12)
     400 GGL True
     """
-    check_positive(n=n, length=length, mass=mass, gravity=gravity, t1=t1)
     if int(n) != n:
         raise daedal.InvalidProblemError(f"n={n!r} must be an integer")
     check_angle(amplitude=amplitude)
@@ -427,13 +334,11 @@ def chain_of_pendulums(
         problem,
         configuration(start, np.zeros(n), link),
         t1,
-        compiled=False,
         known=entry and {**entry, "y": np.concatenate(configuration(entry["minimal"][0], entry["minimal"][1], link))},
         description=(
             f"A chain of {n} point masses and rigid links, released in the shape of its slowest mode: {2 * n} "
             "coordinates with sparse mass matrix and constraint Jacobian."
         ),
-        options={"rtol": 1e-8, "atol": 1e-8, "formulation": "ggl"},
         plot={"variables": [f"x{n}", f"y{n}"]},
         extra={
             "exact": exact,

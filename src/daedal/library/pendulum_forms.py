@@ -9,15 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 import daedal
-from daedal.library.registry import (
-    BRENAN_CAMPBELL_PETZOLD,
-    Indices,
-    Model,
-    check_choice,
-    check_positive,
-    known_reference,
-    model,
-)
+from daedal.library.registry import Indices, Model, check_choice, known_reference, model
 
 
 def index3_residual(t, y, yp, p):
@@ -100,22 +92,9 @@ def _angle(t: float, gravity: float, length: float) -> tuple[float, float]:
     return run.y[0, -1], run.y[1, -1]
 
 
-@model(
-    title="Plane pendulum",
-    source=BRENAN_CAMPBELL_PETZOLD + ", section 6.2",
-    drawing=("plane_pendulum", ggl_residual, index1_residual, index2_residual, index3_residual),
-)
+@model
 def pendulum(form: str = "ggl", gravity: float = 1.0, length: float = 1.0) -> Model:
     """A point mass on a rod, started horizontally with downward speed 1.
-
-    Parameters
-    ----------
-    form : {"ggl", "index1", "index2", "index3"}
-        Which constraint stands in the equations.
-    gravity : float
-        Acceleration along the second coordinate, which points downwards.
-    length : float
-        Length of the rod.
 
     Notes
     -----
@@ -124,7 +103,6 @@ def pendulum(form: str = "ggl", gravity: float = 1.0, length: float = 1.0) -> Mo
     the equation of the angle, to about twelve digits; derivative 0 or 1.
     """
     check_choice("form", form, _FORMS)
-    check_positive(length=length)
     residual, index, remark = _FORMS[form]
     stabilised = form == "ggl"
     names = ["z1", "z2", "z3", "z4", "lambda"] + ["mu"] * stabilised
@@ -148,18 +126,11 @@ def pendulum(form: str = "ggl", gravity: float = 1.0, length: float = 1.0) -> Mo
 
     def constraints(y):
         z1, z2, z3, z4, lam = np.asarray(y)[:5]
-        return np.array(
-            [
-                z1**2 + z2**2 - length**2,
-                z1 * z3 + z2 * z4,
-                z3**2 + z4**2 - lam * length**2 + gravity * z2,
-            ]
-        )
+        return np.array([z1**2 + z2**2 - length**2, z1 * z3 + z2 * z4, z3**2 + z4**2 - lam * length**2 + gravity * z2])
 
     mu = r" + \mu z_{}" if stabilised else ""
     return Model(
         problem=problem,
-        t_span=(0.0, 1.0),
         initial=(exact(0.0), exact(0.0, 1)),
         index=index,
         indices=Indices.usual(index, 2 if stabilised else 5 - index),
@@ -170,6 +141,5 @@ def pendulum(form: str = "ggl", gravity: float = 1.0, length: float = 1.0) -> Mo
         ),
         reference=reference and replace(reference, y=reference.y[: len(names)]),
         options=_options(index, exact),
-        plot={"variables": ["z1", "z2", "lambda"]},
         extra={"constraints": constraints, "exact": exact},
     )

@@ -1,11 +1,39 @@
 """What a ready-made problem consists of: the equations, the data, and how the answer is known.
 
-A problem is stated in one place: a factory, decorated with :func:`model`, that returns a :class:`Model`. Solutions that
-are known, but not closed, stand in ``solutions.toml``, each with the parameters for which it holds.
+A problem is a factory that returns a :class:`Model`, decorated with :func:`model`, and an entry in the file of ``data``
+that bears the name of its module:
+
+``title``, ``source``, ``description``, ``equations``
+    Texts, with lines broken at any blank; equations are LaTeX. ``{key}`` in a source is an entry of ``sources.toml``.
+``index``, ``degrees_of_freedom``, ``indices``
+    The differentiation index; with degrees of freedom, all notions of it say the same (:meth:`Indices.usual`) but for
+    ``indices``.
+``drawing``
+    A function of :mod:`daedal.library.drawings`, and the functions by which a problem is known that it draws; without
+    functions it draws the model, which is known by its name.
+``parameters``
+    What the parameters mean, one or several that are alike, for the docstring; a type before a colon replaces that of
+    the signature. Those that many problems have are described here (``_COMMON``).
+``positive``, ``choices``
+    Parameters that must be positive numbers, and the values that others may have.
+``t_span``, ``options``, ``plot``
+    Fields of the model; without ``t_span`` the interval ends at the parameter `t1`.
+``solutions``
+    What is known of the solution where it is not closed, each entry for the parameters ``given``: ``t`` and ``y``, the
+    time and the values of the reference, ``lam``, the multipliers there; ``minimal``, minimal coordinates and their
+    rates, from which the state follows. ``source`` says who computed them and how, ``accuracy`` how far they can be
+    trusted, as a relative error.
+
+A factory states itself what depends on its parameters.
 """
 
+import copy
 import functools
+import inspect
+import json
 import math
+import re
+import textwrap
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +44,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 import daedal
+from daedal.library.contents import contents
 
 P = ParamSpec("P")
 
@@ -97,6 +126,10 @@ class Indices:
         )
 
 
+OPEN = (0.0, math.inf)
+"""The interval of a model whose data state it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Model:
     """A problem of the library with everything needed to solve it and to judge the answer.
@@ -140,9 +173,9 @@ class Model:
     name: str = ""
     title: str = ""
     problem: Any = field(repr=False)
-    t_span: tuple[float, float]
+    t_span: tuple[float, float] = OPEN
     initial: tuple[Any, Any] = field(repr=False)
-    index: int | None
+    index: int | None = None
     source: str = field(default="", repr=False)
     description: str = field(default="", repr=False)
     equations: str = field(default="", repr=False)
@@ -167,36 +200,93 @@ class Model:
 
 
 FACTORIES: dict[str, Callable[..., Model]] = {}
-DRAWINGS: dict[Any, str] = {}  # by function of the equations, or by name of the model
+DRAWINGS: dict[str, str] = {}  # by full name of a function of the equations, or by name of the model
 
 
-def model(
-    *, title: str = "", source: str = "", description: str = "", equations: str = "", drawing: tuple[Any, ...] = ()
-) -> Callable[[Callable[P, Model]], Callable[P, Model]]:
-    """Enter a factory into the library under its own name; its models get the texts they do not state themselves.
+@functools.cache
+def _data(name: str) -> dict[str, Any]:
+    """The file `name` of the folder ``data``."""
+    return tomllib.loads((Path(__file__).parent / "data" / f"{name}.toml").read_text(encoding="utf-8"))
 
-    `equations` are LaTeX, with lines broken at any blank. `drawing` is the name of a function of
-    :mod:`daedal.library.drawings` and the functions by which a problem is known that it draws; without functions it
-    draws the model, which is known by its name.
-    """
-    equations = " ".join(equations.split())
-    texts = {"title": title, "source": source, "description": description, "equations": equations}
 
-    def enter(factory: Callable[P, Model]) -> Callable[P, Model]:
-        name = factory.__name__
+def model(factory: Callable[P, Model]) -> Callable[P, Model]:
+    """Enter a factory into the library under its own name; its models get what the data of its module say of it."""
+    name, module = factory.__name__, factory.__module__
+    entry, signature = _data(module.rpartition(".")[2])[name], inspect.signature(factory)
 
-        @functools.wraps(factory)
-        def made(*args: P.args, **parameters: P.kwargs) -> Model:
-            bare = factory(*args, **parameters)
-            missing: dict[str, Any] = {field: text for field, text in texts.items() if not getattr(bare, field)}
-            return replace(bare, name=name, **missing)
+    @functools.wraps(factory)
+    def made(*args: P.args, **parameters: P.kwargs) -> Model:
+        try:
+            given = signature.bind(*args, **parameters)
+        except TypeError as error:
+            raise TypeError(f"{name}() {error}") from None
+        given.apply_defaults()
+        for parameter, choices in entry.get("choices", {}).items():
+            check_choice(parameter, given.arguments[parameter], choices)
+        check_positive(**{parameter: given.arguments[parameter] for parameter in entry.get("positive", ())})
+        bare = factory(*args, **parameters)
+        return replace(bare, name=name, **_stated(bare, entry, given.arguments))
 
-        FACTORIES[name] = made
-        if drawing:
-            DRAWINGS.update(dict.fromkeys(drawing[1:] or (name,), drawing[0]))
-        return made
+    if factory.__doc__:
+        made.__doc__ = _documented(factory.__doc__, signature, entry)
+    FACTORIES[name] = made
+    if "drawing" in entry:
+        drawing, *functions = entry["drawing"]
+        DRAWINGS.update(dict.fromkeys([f"{module}.{function}" for function in functions] or [name], drawing))
+    return made
 
-    return enter
+
+def _stated(bare: Model, entry: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a model that its data state; texts only where the factory has none."""
+    fields: dict[str, Any] = {}
+    for text in ("title", "source", "description", "equations"):
+        if text in entry and not getattr(bare, text):
+            stated = entry[text]
+            if text == "source":
+                stated = re.sub(r"\{(\w+)\}", lambda key: _data("sources")[key[1]].strip(), stated)
+            fields[text] = " ".join(stated.split())
+    fields |= {name: copy.deepcopy(entry[name]) for name in ("index", "options", "plot") if name in entry}
+    if "degrees_of_freedom" in entry:
+        numbers = entry["index"], entry["degrees_of_freedom"]
+        fields["indices"] = Indices.usual(*numbers, **entry.get("indices", {}))
+    if "t_span" in entry:
+        fields["t_span"] = tuple(entry["t_span"])
+    elif bare.t_span == OPEN:
+        fields["t_span"] = (0.0, float(given["t1"]))
+    return fields
+
+
+_COMMON = {
+    "t1": "End time.",
+    "coordinates": '{"relative", "absolute"}: Angles of the joints, or positions and angles of all bodies.',
+    "compiled": "Whether the functions are compiled.",
+    "compiled or by size": "Whether the residual is compiled; by default from 200 unknowns on.",
+}
+"""What parameters mean that many problems have."""
+_TYPES = {"bool | None": "bool, optional", "float | None": "float or None"}
+
+
+def _documented(doc: str, signature: inspect.Signature, entry: Mapping[str, Any]) -> str:
+    """A docstring with the section on the parameters, before the first other section."""
+    described = {name.split(", ")[0]: (name, text) for name, text in entry.get("parameters", {}).items()}
+    known = {name for names, _ in described.values() for name in names.split(", ")}
+    lines = []
+    for name, parameter in signature.parameters.items():
+        if name not in known and name in _COMMON:
+            described[name] = name, _COMMON[f"{name} or by size" if parameter.default is None else name]
+        if name in described:
+            names, text = described[name]
+            kind = inspect.formatannotation(parameter.annotation)
+            kind = _TYPES.get(kind, kind)
+            if name in entry.get("choices", {}):
+                kind = f"{{{', '.join(map(json.dumps, entry['choices'][name]))}}}"
+            if stated := re.match(r"(\{.*?\}|str|float or None|tuple of float): ", text):
+                kind, text = stated[1], text[stated.end() :]
+            lines += [f"{names} : {kind}", textwrap.indent(textwrap.fill(text, 116, break_on_hyphens=False), "    ")]
+    head, *sections = re.split(r"\n\n(?=(?:Notes|Examples)\n---)", inspect.cleandoc(doc))
+    if lines:
+        sections.insert(0, "\n".join(["Parameters", "----------", *lines]))
+    return "\n\n".join([head, *sections])
 
 
 def closed_model(
@@ -229,14 +319,10 @@ def explicit_start(problem: daedal.ImplicitDAE, y0: np.ndarray) -> tuple[np.ndar
     return y0, 0.0 - problem.evaluate(0.0, y0, np.zeros(problem.n))
 
 
-@functools.cache
-def _solutions() -> dict[str, list[dict[str, Any]]]:
-    return tomllib.loads(Path(__file__).with_name("solutions.toml").read_text(encoding="utf-8"))
-
-
 def known(problem: str, **given: Any) -> dict[str, Any] | None:
-    """The entry of ``solutions.toml`` for a problem with the parameters `given`; None if there is none."""
-    return next((entry for entry in _solutions()[problem] if entry["given"] == given), None)
+    """The known solution of a problem with the parameters `given`; None if there is none."""
+    solutions = _data(contents()[problem]["module"])[problem].get("solutions", ())
+    return next((entry for entry in solutions if entry["given"] == given), None)
 
 
 def known_reference(problem: str, **given: Any) -> Reference | None:
@@ -274,36 +360,6 @@ def check_positive(**parameters: Any) -> None:
             raise daedal.InvalidProblemError(f"{name}={value!r} must be a positive number")
 
 
-# --- the books and papers from which several problems come ------------------------------------------------------------
-
-BRENAN_CAMPBELL_PETZOLD = (
-    "K. E. Brenan, S. L. Campbell, L. R. Petzold, Numerical Solution of Initial-Value Problems in "
-    "Differential-Algebraic Equations, SIAM Classics 14 (1996)"
-)
-ASCHER_PETZOLD = (
-    "U. M. Ascher, L. R. Petzold, Stability of computational methods for constrained dynamics systems, Technical "
-    "Report 91-3, University of British Columbia (1991)"
-)
-BRASEY_HAIRER = (
-    "V. Brasey, E. Hairer, Half-explicit Runge-Kutta methods for differential-algebraic systems of index 2, SIAM J. "
-    "Numer. Anal. 30 (1993), pp. 538-552"
-)
-WIJCKMANS = (
-    "P. M. E. J. Wijckmans, Conditioning of Differential Algebraic Equations and Numerical Solution of Multibody "
-    "Dynamics, thesis, Eindhoven University of Technology (1996)"
-)
-WUNDERLICH = (
-    "L. Wunderlich, Numerical Solution of Second Order Differential-Algebraic Equations, diploma thesis, TU Berlin "
-    "(2005)"
-)
-HAIRER_WANNER = "E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, 2nd ed., Springer (1996)"
-CAMPBELL_GRIEPENTROG = (
-    "S. L. Campbell, E. Griepentrog, Solvability of general differential algebraic equations, SIAM J. Sci. Comput. 16 "
-    "(1995), pp. 257-270"
-)
-TEST_SET = "F. Mazzia, C. Magherini, Test Set for Initial Value Problem Solvers, release 2.4, University of Bari (2008)"
-
-
 # --- what the mechanical models have in common ------------------------------------------------------------------------
 
 # Their reference is the vector (q, v) at the end of the interval. ``model.extra`` holds, where they are known,
@@ -321,27 +377,29 @@ def mechanical_model(
     problem,
     initial: tuple[Any, Any],
     t1: float,
+    compiled: bool = False,
     *,
-    compiled: bool,
     known: Mapping[str, Any] | None = None,
     exact: Callable[[float], np.ndarray] | None = None,
     exact_lam: Callable[[float], np.ndarray] | None = None,
+    energy: Callable[..., Any] | None = None,
+    configuration: Callable[..., Any] | None = None,
     extra: Mapping[str, Any] | None = None,
     **others: Any,
 ) -> Model:
     """A model on [0, t1] with the entries of ``extra`` that this module describes.
 
-    Its reference is the entry `known` of ``solutions.toml``, or the closed solution `exact`.
+    Its reference is the entry `known` of the data, or the closed solution `exact`.
     """
-    reference, lam, entries = None, None, dict(extra or {})
+    stated = {"exact": exact, "exact_lam": exact_lam, "energy": energy, "configuration": configuration}
+    entries = {name: entry for name, entry in stated.items() if entry is not None} | dict(extra or {})
+    reference, lam = None, None
     if known is not None:
         reference = Reference(t1, np.array(known["y"]), known["source"], known["accuracy"])
         lam = known.get("lam")
     if exact is not None:
-        entries["exact"] = exact
         reference = Reference(t1, exact(t1), "closed solution", 1e-12)
     if exact_lam is not None:
-        entries["exact_lam"] = exact_lam
         lam = exact_lam(t1)
     if lam is not None:
         entries["lam"] = np.array(lam, dtype=float)

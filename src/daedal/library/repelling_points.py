@@ -7,16 +7,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.library.registry import (
-    TEST_SET,
-    Model,
-    Reference,
-    check_choice,
-    check_positive,
-    known,
-    mechanical_model,
-    model,
-)
+from daedal.library.registry import Model, Reference, known, mechanical_model, model
 
 POINTS = 20
 # The points begin on four circles of latitude: how many, their latitude, the turn of the first from a full step
@@ -109,31 +100,9 @@ def stabilised_constraints(t, y, z, p):
     return g
 
 
-@model(
-    title="Fekete points",
-    source=TEST_SET + ", Fekete problem",
-    description="Where do 20 points on a sphere lie so that the product of their distances is largest? Let them repel "
-    "one another, with friction, and wait. The motion begins lively and comes to rest; the equilibrium is known up to "
-    "a rotation only, so that the answer remembers the whole way.",
-    equations=r"""\begin{aligned} p_i' &= q_i + 2 \mu_i p_i,\qquad
-    q_i' = \sum_{j \ne i} \frac{p_i - p_j}{|p_i - p_j|^2} - \alpha q_i + 2 \lambda_i p_i \\
-    0 &= p_i^T p_i - 1,\qquad 0 = 2\,p_i^T q_i,\qquad i = 1, \ldots, 20 \end{aligned}""",
-    drawing=("points_on_sphere", on_sphere, stabilised_constraints),
-)
+@model
 def fekete(form: str = "index3", friction: float = 0.5, t1: float = 1000.0, compiled: bool = False) -> Model:
     """Twenty points that repel one another on the unit sphere: 60 coordinates, 20 constraints.
-
-    Parameters
-    ----------
-    form : str
-        ``"index3"``: a :class:`~daedal.MechanicalSystem`. ``"index2"``: positions, velocities and two multipliers for
-        each point, as in the test set; both constraints hold, and multipliers mu, which vanish, make up for it.
-    friction : float
-        The factor alpha of the friction.
-    t1 : float
-        End time; references are known for 20 and for 1000, when all points are at rest.
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -150,8 +119,6 @@ def fekete(form: str = "index3", friction: float = 0.5, t1: float = 1000.0, comp
     >>> print(f"{model.extra['logarithm'](sol.q[:, 0]):.2f} -> {model.extra['logarithm'](sol.q[:, -1]):.2f}")
     53.42 -> 54.01
     """
-    check_choice("form", form, ("index3", "index2"))
-    check_positive(t1=t1)
     params = np.array([friction], dtype=float)
     q0 = start()
     names = [f"{axis}{k}" for k in range(1, POINTS + 1) for axis in "xyz"]
@@ -171,7 +138,7 @@ def fekete(form: str = "index3", friction: float = 0.5, t1: float = 1000.0, comp
             names=names,
             constraint_names=[f"point {k}" for k in range(1, POINTS + 1)],
         )
-        return mechanical_model(problem, (q0, np.zeros(60)), t1, compiled=compiled, known=entry, extra=extra, plot=plot)
+        return mechanical_model(problem, (q0, np.zeros(60)), t1, compiled, known=entry, extra=extra, plot=plot)
     first_order = daedal.SemiExplicitDAE(
         stabilised_slopes,
         stabilised_constraints,

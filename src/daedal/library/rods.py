@@ -10,16 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 import daedal
-from daedal.library.registry import (
-    WIJCKMANS,
-    Model,
-    check_angle,
-    check_positive,
-    known,
-    mechanical_model,
-    model,
-    pendulum_angle,
-)
+from daedal.library.registry import Model, check_angle, known, mechanical_model, model, pendulum_angle
 
 # The pendulum that swings between +-pi/2 in two seconds: 3g/(4l) = (2K)^2, K the quarter period for modulus sin(pi/4)
 GRAVITY_PERIOD_2 = 18.33382884805432754
@@ -48,16 +39,7 @@ def pivot_bias(t, q, v, p):
     return np.array([-p[0] * math.cos(q[2]) * v[2] * v[2], -p[0] * math.sin(q[2]) * v[2] * v[2]])
 
 
-@model(
-    title="Pendulum of a rod",
-    source=WIJCKMANS + ", examples 2.2 and 6.1 to 6.3",
-    description="A rod on a pivot with three coordinates and two constraints, over 50 periods: without stabilisation "
-    "the constraints drift until the answer is worthless.",
-    equations=r"""\begin{aligned} m x'' &= m g - \lambda_1,\qquad m y'' = -\lambda_2,\qquad
-    \tfrac13 m l^2 \varphi'' = l\,(\lambda_2 \cos\varphi - \lambda_1 \sin\varphi) \\
-    0 &= x - l \cos\varphi,\qquad 0 = y - l \sin\varphi \end{aligned}""",
-    drawing=("rods", pivot),
-)
+@model
 def rod_pendulum(
     m: float = 1.0,
     l: float = 1.0,
@@ -67,17 +49,6 @@ def rod_pendulum(
     compiled: bool = False,
 ) -> Model:
     """A rod of length 2l that swings about its end, with centre and angle as coordinates.
-
-    Parameters
-    ----------
-    m, l, gravity : float
-        Mass, half the length, gravity along +x. With the default the period is 2.
-    angle : float
-        Angle of the start, from rest; between -pi and pi.
-    t1 : float
-        End time; the default is 50 periods.
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -90,7 +61,6 @@ def rod_pendulum(
     >>> model.extra["lam"].round(7) + 0.0
     array([4.5834572, 0.       ])
     """
-    check_positive(m=m, l=l, gravity=gravity, t1=t1)
     check_angle(angle=angle)
     problem = daedal.MechanicalSystem(
         [m, m, m * l * l / 3.0],
@@ -124,10 +94,11 @@ def rod_pendulum(
         problem,
         configuration(angle, 0.0),
         t1,
-        compiled=compiled,
+        compiled,
         exact=exact,
         exact_lam=exact_lam,
-        extra={"energy": energy, "configuration": configuration},
+        energy=energy,
+        configuration=configuration,
     )
 
 
@@ -253,20 +224,7 @@ class Rods(NamedTuple):
         return first + second
 
 
-@model(
-    title="Double pendulum",
-    source=WIJCKMANS + ", example 6.9; gravity and end time are not printed there",
-    description="Two rods in absolute coordinates, dropped from the horizontal. With masses 1e6 and 2e-4 the matrix of "
-    "the multipliers has a condition number of 2e10, though that of the constraints is only 10.",
-    equations=r"""\begin{aligned} m_1 x_1'' &= m_1 g - \lambda_1,\quad m_1 y_1'' = -\lambda_2,\quad
-    \tfrac13 m_1 l_1^2 \varphi_1'' = (\lambda_2 + 2\lambda_4)\, l_1 \cos\varphi_1
-    - (\lambda_1 + 2\lambda_3)\, l_1 \sin\varphi_1 \\ m_2 x_2'' &= m_2 g - \lambda_3,\quad m_2 y_2'' = -\lambda_4,\quad
-    \tfrac13 m_2 l_2^2 \alpha'' = \lambda_4 l_2 \cos\alpha - \lambda_3 l_2 \sin\alpha \\
-    0 &= x_1 - l_1 \cos\varphi_1,\quad 0 = y_1 - l_1 \sin\varphi_1 \\
-    0 &= x_2 - 2 l_1 \cos\varphi_1 - l_2 \cos\alpha,\quad 0 = y_2 - 2 l_1 \sin\varphi_1 - l_2 \sin\alpha
-    \end{aligned}""",
-    drawing=("rods", joints),
-)
+@model
 def double_pendulum(
     m1: float = 1.0,
     m2: float = 2.0,
@@ -281,19 +239,6 @@ def double_pendulum(
 ) -> Model:
     """Two rods of lengths 2 l1 and 2 l2 that hang on each other, with centres and angles as coordinates.
 
-    Parameters
-    ----------
-    m1, m2, l1, l2, gravity : float
-        Masses, half the lengths, gravity along +x.
-    phi1, alpha : float
-        Angles of the rods at the start, from rest.
-    t1 : float
-        End time; references are known for 1, 5 and 10.
-    ill_conditioned : bool
-        Take the masses 1e6 and 2e-4 of the source instead of `m1` and `m2`.
-    compiled : bool
-        Whether the functions are compiled.
-
     Notes
     -----
     ``model.extra`` has ``energy``, ``configuration`` (of the two angles and their rates) and ``lam``.
@@ -307,7 +252,6 @@ def double_pendulum(
     """
     if ill_conditioned:
         m1, m2 = 1e6, 2e-4
-    check_positive(m1=m1, m2=m2, l1=l1, l2=l2, t1=t1)
     rods = Rods(m1, m2, l1, l2, gravity)
     names = ["pivot x", "pivot y", "joint x", "joint y"]
     entry = known("double_pendulum", **rods._asdict(), phi1=phi1, alpha=alpha, t1=t1)
@@ -315,24 +259,14 @@ def double_pendulum(
         rods.system(joints, joints_jacobian, joints_bias, "alpha", names),
         rods.configuration((phi1, alpha), (0.0, 0.0)),
         t1,
-        compiled=compiled,
+        compiled,
         known=entry and {**entry, "y": np.concatenate(rods.configuration(*entry["minimal"]))},
-        extra={"energy": rods.energy, "configuration": rods.configuration},
+        energy=rods.energy,
+        configuration=rods.configuration,
     )
 
 
-@model(
-    title="Crank and slider",
-    source=WIJCKMANS + ", example 6.8; gravity and its direction are not printed there",
-    description="A closed loop of two rods and the ground: six coordinates, five constraints, one degree of freedom. "
-    "The centres of the two rods are always at the same height.",
-    equations=r"""\begin{aligned} \operatorname{diag}(m_1, m_1, \tfrac13 m_1 l_1^2, m_2, m_2, \tfrac13 m_2 l_2^2)\, q''
-    &= (m_1 g, 0, 0, m_2 g, 0, 0)^T - G^T \lambda,\qquad q = (x_1, y_1, \varphi_1, x_2, y_2, \varphi_2) \\
-    0 &= x_1 - l_1 \cos\varphi_1,\quad 0 = y_1 - l_1 \sin\varphi_1 \\
-    0 &= x_2 - 2 l_1 \cos\varphi_1 - l_2 \cos\varphi_2,\quad 0 = y_2 - 2 l_1 \sin\varphi_1 - l_2 \sin\varphi_2 \\
-    0 &= 2 l_1 \sin\varphi_1 + 2 l_2 \sin\varphi_2 \end{aligned}""",
-    drawing=("crank_slider", slider),
-)
+@model
 def crank_slider(
     m1: float = 1.0,
     m2: float = 2.0,
@@ -345,17 +279,6 @@ def crank_slider(
     compiled: bool = False,
 ) -> Model:
     """A crank of length 2 l1 and a connecting rod of length 2 l2 whose end slides on the x axis.
-
-    Parameters
-    ----------
-    m1, m2, l1, l2, gravity : float
-        Masses of crank and connecting rod, half their lengths, gravity along +x.
-    phi1, rate : float
-        Angle of the crank at the start and its rate.
-    t1 : float
-        End time; a reference is known for 10.
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -370,7 +293,6 @@ def crank_slider(
     >>> print(round(model.reference.y[2], 8))
     0.07711396
     """
-    check_positive(m1=m1, m2=m2, l1=l1, l2=l2, t1=t1)
     rods = Rods(m1, m2, l1, l2, gravity)
 
     def configuration(angle: float, rate: float):
@@ -388,7 +310,8 @@ def crank_slider(
         rods.system(slider, slider_jacobian, slider_bias, "phi2", names),
         configuration(phi1, rate),
         t1,
-        compiled=compiled,
+        compiled,
         known=entry and {**entry, "y": np.concatenate(configuration(*entry["minimal"]))},
-        extra={"energy": rods.energy, "configuration": configuration},
+        energy=rods.energy,
+        configuration=configuration,
     )

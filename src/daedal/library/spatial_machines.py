@@ -53,24 +53,9 @@ def _crank_slider_3d(speed: float) -> tuple[Machine, Start]:
     return machine, machine.assemble(A=0.0, velocities={"A": speed}, cut=("B",))
 
 
-@model(
-    title="Crank and slider in space",
-    source="dimensions of E. J. Haug, Computer Aided Kinematics and Dynamics of Mechanical Systems, Allyn and Bacon "
-    "(1989), chapter 12, with uniform rods",
-    description="A crank turns about an axis along x beside the line on which the slider moves; the rod between them "
-    "has a ball joint at the crank and a universal joint at the slider.",
-)
+@model
 def crank_slider_3d(speed: float = 6.0, t1: float = 2.0, coordinates: str = "relative") -> Model:
     """A spatial slider-crank: crank of 0.08 m and 0.12 kg, rod of 0.3 m and 0.5 kg, slider of 2 kg, and their weight.
-
-    Parameters
-    ----------
-    speed : float
-        Rate of the crank at the start (rad/s).
-    t1 : float
-        End time (s); a reference is known for 2 with the default speed.
-    coordinates : {"relative", "absolute"}
-        Those of the joints, with the ball joint as constraint, or positions and orientations of all bodies.
 
     Notes
     -----
@@ -86,7 +71,7 @@ def crank_slider_3d(speed: float = 6.0, t1: float = 2.0, coordinates: str = "rel
     """
     machine, start = _crank_slider_3d(float(speed))
     entry = known("crank_slider_3d", speed=speed, t1=t1)
-    return machine_model(machine, start, t1, coordinates=coordinates, cut=("B",), known=entry)
+    return machine_model(machine, start, t1, coordinates, ("B",), known=entry)
 
 
 # --- platforms on legs, of bodies and springs -------------------------------------------------------------------------
@@ -141,14 +126,7 @@ def _start(stiffness: float, damping: float, shift: float, turn: float) -> tuple
     return rest, displaced
 
 
-@model(
-    title="Stewart platform",
-    source="V. E. Gough, S. G. Whitehall, Universal tyre test machine, Proc. FISITA (1962); D. Stewart, A platform "
-    "with six degrees of freedom, Proc. Inst. Mech. Eng. 180 (1965); dimensions chosen",
-    description="A disc on six legs, which stand in pairs. Where the disc is for given lengths of the legs takes the "
-    "solution of a polynomial of degree 40; the lengths for a given place and orientation are a formula. Here the "
-    "legs are springs with dampers and no mass, and the disc is released from a position to the side.",
-)
+@model
 def stewart_platform(
     stiffness: float = 2e4,
     damping: float = 200.0,
@@ -158,17 +136,6 @@ def stewart_platform(
     coordinates: str = "relative",
 ) -> Model:
     """A disc of 100 kg on six legs that are springs with dampers.
-
-    Parameters
-    ----------
-    stiffness, damping : float
-        Of each leg (N/m, N s/m).
-    shift, turn : float
-        Where the disc is at the start: displacement along x (m), angle about the vertical (rad).
-    t1 : float
-        End time (s); a reference is known for 1 with the other defaults.
-    coordinates : {"relative", "absolute"}
-        For a single body without hinges they are the same.
 
     Notes
     -----
@@ -183,14 +150,13 @@ def stewart_platform(
     >>> model.extra["leg_lengths"]((0.0, 0.0, 1.0), [[1, 0, 0], [0, 1, 0], [0, 0, 1]]).round(4)
     array([1.2, 1.2, 1.2, 1.2, 1.2, 1.2])
     """
-    check_positive(stiffness=stiffness)
     machine, free = _stewart_platform(float(stiffness), float(damping))
     rest, start = _start(float(stiffness), float(damping), float(shift), float(turn))
     return machine_model(
         machine,
         start,
         t1,
-        coordinates=coordinates,
+        coordinates,
         known=known("stewart_platform", stiffness=stiffness, damping=damping, shift=shift, turn=turn, t1=t1),
         extra={"rest": rest, "feet": FEET, "heads": HEADS, "free_length": free, "leg_lengths": leg_lengths},
     )
@@ -206,22 +172,9 @@ def _heavy_top() -> tuple[Machine, Start]:
     return machine, machine.assemble(velocities={"pivot": (0.0, 150.0, -4.61538)})
 
 
-@model(
-    title="Heavy top",
-    source="M. Geradin, A. Cardona, Flexible Multibody Dynamics, Wiley (2001); O. Bruels, A. Cardona, On the use of "
-    "Lie group time integrators in multibody dynamics, J. Comput. Nonlinear Dynamics 5 (2010)",
-    description="A fast top that begins horizontally and precesses about the vertical with a small nutation; the test "
-    "of methods for large rotations. Euler parameters of unit norm describe the rotation.",
-)
+@model
 def heavy_top(t1: float = 0.5, coordinates: str = "relative") -> Model:
     """A symmetric top of 15 kg on a ball joint, 1 m from its centre of mass, that spins with 150 rad/s.
-
-    Parameters
-    ----------
-    t1 : float
-        End time (s); a reference is known for 0.5.
-    coordinates : {"relative", "absolute"}
-        Euler parameters of the ball joint, or position and Euler parameters with the joint as constraint.
 
     Notes
     -----
@@ -236,7 +189,7 @@ def heavy_top(t1: float = 0.5, coordinates: str = "relative") -> Model:
     (4, 1)
     """
     machine, start = _heavy_top()
-    return machine_model(machine, start, t1, coordinates=coordinates, known=known("heavy_top", t1=t1))
+    return machine_model(machine, start, t1, coordinates, known=known("heavy_top", t1=t1))
 
 
 @cache
@@ -246,27 +199,11 @@ def _gyroscope() -> Machine:
     return Machine(pivot, gravity=(0.0, 0.0, -GRAVITY), name="Gyroscope")
 
 
-@model(
-    title="Gyroscope in steady precession",
-    source="H. Goldstein, Classical Mechanics, 2nd ed., Addison-Wesley (1980), section 5-7",
-    description="A spinning wheel on a ball joint that would fall if it did not spin; its axis goes around the "
-    "vertical at a constant angle. The motion is known in closed form.",
-)
+@model
 def gyroscope(
     angle: float = math.pi / 3.0, precession: float = 3.0, t1: float = 1.0, coordinates: str = "relative"
 ) -> Model:
     r"""A wheel of 1 kg, radius 0.1 m, 0.15 m from its pivot, in steady precession.
-
-    Parameters
-    ----------
-    angle : float
-        Between the axis of the wheel and the vertical (rad), between 0 and pi.
-    precession : float
-        Rate :math:`\Omega` of the axis about the vertical (rad/s), positive.
-    t1 : float
-        End time (s).
-    coordinates : {"relative", "absolute"}
-        Euler parameters of the ball joint, or position and Euler parameters with the joint as constraint.
 
     Notes
     -----
@@ -296,17 +233,12 @@ def gyroscope(
         c, s = math.cos(0.5 * angle), math.sin(0.5 * angle)
         a, b = plus * t, minus * t
         p = [c * math.cos(a), s * math.cos(b), s * math.sin(b), c * math.sin(a)]
-        rates = [
-            -c * plus * math.sin(a),
-            -s * minus * math.sin(b),
-            s * minus * math.cos(b),
-            c * plus * math.cos(a),
-        ]
+        rates = [-c * plus * math.sin(a), -s * minus * math.sin(b), s * minus * math.cos(b), c * plus * math.cos(a)]
         return np.array([*p, *rates])
 
     q, v = np.split(exact(0.0), 2)
     start = Start(q, v, machine, layout)
-    return machine_model(machine, start, t1, coordinates=coordinates, exact=exact, extra={"spin": spin})
+    return machine_model(machine, start, t1, coordinates, exact=exact, extra={"spin": spin})
 
 
 # --- the top that turns itself upside down, of one body, a contact and friction ---------------------------------------
@@ -370,30 +302,11 @@ def _tippe_top(spin: float, tilt: float, friction: float) -> tuple[Machine, Star
     return machine, machine.assemble(guess={"pose": (0.0, 0.0, TOP_RADIUS, *leaning)}, velocities=rates)
 
 
-@model(
-    title="Tippe top",
-    source="A. C. Or, The dynamics of a tippe top, SIAM J. Appl. Math. 54 (1994); N. M. Bou-Rabee, J. E. Marsden, "
-    "L. A. Romero, Tippe top inversion as a dissipation-induced instability, SIAM J. Appl. Dyn. Syst. 3 (2004)",
-    description="A ball whose centre of mass is below its middle spins on a table with its stem upwards. It rises "
-    "against its weight and ends up on the stem: friction takes energy but leaves Jellett's integral alone.",
-)
+@model
 def tippe_top(
     spin: float = 155.0, tilt: float = 0.1, friction: float = 0.06, t1: float = 8.0, coordinates: str = "relative"
 ) -> Model:
     r"""A ball of 20 g and 4 cm across, with its centre of mass 6 mm off its middle, that spins on a table.
-
-    Parameters
-    ----------
-    spin : float
-        Angular velocity about the axis of the stem at the start (rad/s).
-    tilt : float
-        Angle of the stem with the vertical at the start (rad).
-    friction : float
-        Coefficient c of the friction :math:`F = -c\,v_Q` (N s/m) with the velocity of the point that touches.
-    t1 : float
-        End time (s); a reference is known for 8 with the other defaults.
-    coordinates : {"relative", "absolute"}
-        Both are position and Euler parameters of the one body.
 
     Notes
     -----
@@ -430,7 +343,7 @@ def tippe_top(
         machine,
         start,
         t1,
-        coordinates=coordinates,
+        coordinates,
         known=known("tippe_top", spin=spin, tilt=tilt, friction=friction, t1=t1),
         extra={"jellett": jellett},
     )

@@ -5,12 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.registry import Model, check_positive, known, mechanical_model, model
-
-SOURCE = (
-    "W. Schiehlen (ed.), Multibody Systems Handbook, Springer (1990); E. Hairer, G. Wanner, Solving Ordinary "
-    "Differential Equations II, Springer (1991), section VI.9"
-)
+from daedal.library.registry import Model, known, mechanical_model, model
 
 # Masses and moments of inertia (kg, m^2 kg)
 M1, M2, M3, M4, M5, M6, M7 = 0.04325, 0.00365, 0.02373, 0.00706, 0.07050, 0.00706, 0.05498
@@ -134,27 +129,9 @@ def loops_bias(t, q, v, p):
     return gamma
 
 
-@model(
-    title="Seven-body mechanism",
-    source=SOURCE,
-    description="A motor turns a crank that squeezes a spring through a mechanism of seven bodies. Angles are "
-    "relative, so the mass matrix depends on the position. Fast, nonlinear, not stiff: the usual test of methods for "
-    "mechanical systems.",
-    equations=r"""M(q)\,q'' = f(q, q') - G(q)^T \lambda,\qquad 0 = g(q),\qquad
-    q = (\beta, \Theta, \gamma, \Phi, \delta, \Omega, \varepsilon)""",
-    drawing=("seven_body", loops),
-)
+@model
 def seven_body(torque: float = TORQUE, t1: float = 0.03, compiled: bool = False) -> Model:
     """Andrews' squeezing mechanism: seven bodies, three closed loops, one degree of freedom.
-
-    Parameters
-    ----------
-    torque : float
-        Constant torque on the crank (N m).
-    t1 : float
-        End time (s); references are known for 0.025 and 0.03.
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -167,7 +144,6 @@ def seven_body(torque: float = TORQUE, t1: float = 0.03, compiled: bool = False)
     >>> print(round(model.reference.y[0], 12))
     12.107149234448
     """
-    check_positive(t1=t1)
     params = np.array([torque], dtype=float)
     problem = daedal.MechanicalSystem(
         squeezer_mass,
@@ -198,10 +174,5 @@ def seven_body(torque: float = TORQUE, t1: float = 0.03, compiled: bool = False)
         return 0.5 * v @ squeezer_mass(0.0, q, params) @ v + 0.5 * C0 * (np.hypot(x, y) - L0) ** 2 - torque * q[0]
 
     return mechanical_model(
-        problem,
-        (START, np.zeros(7)),
-        t1,
-        compiled=compiled,
-        known=known("seven_body", torque=torque, t1=t1),
-        extra={"energy": energy},
+        problem, (START, np.zeros(7)), t1, compiled, known=known("seven_body", torque=torque, t1=t1), energy=energy
     )

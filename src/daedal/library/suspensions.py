@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 
 from daedal.library.iftomm import GRAVITY
-from daedal.library.machine_model import MACHINE_EQUATIONS, machine_model
-from daedal.library.registry import Model, check_positive, known, model
+from daedal.library.machine_model import machine_model
+from daedal.library.registry import Model, known, model
 from daedal.multibody import (
     Body,
     Distance,
@@ -150,14 +150,7 @@ def _along(start: str, end: str) -> np.ndarray:
     return POINTS[end] - POINTS[start]
 
 
-@model(
-    title="Double wishbone suspension",
-    source="geometry of the usual kind, W. F. Milliken, D. L. Milliken, Race Car Vehicle Dynamics, SAE (1995), "
-    "chapter 17; dimensions of our own",
-    description="A quarter of a car on two wishbones, a tie rod, a strut and a tyre runs over a bump: the road below "
-    "the wheel is a plate whose height is prescribed. The wheel turns a little as it rises: camber and toe.",
-    equations=MACHINE_EQUATIONS.replace("g(q)", "g(t, q)"),
-)
+@model
 def double_wishbone(
     height: float = 0.06,
     stiffness: float = 4.0e4,
@@ -166,18 +159,6 @@ def double_wishbone(
     coordinates: str = "relative",
 ) -> Model:
     r"""A quarter car of 380 kg on a double wishbone suspension that runs over a bump of the road.
-
-    Parameters
-    ----------
-    height : float
-        Of the bump (m), :math:`h \exp(-((t - 0.4)/0.06)^2)`.
-    stiffness, damping : float
-        Of the strut (N/m, N s/m).
-    t1 : float
-        End time (s); a reference is known for 1.5 with the other defaults.
-    coordinates : {"relative", "absolute"}
-        Those of the joints, with the upper ball joint and the tie rod as constraints, or positions and orientations of
-        all bodies.
 
     Notes
     -----
@@ -197,14 +178,13 @@ def double_wishbone(
     >>> print(np.round(camber, 2))
     [ 1.67  0.91 -0.   -1.08 -2.34]
     """
-    check_positive(stiffness=stiffness)
     machine, start = _double_wishbone(float(height), float(stiffness), float(damping))
     return machine_model(
         machine,
         start,
         t1,
-        coordinates=coordinates,
-        cut=("upper ball",),
+        coordinates,
+        ("upper ball",),
         known=known("double_wishbone", height=height, stiffness=stiffness, damping=damping, t1=t1),
         extra={"points": POINTS, "camber_and_toe": camber_and_toe},
     )
@@ -264,27 +244,9 @@ def _starts(speed: float, push: float) -> tuple[Start, Start]:
     return straight, machine.assemble(velocities={**along, "ride.about_x": push})
 
 
-@model(
-    title="Whipple's bicycle",
-    source="J. P. Meijaard, J. M. Papadopoulos, A. Ruina, A. L. Schwab, Linearized dynamics equations for the balance "
-    "and steer of a bicycle: a benchmark and review, Proc. Roy. Soc. A 463 (2007)",
-    description="A frame with a rigid rider, a fork, and two wheels that roll without slip; nobody steers. Between "
-    "4.3 and 6.0 m/s it rights itself after a push: a lean makes it steer into the fall.",
-    equations=r"M(q)\,q'' = f(q, q') - G(q)^T \lambda - C(q)^T \mu,\qquad 0 = g(q),\qquad 0 = C(q)\,q'",
-)
+@model
 def bicycle(speed: float = 5.0, push: float = 0.5, t1: float = 2.0, coordinates: str = "relative") -> Model:
     """A bicycle without hands, after a push to the side.
-
-    Parameters
-    ----------
-    speed : float
-        Forward speed at the start (m/s).
-    push : float
-        Rate of lean at the start (rad/s).
-    t1 : float
-        End time (s); a reference is known for 2 with the other defaults.
-    coordinates : {"relative", "absolute"}
-        Those of the joints, or positions and orientations of all bodies.
 
     Notes
     -----
@@ -301,13 +263,12 @@ def bicycle(speed: float = 5.0, push: float = 0.5, t1: float = 2.0, coordinates:
     >>> print(f"{weave:.6f} {model.extra['eigenvalues'][0]:.6f}")
     -0.775342+4.464868j -0.775342+4.464868j
     """
-    check_positive(speed=speed)
     straight, start = _starts(float(speed), float(push))
     return machine_model(
         _bicycle(),
         start,
         t1,
-        coordinates=coordinates,
+        coordinates,
         known=known("bicycle", speed=speed, push=push, t1=t1),
         extra={"straight": straight, "eigenvalues": np.array(EIGENVALUES)},
     )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.library.registry import BRENAN_CAMPBELL_PETZOLD, Indices, Model, check_choice, known_reference, model
+from daedal.library.registry import Indices, Model, known_reference, model
 
 # The axes are fixed in space, with the origin in the middle of the Earth, the third one along its axis of rotation, and
 # the first one through the meridian from which the longitude is counted at t = 0. With :math:`r = |\mathbf r|`,
@@ -107,10 +107,6 @@ def to_relative(t: float, y, p) -> np.ndarray:
 
 # --- prescribed-path control of re-entry vehicles (trajectory prescribed path control, TPPC) --------------------------
 
-SOURCE = (
-    "K. E. Brenan, Stability and Convergence of Difference Approximations for Higher Index Differential-Algebraic "
-    f"Systems with Applications in Trajectory Control, UCLA (1983); {BRENAN_CAMPBELL_PETZOLD}, section 6.3"
-)
 DEGREE = math.pi / 180.0
 
 # Radius, gravity and rotation of the Earth; density at sea level and scale height of the atmosphere
@@ -240,21 +236,9 @@ def _initial_derivative(equations, t0, y0, control_rates, params) -> np.ndarray:
     return np.concatenate([rates[:6], control_rates])
 
 
-@model(
-    title="Trajectory control of index 2",
-    source=SOURCE,
-    description="A vehicle re-enters the atmosphere on a prescribed flight-path angle and azimuth; angle of attack and "
-    "bank angle are the controls that keep it there. Severely nonlinear, with variables between 1e-3 and 1e5.",
-)
+@model
 def tppc2(form: str = "index2") -> Model:
     """Re-entry along a prescribed flight-path angle and azimuth, controlled by angle of attack and bank angle.
-
-    Parameters
-    ----------
-    form : {"index2", "index1", "semi-explicit", "inertial"}
-        ``"index2"`` keeps the path as constraint; ``"index1"`` has its time derivative instead, two equations from
-        which the controls follow; ``"semi-explicit"`` is the index-2 form as :class:`daedal.SemiExplicitDAE`;
-        ``"inertial"`` the index-2 form in axes that do not rotate with the Earth, feet and feet per second.
 
     Notes
     -----
@@ -262,7 +246,6 @@ def tppc2(form: str = "index2") -> Model:
     first step: a coordinate that is 0 at the start, with an absolute tolerance far below a foot, would lead to one of
     1e-10 s, in which round-off of the constraints moves the controls by more than any tolerance.
     """
-    check_choice("form", form, ("index2", "index1", "semi-explicit", "inertial"))
     names = ["H", "xi", "lambda", "V", "gamma", "A", "alpha", "beta"]
     index = 1 if form == "index1" else 2
     params = np.array([*EARTH, *VEHICLE2, float(index)])
@@ -295,7 +278,6 @@ def tppc2(form: str = "index2") -> Model:
     }
     return Model(
         problem=problem,
-        t_span=(0.0, 300.0),
         initial=initial,
         index=index,
         indices=Indices.usual(index, 8 - 2 * index),
@@ -307,24 +289,9 @@ def tppc2(form: str = "index2") -> Model:
     )
 
 
-@model(
-    title="Trajectory control of index 3",
-    source=SOURCE,
-    description="A space shuttle flies at a fixed angle of attack of 40 degrees and follows a drag profile, a cubic in "
-    "the speed, by its bank angle alone. Hessenberg form of size 3: the constraint sees the bank angle only after two "
-    "differentiations.",
-    equations=(
-        r"\begin{aligned} " + _MOTION + r"0 &= \frac{D}{m} - (C_0 + C_1 w + C_2 w^2 + C_3 w^3),\qquad w = V - V_0 "
-        r"\end{aligned}"
-    ),
-)
+@model
 def tppc3(t1: float = 419.868734542) -> Model:
     """Space shuttle re-entry with prescribed drag acceleration, controlled by the bank angle alone: index 3.
-
-    Parameters
-    ----------
-    t1 : float
-        End time; reference values are known at 400.868734542 and 419.868734542.
 
     Notes
     -----
@@ -342,8 +309,6 @@ def tppc3(t1: float = 419.868734542) -> Model:
         problem=daedal.ImplicitDAE(residual, 7, params=params, algebraic=[6], names=names),
         t_span=(t0, t1),
         initial=(y0, _initial_derivative(residual, t0, y0, [CONTROL_RATE3], params)),
-        index=3,
-        indices=Indices.usual(3, 4),
         reference=known_reference("tppc3", t1=t1),
         options={"fixed_step": 0.1, "max_order": 1, "max_newton_change": np.array([np.inf] * 6 + [0.3])},
         plot={"variables": ["beta"], "factors": {"beta": 1 / DEGREE}},

@@ -55,21 +55,7 @@ def axis_bias(t, q, v, p):
     return np.array([-2.0 * (xb1 * v[0] + yb1 * v[1]) - xb2 * q[0] - yb2 * q[1], -2.0 * (dx * dx + dy * dy)])
 
 
-@model(
-    title="Car axis",
-    source="W. M. Lioen, J. J. B. de Swart, Test Set for Initial Value Problem Solvers, CWI Amsterdam (1998), car axis "
-    "problem",
-    description="The ends of an axis stand on two stiff springs, the right one on a road with bumps; the left one is "
-    "kept perpendicular to the chassis. Nonstiff in its slow motion, with a constraint that depends on time.",
-    equations=r"""\begin{aligned} k x_l'' &= (L_0 - L_l) \frac{x_l}{L_l} - \lambda_1 x_b
-    - 2 \lambda_2 (x_l - x_r),\qquad
-    k y_l'' = (L_0 - L_l) \frac{y_l}{L_l} - \lambda_1 y_b - 2 \lambda_2 (y_l - y_r) - k g \\
-    k x_r'' &= (L_0 - L_r) \frac{x_r - x_b}{L_r} + 2 \lambda_2 (x_l - x_r),\qquad
-    k y_r'' = (L_0 - L_r) \frac{y_r - y_b}{L_r} + 2 \lambda_2 (y_l - y_r) - k g \\
-    0 &= x_b x_l + y_b y_l,\qquad 0 = (x_l - x_r)^2 + (y_l - y_r)^2 - L^2 \\
-    y_b &= r \sin \omega t,\quad x_b = \sqrt{L^2 - y_b^2},\quad k = \tfrac12 M \varepsilon^2 \end{aligned}""",
-    drawing=("car_axis", axis_constraint),
-)
+@model
 def car_axis(
     eps: float = 1e-2,
     mass: float = 10.0,
@@ -82,21 +68,6 @@ def car_axis(
     compiled: bool = False,
 ) -> Model:
     """A car axis that runs over a bumpy road: two end points, two springs, a moving constraint.
-
-    Parameters
-    ----------
-    eps : float
-        Root of the compliance of the springs: they are as stiff as 1/eps^2.
-    mass, length, gravity : float
-        Mass of the axis, its length L, gravity along -y.
-    spring : float
-        Length L0 of the unstretched springs.
-    amplitude, frequency : float
-        The right support moves as r sin(w t).
-    t1 : float
-        End time; a reference is known for 3.
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -132,7 +103,7 @@ def car_axis(
         problem,
         ([0.0, spring, length, spring], [speed, 0.0, speed, 0.0]),
         t1,
-        compiled=compiled,
+        compiled,
         known=known("car_axis", **given, gravity=gravity),
     )
 
@@ -261,18 +232,7 @@ def joint_bias(t, q, v, p):
     return gamma
 
 
-@model(
-    title="Truck",
-    source="E. Eich-Soellner, C. Führer, Numerical Methods in Multibody Dynamics, Teubner (1998); data as in the "
-    "public Python version by O. Verdier and C. Führer",
-    description="A truck in equilibrium drives over a hump: five bodies, seven springs with dampers, one joint. The "
-    "hump is slow, the wheels on their tyres vibrate fast (60 rad/s) and are damped: mildly stiff.",
-    equations=r"""\begin{aligned} M q'' &= -M g\,e_z - \sum_k F_k \Bigl(\frac{\partial L_k}{\partial q}\Bigr)^T
-    - G^T \lambda,\qquad F_k = k_k L_k + d_k L_k' + f_k \\
-    0 &= \begin{pmatrix} x_5 \\ z_5 \end{pmatrix} + R(a_5)\, c - \begin{pmatrix} 0 \\ z_2 \end{pmatrix} - R(a_2)\, a
-    \end{aligned}""",
-    drawing=("truck", joint),
-)
+@model
 def truck(
     pneumatic: bool = False, speed: float = SPEED, hump: float = HUMP, t1: float = 20.0, compiled: bool = False
 ) -> Model:
@@ -280,20 +240,6 @@ def truck(
 
     The bodies are the rear wheel 1, the chassis 2, the front wheel 3, the cabin 4 and the loading area 5. Wheels move
     vertically, chassis and cabin also rotate, the loading area moves freely and is hinged to the chassis.
-
-    Parameters
-    ----------
-    pneumatic : bool
-        Whether the front suspension is an air spring, with nearly the same stiffness in equilibrium.
-    speed : float
-        Speed of the truck (m/s).
-    hump : float
-        Height of the road is hump s^6 exp(-s), where s is the distance from the start of the hump in units of 15 m; its
-        top is at 115.7 hump.
-    t1 : float
-        End time (s); a reference is known for 20.
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -325,7 +271,6 @@ def truck(
     >>> print(round(-at_start.multipliers[1], 1), abs(at_start.acceleration).max() < 1e-9)
     68056.2 True
     """
-    check_positive(speed=speed, t1=t1)
     if not (isinstance(hump, (int, float)) and math.isfinite(hump)):
         raise daedal.InvalidProblemError(f"hump={hump!r} must be a number")
     elements = np.array([row[3:] for row in ELEMENTS], dtype=float)
@@ -350,8 +295,7 @@ def truck(
         problem,
         (EQUILIBRIUM, np.zeros(9)),
         t1,
-        compiled=compiled,
+        compiled,
         known=known("truck", pneumatic=bool(pneumatic), speed=speed, hump=hump, t1=t1),
         extra={"road": road, "start_lam": np.array([0.0, -MASSES[6] * GRAVITY - 9.0e5 * 0.9 + 8.5490594111111e5])},
-        plot={"variables": ["z1", "z2", "z4", "z5"]},
     )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.library.registry import BRASEY_HAIRER, Model, check_choice, check_positive, mechanical_model, model
+from daedal.library.registry import Model, check_positive, mechanical_model, model
 
 # (6.4): speed of the bow, sliding and adhesive friction
 SPEED, SLIDING, ADHESION = 0.3, 12.0, 16.0
@@ -64,27 +64,9 @@ def _modes(nodes: int, N: int) -> tuple[np.ndarray, np.ndarray]:
     return shapes, 2.0 * N * np.sin(0.5 * math.pi * k / (nodes + 1))
 
 
-@model(
-    title="Violin string, slipping",
-    source=BRASEY_HAIRER + ", section 6.3",
-    description="A bowed string between two switching points, the string slower (or faster) than the bow: the wave "
-    "equation on lines with a constant force in the middle. Not stiff, without damping.",
-    equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad u_0 = u_N = 0",
-    drawing=("string", string_force),
-)
+@model
 def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = False) -> Model:
     """A violin string that slips under the bow, from rest: a constant force on the middle node.
-
-    Parameters
-    ----------
-    N : int
-        Number of intervals, even; 20 in the source.
-    z : {-1, 1}
-        The friction in units of the sliding friction: -1 while the string is slower than the bow.
-    t1 : float
-        End time.
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -101,8 +83,6 @@ def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = 
     True
     """
     _check_intervals(N)
-    check_choice("z", z, (-1.0, 1.0))
-    check_positive(t1=t1)
     problem = daedal.MechanicalSystem(
         1.0, string_force, n_q=N - 1, params=np.array([SLIDING * z, SPEED]), names=_names(N)
     )
@@ -120,35 +100,18 @@ def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = 
         problem,
         (np.zeros(N - 1), np.zeros(N - 1)),
         t1,
-        compiled=compiled,
+        compiled,
         exact=exact,
         exact_lam=lambda t: np.empty(0),
-        extra={"energy": energy, "needed_friction": needed_friction},
-        index=0,
+        energy=energy,
+        extra={"needed_friction": needed_friction},
         plot={"variables": [f"u{N // 2}"]},
     )
 
 
-@model(
-    title="Violin string, sticking",
-    source=BRASEY_HAIRER + ", section 6.3",
-    description="A bowed string while it sticks to the bow: the friction is the multiplier of a constraint on one "
-    "velocity. A large system of index 2 with a single constraint, not stiff.",
-    equations=r"""u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad
-    u_0 = u_N = 0,\qquad 0 = u_{N/2}' - v""",
-    drawing=("string", string_force),
-)
+@model
 def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
     """A violin string that sticks to the bow: the speed of the middle node is given, and its friction unknown.
-
-    Parameters
-    ----------
-    N : int
-        Number of intervals, even; 20 in the source.
-    t1 : float
-        End time.
-    compiled : bool
-        Whether the functions are compiled.
 
     Notes
     -----
@@ -163,7 +126,6 @@ def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
     (0, 1, 2)
     """
     _check_intervals(N)
-    check_positive(t1=t1)
     problem = daedal.MechanicalSystem(
         1.0,
         string_force,
@@ -192,7 +154,7 @@ def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
         problem,
         (start[: N - 1], start[N - 1 :]),
         t1,
-        compiled=compiled,
+        compiled,
         exact=exact,
         exact_lam=lambda t: np.array([SLIDING * needed_friction(exact(t)[: N - 1])]),
         extra={"needed_friction": needed_friction},
@@ -213,7 +175,7 @@ def _check_intervals(N: int) -> None:
 
 
 @dataclass(frozen=True)
-class Switch:
+class BowSwitch:
     """A change between slipping and sticking."""
 
     t: float  # when
@@ -262,7 +224,7 @@ class ViolinRun:
     0.300
     """
 
-    switches: list[Switch]
+    switches: list[BowSwitch]
     solutions: list[Any] = field(repr=False)
     signs: list[float] = field(repr=False)
     t: np.ndarray = field(repr=False)
@@ -295,7 +257,7 @@ def _friction(q: np.ndarray, sign: float) -> np.ndarray:
     return needed_friction(q) if sign == 0.0 else np.full(q.shape[1], sign)
 
 
-def _joined(switches: list[Switch], solutions: list[Any], signs: list[float]) -> ViolinRun:
+def _joined(switches: list[BowSwitch], solutions: list[Any], signs: list[float]) -> ViolinRun:
     t = np.concatenate([solution.t for solution in solutions])
     u, v = (np.concatenate([getattr(solution, part) for solution in solutions], axis=1) for part in "qv")
     z = np.concatenate([_friction(solution.q, sign) for solution, sign in zip(solutions, signs, strict=True)])
@@ -363,7 +325,7 @@ def play_violin(
     }
     t, m = 0.0, N // 2 - 1
     q, v = _start(initial, N)
-    switches: list[Switch] = []
+    switches: list[BowSwitch] = []
     solutions: list[Any] = []
     signs: list[float] = []
     sign = math.copysign(1.0, v[m] - SPEED) if v[m] != SPEED else _sign_at_the_speed_of_the_bow(q)
@@ -380,7 +342,7 @@ def play_violin(
         z = float(needed_friction(q))
         sticks, sign = sign == 0.0, math.copysign(1.0, z) if sign == 0.0 else _sign_at_the_speed_of_the_bow(q)
         kind = "stick" if sign == 0.0 else "slip" if sticks else "pass"
-        switches.append(Switch(t, kind, float(q[m]), z))
+        switches.append(BowSwitch(t, kind, float(q[m]), z))
         if t >= t_end:
             return _joined(switches, solutions, signs)
 

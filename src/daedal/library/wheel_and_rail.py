@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.registry import TEST_SET, Model, check_positive, known_reference, model
+from daedal.library.registry import Model, known_reference, model
 
 # Mass (kg), moments of inertia about the axle and across it (kg m^2), gravity (m/s^2), speed (m/s)
 MASS, AXIAL, LATERAL, GRAVITY, SPEED = 16.08, 0.0605, 0.366, 9.81, 30.0
@@ -132,28 +132,9 @@ def wheelset_residual(t, y, yp):
     return r
 
 
-@model(
-    title="Wheelset",
-    source=TEST_SET
-    + ", wheelset; B. Simeon, C. Fuehrer, P. Rentrop, Introduction to differential-algebraic equations in "
-    "vehicle system dynamics, Surv. Math. Ind. 1 (1991), pp. 1-37",
-    description="Two conical wheels on one axle roll along a straight track at 108 km/h and begin to hunt: they swing "
-    "to and fro between the rails. The places of contact are unknowns of their own, multipliers keep the wheels on the "
-    "rails, and the forces of creepage depend on these multipliers; where friction saturates they have kinks.",
-    equations=r"""\begin{aligned} p' &= v,\qquad
-    M(p) \begin{pmatrix} v' \\ \beta' \end{pmatrix} = \begin{pmatrix} f(p, v, \beta, q, \lambda)
-    + g_{1,p}^T(p, q) \lambda \\ d(p, v, \beta, q, \lambda) \end{pmatrix} \\
-    0 &= g_{1,p}(p, q)\,v,\qquad 0 = g_2(p, q),\qquad
-    p = (x, y, z, \theta, \varphi),\quad q = (\psi_R, \xi_R, \psi_L, \xi_L) \end{aligned}""",
-    drawing=("wheelset", wheelset_residual),
-)
+@model
 def wheelset(t1: float = 10.0) -> Model:
     """A wheelset on a straight track: five coordinates, the spin, two contacts; 17 unknowns of index 2.
-
-    Parameters
-    ----------
-    t1 : float
-        End time in seconds; a reference is known for 10.
 
     Notes
     -----
@@ -172,7 +153,6 @@ def wheelset(t1: float = 10.0) -> Model:
     >>> print(len(model.problem.names), abs(model.reference.y[0]) > 5.0 * abs(model.initial[0][0]))
     17 True
     """
-    check_positive(t1=t1)
     start = [1.4941e-3, 4.0089e-7, 1.1241e-6, -2.8573e-4, 2.6459e-4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     contacts = [-7.4122380357667139e-6, -0.1521364296121248, 7.563440639517294e-6, 0.1490635714733819]
     multipliers = [-8.3591840189592599e-3, -7.4145528406821771e-3]
@@ -187,14 +167,8 @@ def wheelset(t1: float = 10.0) -> Model:
             algebraic=[11, 12, 13, 14, 15, 16],
             names=[*names, "psiR", "xiR", "psiL", "xiL", "lamL", "lamR"],
         ),
-        t_span=(0.0, float(t1)),
-        initial=(
-            np.array([*start, *contacts, *multipliers]),
-            np.array([*np.zeros(5), *slopes, *np.zeros(6)]),
-        ),
-        index=2,
+        initial=(np.array([*start, *contacts, *multipliers]), np.array([*np.zeros(5), *slopes, *np.zeros(6)])),
         reference=known_reference("wheelset", t1=t1),
         options={"rtol": 1e-6, "atol": 1e-6 * sizes, "switches": "never"},
-        plot={"variables": ["x", "theta", "phi"]},
         extra={"sizes": sizes},
     )

@@ -12,7 +12,7 @@ from daedal.kernels.functions import store_matrix, store_vector
 from daedal.mechanics.contact import contact_coordinates, without_contact
 from daedal.mechanics.multipliers import accelerate_from_elsewhere
 from daedal.mechanics.setting import Setting, complex_functions, missing_derivatives, setting_at, tuning
-from daedal.mechanics.start import Start
+from daedal.mechanics.start import ConsistentStart
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_weight
 from daedal.problems.mechanical import FUNCTIONS
@@ -81,7 +81,7 @@ class Assembly:
         """Where kernels find the record."""
         return self.record.address
 
-    sensitivities_at_start: Any = None  # of the run that has borrowed it
+    sensitivities_at_start: Any = None  # of the run that has borrowed it, and whether named values are held
 
     def adopt(self, setting: Setting, system: MechanicalSystem | None = None) -> Assembly:
         """Evaluate from now on as `setting` says, which has the same rows; nothing of an earlier use is left.
@@ -134,6 +134,7 @@ class Assembly:
             n_arguments=sum(argument_sizes(system, "force")),
             constant_mass=not callable(system.mass),
             uses_multipliers=system.force_uses_multipliers,
+            length=float(np.max(getattr(self.given, "typical_sizes", 0.0), initial=0.0)),
             kkt=dense_lu(self.nx + self.n_c),
             projection=dense_lu(self.nx + self.n_c),
             inner_matrix=dense_lu(max(self.n_c + self.n_w, 1)),
@@ -264,7 +265,7 @@ class Assembly:
         except np.linalg.LinAlgError:
             return
 
-    def start(self, t: float, state: np.ndarray, guess: np.ndarray | None = None) -> Start:
+    def start(self, t: float, state: np.ndarray, guess: np.ndarray | None = None) -> ConsistentStart:
         """Accelerations, multipliers and algebraic variables that belong to a consistent state (z, r)."""
         n = self.m * self.nx
         if guess is not None and guess.size == self.n_w + self.rows_given:
@@ -272,7 +273,7 @@ class Assembly:
         elif guess is not None:
             guess = guess[None]
         a, lam, rate, w, _ = self.accelerate(t, state, guess)
-        return Start(float(t), state[:n].copy(), a[0], lam[0], state[n:].copy(), rate[0], w[0])
+        return ConsistentStart(float(t), state[:n].copy(), a[0], lam[0], state[n:].copy(), rate[0], w[0])
 
     @property
     def rows_given(self) -> int:

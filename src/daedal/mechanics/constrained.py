@@ -62,6 +62,7 @@ CONSTRAINED = Struct(
         ("autonomous", INTEGER),
         ("constant_mass", INTEGER),
         ("uses_multipliers", INTEGER),
+        ("length", FLOAT),  # of a machine, in which positions are measured that are near zero; 0 where nothing is known
         ("time_increment", FLOAT),
         ("t_first", FLOAT),  # of the run, for which increments are chosen
         ("t_last", FLOAT),

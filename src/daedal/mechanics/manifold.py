@@ -100,7 +100,7 @@ def _correct(c, level, rows):
     for i in range(rows):
         solution[nx + i] = -values[i]
     solve_lu(c.projection, solution)
-    size, change = largest(z), largest(solution[:nx])
+    size, change = max(largest(z), c.length if level == 0 else 0.0), largest(solution[:nx])
     for i in range(nx):
         z[i] += solution[i]
     return size, change
@@ -121,8 +121,10 @@ def _project_below(p, c, t, level):
         if not change < np.inf:
             return UNEVALUABLE
         close = iteration == 0 and change <= _NEGLIGIBLE * size
-        if close or change <= _ROUNDOFF * size or (change <= 1e-10 * size and change >= 0.3 * before):
+        if close or change <= _ROUNDOFF * size:
             return 0
+        if change <= 1e-10 * max(size, 1.0) and change >= 0.3 * before:
+            return 0  # round-off of constraints, whose terms need not vanish with the coordinates
         if iteration > 0 and change * change <= _ROUNDOFF * size * before:
             return 0  # the next correction would be below round-off
         if change > 0.05 * before:

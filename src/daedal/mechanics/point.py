@@ -18,7 +18,7 @@ _WEAK, _ITERATIONS = 1e-3, 8  # rows that hardly differ from dependent ones are 
 
 
 @dataclass(frozen=True)
-class Point:
+class MechanicalPoint:
     r"""What a mechanical system has at (t, q, v).
 
     Attributes
@@ -61,8 +61,8 @@ class Point:
         return -self.jacobian.T @ self.multipliers
 
 
-def evaluate_at(system: MechanicalSystem, t, q, v=None, *, r=None, w=None, lam=None) -> Point:
-    """The :class:`Point` of `system` at (t, q, v)."""
+def evaluate_at(system: MechanicalSystem, t, q, v=None, *, r=None, w=None, lam=None) -> MechanicalPoint:
+    """The :class:`MechanicalPoint` of `system` at (t, q, v)."""
     t, q, v = check_point(system, t, q, v)
     r = np.zeros(system.n_r) if r is None else check_vector(r, system.n_r, "r")
     w = np.zeros(system.n_w) if w is None else check_vector(w, system.n_w, "w")
@@ -82,7 +82,7 @@ def evaluate_at(system: MechanicalSystem, t, q, v=None, *, r=None, w=None, lam=N
         acceleration, lam = least_multipliers(values, noise)
     if rank < system.n_lambda and _is_singular(assembly, t, q, values, rank):
         acceleration, lam = np.full_like(acceleration, np.nan), np.full_like(lam, np.nan)
-    return Point(
+    return MechanicalPoint(
         t=t,
         q=q,
         v=v,

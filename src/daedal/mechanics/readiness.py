@@ -64,7 +64,7 @@ def _is_consistent(c, z):
     nx, n_c = c.nx, c.n_c
     jacobian, level = c.jacobian, c.level
     for order in range(c.m):
-        size = largest(z[order * nx : (order + 1) * nx])
+        size = max(largest(z[order * nx : (order + 1) * nx]), c.length if order == 0 else 0.0)
         for i in range(n_c):
             norm = squares(jacobian[i])
             limit = _CONSISTENT * np.sqrt(norm) * size

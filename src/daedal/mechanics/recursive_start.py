@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.mechanics.start import Start
+from daedal.mechanics.start import ConsistentStart
 
 _CONSISTENT = 1e-13
 _INDEPENDENT = 1e-3  # part of a unit row that the others do not explain
@@ -25,7 +25,7 @@ def starts_recursively(system: Any) -> bool:
     return not others
 
 
-def recursive_start(system: Any, t: float, z: np.ndarray, r: np.ndarray) -> Start | None:
+def recursive_start(system: Any, t: float, z: np.ndarray, r: np.ndarray) -> ConsistentStart | None:
     """The start at z = (q, v) and r if it is consistent to round-off and clearly regular, else None."""
     q, v = np.split(z, 2)
     given = (q, v, r) if system.n_r else (q, v)
@@ -35,7 +35,7 @@ def recursive_start(system: Any, t: float, z: np.ndarray, r: np.ndarray) -> Star
     if status != 0 or not np.all(np.isfinite(values)):
         return None
     rate = np.asarray(system.state_rate(t, *given), dtype=float) if system.n_r else np.zeros(0)
-    return Start(t, z.copy(), values[: q.size].copy(), values[q.size :].copy(), r.copy(), rate)
+    return ConsistentStart(t, z.copy(), values[: q.size].copy(), values[q.size :].copy(), r.copy(), rate)
 
 
 def _is_regular(system: Any, t: float, q: np.ndarray, v: np.ndarray) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 
 @dataclass
-class Start:
+class ConsistentStart:
     """Consistent values from which a run begins: z = (q, v), r, w, accelerations and multipliers of the rows in use."""
 
     t: float
@@ -20,7 +20,7 @@ class Start:
     w: np.ndarray = field(default_factory=lambda: np.zeros(0))
     direction: int = 1  # of time: -1 if the run goes backwards, where damping changes its sign
 
-    def towards(self, sign: float) -> Start:
+    def towards(self, sign: float) -> ConsistentStart:
         """The start of a run in this direction of time."""
         return self if sign * self.direction > 0 else replace(self, direction=int(sign))
 

@@ -100,7 +100,7 @@ def project_straight(c, t):
             if status != 0:
                 return status
             change = floats(c.position_correction.block + 8 * nx, nx)
-            size, moved = largest(q), largest(change)
+            size, moved = max(largest(q), c.length), largest(change)
             for i in range(nx):
                 q[i] += change[i]
             if moved <= NEGLIGIBLE * size:

@@ -168,12 +168,14 @@ def build_linear(
     return _preconditioned(bridge, n, options, preconditioner, sparsity, bandwidth, jacobian, params)
 
 
-def sparse_direct(bridge, pattern, jacobian=None, params=None, copies=1):
+def sparse_direct(bridge, pattern, jacobian=None, params=None, copies=1, is_complex=False):
     """A matrix with the structure of `pattern`, factored by SuperLU."""
     from daedal.kernels import builders
 
     factorise = _SparseLU(pattern)
     bridge.forget_with(factorise.forget)
+    if is_complex:
+        return builders.complex_sparse_matrix(bridge, pattern, factorise, copies)
     return builders.sparse_matrix(bridge, pattern.shape[0], pattern, factorise, jacobian, params, copies)
 
 
@@ -306,6 +308,8 @@ def _equilibrated(data, indices, indptr):
     from daedal.kernels.patterns import equilibrate
 
     n = indptr.size - 1
-    scaled, rows, columns = data.copy(), np.ones(n), np.ones(n)
+    scaled, rows, columns = np.abs(data) if np.iscomplexobj(data) else data.copy(), np.ones(n), np.ones(n)
     equilibrate(scaled, indices, indptr, rows, columns)
+    if np.iscomplexobj(data):
+        scaled = data * rows[indices] * np.repeat(columns, np.diff(indptr))
     return csc_array((scaled, indices, indptr), shape=(n, n)), rows, columns

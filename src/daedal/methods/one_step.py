@@ -14,16 +14,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from daedal.kernels.arithmetic import ONE
 from daedal.kernels.callbacks import RAISED, UNEVALUABLE
-from daedal.kernels.compilation import caller, entry, inlined, part
+from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.endings import Ending
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, SINGULAR
 from daedal.kernels.norms import norm
-from daedal.kernels.records import data_of, floats, record_at
+from daedal.kernels.records import record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK_CHANGED, after_step
 from daedal.methods.run_record import RUN, STEP
-from daedal.methods.step_size import step_to_try
+from daedal.methods.step_size import FAILED, LEAST_BEFORE, classic_growth, growth, shrinkage, step_to_try
+from daedal.methods.sums import sums_of
 
 _STIFF, _CALLBACK_RAISED, _UNEVALUABLE = int(Ending.STIFF), int(Ending.CALLBACK_RAISED), int(Ending.UNEVALUABLE)
 _ERROR_TEST_FAILED, _NEWTON_FAILED = int(Ending.ERROR_TEST_FAILED), int(Ending.NEWTON_FAILED)
@@ -35,13 +37,11 @@ ATTEMPT = i64(i64, f64, f64)
 HOPELESS = -4  # a status: a shorter step would not help, since there are no slopes at its start
 
 MEMORY, CLASSIC, OWN = 0, 1, 2  # controllers; with OWN the method chooses ``run.h`` itself
-_SAFETY, _SMALLEST = 0.9, 0.2
-_BETA, _LARGEST = 0.04, 10.0  # Hairer, Norsett, Wanner II.4: PI step control
-_LARGEST_CLASSIC = 5.0
 STIFF_STEPS = 15  # suspicious ones, one after the other
 _HERMITE_NODES = 3
 
 _call_attempt = caller(ATTEMPT)
+combine, weighted_sum, size_in, set_scales, stiffness = sums_of(ONE)
 
 
 @entry(STEP)
@@ -102,12 +102,12 @@ def reject(run, h, status):
         run.newton_failures += 1
         run.attempt_newton_failures += 1
         if run.controller != OWN or abs(run.h) >= abs(h):  # else the method has chosen a shorter one
-            run.h = 0.25 * h
+            run.h = FAILED * h
         return
     run.error_test_failures += 1
     run.attempt_error_failures += 1
     if run.controller != OWN:
-        run.h = h * max(_SMALLEST, _SAFETY * run.error_of_step ** (-1.0 / run.control_order))
+        run.h = h * shrinkage(run.error_of_step, run.control_order)
 
 
 @part
@@ -127,36 +127,19 @@ def next_step_size(run, h):
         return
     size, order = max(run.error_of_step, run.least_error), run.control_order
     if run.controller == CLASSIC:
-        grow = min(_LARGEST_CLASSIC, _SAFETY * max(size, 1e-12) ** (-1.0 / order))
+        grow = classic_growth(size, order, run.rejected)
     else:
-        factor = max(size, 1e-12) ** (1.0 / order - 0.75 * _BETA) / max(run.error_before, 1e-4) ** _BETA / _SAFETY
-        run.error_before = max(size, 1e-4)
-        grow = 1.0 / max(factor, 1.0 / _LARGEST)
-    if run.rejected:
-        grow = min(grow, 1.0)
+        grow = growth(size, run.error_before, order, run.rejected)
+        run.error_before = max(size, LEAST_BEFORE)
     run.rejected = 0
-    grow = max(grow, _SMALLEST)
     run.h = h if 1.0 <= grow <= run.kept_ratio else h * grow
-
-
-@part
-def size_in(maximum, vector, scale):
-    """The weighted norm of a vector: the maximum, or the root mean square."""
-    total, n = 0.0, vector.size
-    for i in range(n):
-        value = abs(vector[i] * scale[i])
-        total = max(total, value) if maximum else total + value * value
-    return total if maximum else np.sqrt(total / n)
 
 
 @part
 def size_of_error(system, run, maximum=0):
     """The norm of ``run.error`` in units of the tolerance, with the larger of |y| at both ends of the step."""
-    n = run.n
-    start, y, error, scale = run.phi[0], run.y, run.error, run.scale
-    rtol, atol, included = run.rtol, run.atol, run.included
-    for i in range(n):
-        scale[i] = included[i] / (rtol[i] * max(abs(y[i]), abs(start[i])) + atol[i])
+    error, scale = run.error, run.scale
+    set_scales(run)
     return size_in(1, error, scale) if maximum else norm(system, run.t, error, scale)
 
 
@@ -207,49 +190,6 @@ def hermite_polynomial(run, h, first, last):
     close_polynomial(run, h, _HERMITE_NODES)
 
 
-@inlined
-def weighted_sum(row, count, k, first, last, target):
-    """target = sum_j row_j k_j for the components from `first` to `last`, slope by slope."""
-    _combine_at(data_of(row), count, data_of(k), k.shape[1], 0, 1.0, first, last, data_of(target))
-
-
-@inlined
-def combine(row, count, k, start, h, first, last, target):
-    """target = start + h sum_j row_j k_j for the components from `first` to `last`."""
-    _combine_at(data_of(row), count, data_of(k), k.shape[1], data_of(start), h, first, last, data_of(target))
-
-
-@part
-def _combine_at(row, count, k, n, start, h, first, last, target):
-    """Both of them, with addresses, whose constant offsets cost nothing; sums stay in registers, four at a time."""
-    weights, i = floats(row, count), first
-    while i + 4 <= last:
-        a, b, c, d = 0.0, 0.0, 0.0, 0.0
-        at = k + 8 * i
-        for j in range(count):
-            weight, slopes = weights[j], floats(at, 4)
-            if weight != 0.0:
-                a += weight * slopes[0]
-                b += weight * slopes[1]
-                c += weight * slopes[2]
-                d += weight * slopes[3]
-            at += 8 * n
-        result = floats(target + 8 * i, 4)
-        if start != 0:
-            origin = floats(start + 8 * i, 4)
-            a, b, c, d = origin[0] + h * a, origin[1] + h * b, origin[2] + h * c, origin[3] + h * d
-        result[0], result[1], result[2], result[3] = a, b, c, d
-        i += 4
-    while i < last:
-        a, at = 0.0, k + 8 * i
-        for j in range(count):
-            if weights[j] != 0.0:
-                a += weights[j] * floats(at, 1)[0]
-            at += 8 * n
-        floats(target + 8 * i, 1)[0] = a if start == 0 else floats(start + 8 * i, 1)[0] + h * a
-        i += 1
-
-
 @part
 def polynomial(run, h, y, k, inner, n, nodes):
     """The values y_0 + h sum_i inner_qi k_i inside of the step make its polynomial, for the first n components."""
@@ -276,30 +216,6 @@ def close_polynomial(run, h, nodes):
 
 
 @part
-def watch_stiffness(run, h, k, a, stage, limit):
-    """|h lambda| from the last two stages, both at t_1; counts steps beyond the limit.
-
-    They differ by d, their slopes by J d: DOPRI5's recipe is |lambda| = |J d| / |d| (HW IV.2). Of a mechanism,
-    d = (dq, dv) and J d = (dv, da), and lambda^2 = |da| / |dq|, which is that of a vibration in whatever phase, where
-    |J d| / |d| is anything up to its square.
-    """
-    n, s, nx = run.n, a.shape[0], run.positions
-    y, start = run.y, run.phi[0]
-    for j in range(n):
-        value = 0.0
-        for i in range(s - 2):
-            value += a[s - 2, i] * k[i, j]
-        stage[j] = y[j] - (start[j] + h * value)
-    largest = -1.0
-    if nx > 0:
-        squared = _growth(k, s, nx, 2 * nx, stage, 0)
-        largest = np.sqrt(squared) if squared >= 0.0 else -1.0
-    if n > 2 * nx:
-        largest = max(largest, _growth(k, s, 2 * nx, n, stage, 2 * nx))
-    count_stiff(run, h, largest, limit)
-
-
-@part
 def count_stiff(run, h, largest, limit):
     """Count a step by h |lambda|; nothing is known of a negative one."""
     if largest < 0.0:
@@ -311,13 +227,3 @@ def count_stiff(run, h, largest, limit):
         run.nonstiff_count += 1
         if run.nonstiff_count >= 6 and run.stiff_count > 0:
             run.stiff_count = 0
-
-
-@part
-def _growth(k, s, first, last, change, origin):
-    """The difference of the last two slopes in some components over `change` in those from `origin` on; -1 for 0/0."""
-    top, bottom = 0.0, 0.0
-    for j in range(first, last):
-        top += (k[s - 1, j] - k[s - 2, j]) ** 2
-        bottom += change[origin + j - first] ** 2
-    return np.sqrt(top / bottom) if bottom > 0.0 else -1.0

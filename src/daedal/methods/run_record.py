@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from daedal.events.switching import ROOTS
 from daedal.kernels.compilation import inlined
+from daedal.kernels.convergence import NEWTON
 from daedal.kernels.differences import LENGTH, ROWS
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, inline
 from daedal.kernels.signatures import f64, i64
@@ -108,6 +109,7 @@ RUN = Struct(
         ("stop_when_stiff", INTEGER),
         ("stiff_count", INTEGER),
         ("nonstiff_count", INTEGER),
+        ("newton", NEWTON),  # of implicit methods
         # what failed
         ("zero_weight", INTEGER),
         ("cj", FLOAT),

@@ -65,6 +65,13 @@ class Workspace:
         if increment == "book":
             self.linear.data[0]["matrix"]["weight_share"] = np.sqrt(np.finfo(float).eps)
 
+    @property
+    def matrix_address(self) -> int:
+        """Where the record of the iteration matrix is."""
+        from daedal.kernels.linear import LINEAR
+
+        return self.linear.address + LINEAR.offset("matrix")
+
     def _set_linear(self, linear):
         from daedal.kernels.system import CHANGING
 

@@ -6,15 +6,15 @@
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import data_of, floats, record_at
 from daedal.kernels.signatures import i64
-from daedal.multibody.articulated import accelerate, eliminate
-from daedal.multibody.dynamics import Composite, Sweep, composite_bodies, newton_euler
+from daedal.multibody.closed_loops import constrained_solution, floats_for_solution, reduction_in
+from daedal.multibody.dynamics import Composite, Sweep, accelerate, composite_bodies, eliminate, newton_euler
 from daedal.multibody.kinematics import move, place
 from daedal.multibody.packed import (
     ELIMINATION,
     MACHINE,
     PLACEMENT,
     VELOCITIES,
-    Sizes,
+    MachineSizes,
     chains_at,
     closures_at,
     elimination_at,
@@ -25,14 +25,12 @@ from daedal.multibody.packed import (
     tree_at,
     velocities_at,
 )
-from daedal.multibody.recursive import constrained_solution, floats_for_solution, reduction_in
-from daedal.multibody.room import open_room, taken
-from daedal.multibody.vectors import ROWS, VECTOR
+from daedal.multibody.vectors import ROWS, VECTOR, open_room, taken
 
 REFUSED = -1
 
 
-def room_for_accelerations(sizes: Sizes) -> int:
+def room_for_accelerations(sizes: MachineSizes) -> int:
     """How many floats :func:`accelerations` needs; what the others need, a prepared machine says."""
     n, n_v = sizes.n, sizes.n_v
     return 1 + floats_for(n, n_v, PLACEMENT) + floats_for(n, n_v, VELOCITIES) + floats_for_solution(sizes)

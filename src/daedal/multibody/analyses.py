@@ -10,13 +10,12 @@ from daedal.multibody.layout import RELATIVE, Layout
 from daedal.multibody.system import system_of
 
 if TYPE_CHECKING:
-    from daedal.multibody.conditions import Conditions
-    from daedal.multibody.equations import Equations
+    from daedal.multibody.driven_motion import KinematicSolution
     from daedal.multibody.equilibrium import Equilibrium
     from daedal.multibody.inverse_dynamics import InverseDynamics
-    from daedal.multibody.kinematic_solution import KinematicSolution
     from daedal.multibody.linearised import Linearised
     from daedal.multibody.start import Start
+    from daedal.multibody.system import Conditions, MotionEquations
 
 
 class Analyses:
@@ -25,19 +24,19 @@ class Analyses:
     forces: tuple
     discontinuities: tuple
     _conditions: dict[Layout, Conditions]
-    _equations: dict[Layout, Equations]
+    _equations: dict[Layout, MotionEquations]
 
     def conditions(self, layout: Layout) -> Conditions:
         """The constraints of the model in the coordinates of a layout, with their derivatives."""
-        from daedal.multibody.conditions import Conditions
+        from daedal.multibody.system import Conditions
 
         if layout not in self._conditions:
             self._conditions[layout] = Conditions(system_of(self, layout))
         return self._conditions[layout]
 
-    def equations(self, layout: Layout) -> Equations:
+    def equations(self, layout: Layout) -> MotionEquations:
         """The equations of motion in the coordinates of a layout, with their derivatives."""
-        from daedal.multibody.equations import Equations
+        from daedal.multibody.system import MotionEquations
 
         if self.discontinuities:
             named = ", ".join(f"'{part.name}'" for part in self.discontinuities)
@@ -46,7 +45,7 @@ class Analyses:
                 "over time"
             )
         if layout not in self._equations:
-            self._equations[layout] = Equations(system_of(self, layout), self.conditions(layout))
+            self._equations[layout] = MotionEquations(system_of(self, layout), self.conditions(layout))
         return self._equations[layout]
 
     @property
@@ -177,7 +176,7 @@ class Analyses:
         >>> print(motion.q[machine.layout().names.index("D")].round(4))
         [3.839  2.4427 2.043  3.1263 3.9689]
         """
-        from daedal.multibody.kinematic import kinematics
+        from daedal.multibody.driven_motion import kinematics
 
         return kinematics(self, t, driven or {}, side=side, guess=guess, cut=cut)
 
@@ -261,8 +260,9 @@ class Analyses:
         motion : KinematicSolution, MechanicalSolution or Start
             What :meth:`kinematics` gives, a solution of :meth:`system`, or one state.
         by : sequence of str, optional
-            The joints (or "joint.coordinate") that act; by default those that were driven or whose
-            accelerations are given, otherwise all in the tree.
+            The joints (or "joint.coordinate") that act, and no others: drives of the model (:class:`Prescribed`,
+            :class:`PrescribedMotion`) only show the way. By default those that were driven, that drives of the model
+            move, or whose accelerations are given, otherwise all in the tree.
         accelerations : dict, optional
             With a start: accelerations of joints; those that are not given are as small as possible.
         coordinates, cut

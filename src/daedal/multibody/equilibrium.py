@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import DaedalError
-from daedal.multibody.assembly import Assembly
-from daedal.multibody.closing import nearest_zero
-from daedal.multibody.equations import null_space
+from daedal.multibody.assembly import AssemblyProblem, nearest_zero
+from daedal.multibody.inverse_dynamics import MeasuredCoordinates
+from daedal.multibody.kinematics import ANY_ROTATION
 from daedal.multibody.linearised import linearise
-from daedal.multibody.measures import Measures
+from daedal.multibody.poses import held_values, pose_of
 from daedal.multibody.start import Start
+from daedal.multibody.system import null_space
 
 STABLE, NEUTRAL, UNSTABLE = "stable", "neutral", "unstable"
 _MOST = 300
@@ -46,7 +47,8 @@ class Equilibrium(Start):
     lam : numpy.ndarray
         The multipliers of the constraints.
     holding : dict
-        The forces that hold the joints whose values were given.
+        The forces that hold the joints whose values were given; of a joint that turns in space the torque in the axes
+        of its second frame.
     """
 
     stability: str
@@ -60,7 +62,7 @@ class Equilibrium(Start):
 
 def equilibrium(model, values: Mapping[str, Any], *, side, guess, coordinates, cut, t) -> Equilibrium:
     """See :meth:`daedal.multibody.Model.equilibrium`."""
-    search = _Search(model, values, cut if coordinates == "relative" else (), t)
+    search = _BalanceSearch(model, values, cut if coordinates == "relative" else (), t)
     q, lam, stiffness = search.run(side or {}, guess)
     found = Start(q, np.zeros(q.size), model, search.layout, t, search.r).in_coordinates(coordinates, cut=cut)
     result = Equilibrium(found.q, found.v, model, found.layout, t, search.r)
@@ -75,15 +77,21 @@ def equilibrium(model, values: Mapping[str, Any], *, side, guess, coordinates, c
     return result
 
 
-class _Search:
+class _BalanceSearch:
     """The search for a position of balance on the manifold of closed positions."""
 
     def __init__(self, model: Any, values: Mapping[str, Any], cut, t: float):
-        self.assembly = Assembly(model, cut, t)
+        self.assembly = AssemblyProblem(model, cut, t)
         self.layout, self.conditions, self.t = self.assembly.layout, self.assembly.conditions, float(t)
         self.equations, self.scale = model.equations(self.layout), self.assembly.column_scale
         self.values = values
-        self.measures = Measures(model, self.layout, self.assembly.joints, tuple(values))
+        joints = self.assembly.joints
+        turned = {
+            one.key: pose_of(one.joint, one.values)[1]
+            for one in held_values(joints, values)
+            if one.is_whole and one.joint.turn == ANY_ROTATION
+        }
+        self.measures = MeasuredCoordinates(model, self.layout, joints, tuple(values), turned)
         self.n_lambda = self.conditions.n_g + self.conditions.n_hat
         self.r = np.array(model.initial_states, dtype=float)
         self.has_integrators = False

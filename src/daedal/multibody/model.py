@@ -10,24 +10,24 @@ from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
 from daedal.multibody.analyses import Analyses
 from daedal.multibody.body import Body
-from daedal.multibody.checks import check_parts
 from daedal.multibody.constraints import Constraint, Prescribed
 from daedal.multibody.forces import Discontinuity, Force
 from daedal.multibody.joint_coordinates import check_coordinate
 from daedal.multibody.joints import Joint
-from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, layout_of
+from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, check_parts, in_the_plane, layout_of
 from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
+from daedal.multibody.start import Start
 from daedal.multibody.system import MultibodySystem, system_of
-from daedal.multibody.topology import Topology
+from daedal.multibody.topology import SpanningTree
+from daedal.problems.preparable import Preparable, prepared_of
 
 if TYPE_CHECKING:
-    from daedal.multibody.conditions import Conditions
-    from daedal.multibody.equations import Equations
     from daedal.multibody.large import LargeMachine
+    from daedal.multibody.system import Conditions, MotionEquations
 
 
-class Model(Analyses):
+class Model(Analyses, Preparable):
     """A machine made of bodies, joints, constraints and forces; it does not change.
 
     Parameters
@@ -47,7 +47,7 @@ class Model(Analyses):
     >>> from daedal.multibody import Body, Model, Revolute, ground
     >>> rod = Body.rod("rod", length=2.0, mass=1.0)
     >>> pendulum = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
-    >>> sol = daedal.solve(pendulum.system(), (0.0, 1.0), pendulum.start())
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), pendulum.start())
     >>> sol.success
     True
     """
@@ -75,13 +75,17 @@ class Model(Analyses):
             raise InvalidProblemError("the model has no bodies: name them, or joints and forces that hold on to some")
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
-        self._equations: dict[Layout, Equations] = {}
+        self._equations: dict[Layout, MotionEquations] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
-        self._problem: MultibodySystem | HybridProblem | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The parts; what was computed from them is computed again."""
-        return self.__dict__ | {"_layouts": {}, "_conditions": {}, "large_machines": {}, "_problem": None}
+        return self.__dict__ | {
+            "_layouts": {},
+            "_conditions": {},
+            "_equations": {},
+            "large_machines": {},
+        }
 
     def body(self, name: str) -> Body:
         """The body of this name."""
@@ -131,7 +135,7 @@ class Model(Analyses):
         check_inertia(self, system)
         return system
 
-    def topology(self, cut: Sequence[str] = ()) -> Topology:
+    def topology(self, cut: Sequence[str] = ()) -> SpanningTree:
         """The spanning tree of bodies and joints: connection array, chains, joints that are cut.
 
         Examples
@@ -177,7 +181,7 @@ class Model(Analyses):
         save : path, optional
             A file to write.
         """
-        from daedal.multibody.graph import draw_graph
+        from daedal.multibody.topology import draw_graph
 
         return draw_graph(self.topology(cut), self.name, pyplot=pyplot, save=save)
 
@@ -213,7 +217,7 @@ class Model(Analyses):
         >>> model.problem().mode_names
         ('slip+', 'slip-', 'stick')
         """
-        from daedal.multibody.forces.hybrid import problem_of
+        from daedal.multibody.forces.discontinuity import problem_of
 
         chosen = coordinates or self._coordinates
         system = system_of(self, self.layout(chosen, cut))
@@ -224,11 +228,17 @@ class Model(Analyses):
     def _coordinates(self) -> str:
         return ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE
 
-    def as_problem(self) -> MultibodySystem | HybridProblem:
-        """What :func:`daedal.solve` solves where it is given the model: :meth:`problem`, the same one each time."""
-        if self._problem is None:
-            self._problem = self.problem()
-        return self._problem
+    def as_problem(self, initial: Any = None) -> MultibodySystem | HybridProblem:
+        """What :func:`daedal.solve` solves where it is given the model: :meth:`problem`, the same one each time.
+
+        Where a start is in other coordinates than these, the problem is in those of the start.
+        """
+        layout = initial.layout if isinstance(initial, Start) else None
+        key = next((key for key, known in self._layouts.items() if known is layout), (None, ()))
+        kept = prepared_of(self)  # and not an attribute, which functions of the problem would read
+        if key not in kept:
+            kept[key] = self.problem(key[0], cut=key[1])
+        return kept[key]
 
     def as_initial(self, initial: Any, t0: float, params: Any = None) -> Any:
         """A start for :meth:`as_problem`, from values of joints by name, and of their velocities with ``'``.
@@ -269,7 +279,7 @@ class Model(Analyses):
         >>> pendulum = Model(Revolute("pivot", ground, rod.start), planar=True)
         >>> picture = pendulum.draw(pendulum.assemble(pivot=-1.0), "pendulum.png")
         """
-        from daedal.multibody.animation import draw
+        from daedal.multibody.picture import draw
 
         return draw(self, start, path, **options)
 

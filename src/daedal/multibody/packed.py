@@ -23,15 +23,13 @@ from daedal.kernels.records import (
     record_at,
 )
 from daedal.kernels.signatures import f64, i64
-from daedal.multibody.articulated import Elimination
-from daedal.multibody.chains import Chains
-from daedal.multibody.closure import Closures
+from daedal.multibody.closure import Chains, Closures
 from daedal.multibody.coordinates import parameter_masses
-from daedal.multibody.kinematics import Placement, Velocities
-from daedal.multibody.tree import ANY_ROTATION, Tree, in_axes_of_joints
+from daedal.multibody.dynamics import Elimination
+from daedal.multibody.kinematics import ANY_ROTATION, BodyTree, Placement, Velocities, in_axes_of_joints
 
 
-class Sizes(NamedTuple):
+class MachineSizes(NamedTuple):
     """How large the arrays of a machine are."""
 
     n: int  # bodies
@@ -46,10 +44,10 @@ class Sizes(NamedTuple):
     n_states: int  # of forces
 
 
-def sizes_of(tree: Tree, closures: Closures, chains: Chains, n_states: int = 0) -> Sizes:
+def sizes_of(tree: BodyTree, closures: Closures, chains: Chains, n_states: int = 0) -> MachineSizes:
     """The sizes of a machine, whose forces have so many states."""
-    return Sizes(
-        n=tree.father.size,
+    return MachineSizes(
+        n=tree.parent.size,
         n_q=int(tree.first_q[-1]),
         n_v=int(tree.first_v[-1]),
         m=closures.kind.size,
@@ -63,7 +61,7 @@ def sizes_of(tree: Tree, closures: Closures, chains: Chains, n_states: int = 0) 
 
 
 _ARRAYS = {
-    "Tree_father": i64["n"],
+    "Tree_parent": i64["n"],
     "Tree_turn": i64["n"],
     "Tree_first_q": i64["n + 1"],
     "Tree_first_v": i64["n + 1"],
@@ -113,7 +111,7 @@ FORCES = Struct(
 MACHINE = Struct(
     "MACHINE",
     [
-        *((name, INTEGER) for name in Sizes._fields),
+        *((name, INTEGER) for name in MachineSizes._fields),
         ("parameter_mass", f64["n"]),
         ("forces", at(FORCES)),  # 0 if there are none
         *_ARRAYS.items(),
@@ -133,14 +131,14 @@ class LoadBlock:
         self.address: int = self.values.ctypes.data
 
 
-def packed(tree: Tree, closures: Closures, chains: Chains, forces: int = 0, n_states: int = 0) -> Record:
+def packed(tree: BodyTree, closures: Closures, chains: Chains, forces: int = 0, n_states: int = 0) -> Record:
     """The record of a machine; it keeps the arrays alive.
 
     `forces` is the address of the record of the forces, which have `n_states` states.
     """
     arrays: dict[str, Any] = {
-        f"{type(group).__name__}_{name}": np.ascontiguousarray(values)
-        for group in (tree, closures, chains)
+        f"{prefix}_{name}": np.ascontiguousarray(values)
+        for prefix, group in (("Tree", tree), ("Closures", closures), ("Chains", chains))
         for name, values in group._asdict().items()
     }
     return Record(
@@ -162,9 +160,9 @@ class Prepared(NamedTuple):
     alive: tuple[Any, ...]  # what stands at the addresses
 
 
-def prepared(tree: Tree, closures: Closures, chains: Chains) -> Prepared:
+def prepared(tree: BodyTree, closures: Closures, chains: Chains) -> Prepared:
     """A machine for rnea, crba and aba. They need no axes of the bodies: those of the joints save a rotation each."""
-    machine, loads = packed(in_axes_of_joints(tree), closures, chains), LoadBlock(tree.father.size)
+    machine, loads = packed(in_axes_of_joints(tree), closures, chains), LoadBlock(tree.parent.size)
     n, n_v = int(machine["n"]), int(machine["n_v"])
     room = sum(floats_for(n, n_v, shares) for shares in (PLACEMENT, VELOCITIES, ELIMINATION)) + 6 * n
     return Prepared(machine.address, loads.address, n_v, room, (machine, loads))
@@ -174,8 +172,8 @@ def prepared(tree: Tree, closures: Closures, chains: Chains) -> Prepared:
 def tree_at(address):
     """The tree of the machine whose record is at an address."""
     record = record_at(address, MACHINE)
-    return Tree(
-        record.Tree_father,
+    return BodyTree(
+        record.Tree_parent,
         record.Tree_turn,
         record.Tree_first_q,
         record.Tree_first_v,

@@ -1,32 +1,41 @@
-"""Machines as scenes in space: shapes of bodies, supports, springs, traces, arrows and plots."""
+"""Machines as scenes in space: shapes of bodies, supports, springs, traces, arrows and plots.
+
+Motions of machines as pages to play and pictures.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame
-from daedal.multibody.course import Course
-from daedal.multibody.forces import Spring
+from daedal.multibody.constraints import Distance
+from daedal.multibody.constraints.rolling import OnPlane
+from daedal.multibody.course import MotionHistory
+from daedal.multibody.forces import Contact, SoftContact, Spring
 from daedal.multibody.joints import Z
-from daedal.multibody.tree import ABOUT_Z, NO_ROTATION
-from daedal.viz import Arrow, Line, Part, Plot, Scene, SpringLine, Trace
-from daedal.viz.shapes3d import SLIM, Cylinder, Rod, Shape, Sphere
+from daedal.multibody.kinematics import ABOUT_Z, NO_ROTATION
+from daedal.viz import Arrow, Line, Part, Plot, RodLine, Scene, SpringLine, Trace
+from daedal.viz.shapes3d import SLIM, Cylinder, Plane, Rod, SolidShape, Sphere
 
 POINT, PIN = 0.03, 0.021  # of the size of the machine, but no more than fits its rods: radii of point masses and hinges
 GROUND_COLOR = "#8d939b"
+Z_AXIS = np.array([0.0, 0.0, 1.0])
+_FLOOR = 1.5  # of the size of the machine: edges of planes
 
 
-def scene_of(course: Course, *, traces: Any = (), arrows=(), plots=(), title: str = "") -> Scene:
+def scene_of(course: MotionHistory, *, traces: Any = (), arrows=(), plots=(), title: str = "") -> Scene:
     """A machine in the course of a motion, or at one time."""
     size = size_of(course)
     unit = min(size, 6.0 * _usual_rod(course.model) or size)
     parts: list[Any] = [_part(course, body, unit) for body in course.model.bodies]
-    parts += [*_supports(course, unit), *_rails(course, size), *_springs(course)]
+    parts += [*_supports(course, unit), *_rails(course, size), *_springs(course), *_rods(course, unit)]
+    parts += _planes(course, size)
     up = "y" if _points_along_y(course) else "z"
     found = [Trace(name, course.position(frame).T) for name, frame in _traced(traces, course.model)]
     return Scene(course.t, parts, found, tuple(arrows), tuple(plots), title or course.model.name, up)
@@ -35,21 +44,21 @@ def scene_of(course: Course, *, traces: Any = (), arrows=(), plots=(), title: st
 # --- bodies -----------------------------------------------------------------------------------------------------------
 
 
-def _part(course: Course, body: Body, unit: float) -> Part:
+def _part(course: MotionHistory, body: Body, unit: float) -> Part:
     given = [replace(one, radius=SLIM * unit) if _is_slim(one) else one for one in body.shapes]
     shapes = [*(given or _skeleton(body, _attached(course.model, body), unit)), *_pins(course.model, body, unit)]
     frame = body.at()
     return Part(body.name, shapes, course.position(frame).T, course.rotation(frame))
 
 
-def _is_slim(shape: Shape) -> bool:
+def _is_slim(shape: SolidShape) -> bool:
     return isinstance(shape, Rod) and shape.radius is None
 
 
-def _pins(model: Any, body: Body, unit: float) -> list[Shape]:
+def _pins(model: Any, body: Body, unit: float) -> list[SolidShape]:
     """Pins of hinges and balls of ball joints, where a body is the second one of a joint."""
     own = [joint for joint in model.joints if joint.b.body.name == body.name and not joint.shifts]
-    pins: list[Shape] = []
+    pins: list[SolidShape] = []
     for joint in own:
         place, axis = tuple(joint.b.position), tuple(joint.b.rotation[:, 2])
         if joint.turn == ABOUT_Z:
@@ -65,7 +74,7 @@ def _attached(model: Any, body: Body) -> list[Frame]:
     return [frame for frame in frames if frame.body.name == body.name]
 
 
-def _skeleton(body: Body, frames: list[Frame], unit: float) -> tuple[Shape, ...]:
+def _skeleton(body: Body, frames: list[Frame], unit: float) -> tuple[SolidShape, ...]:
     """Rods from the middle of the joints to each of them and to the centre of mass, where a ball is."""
     center = np.asarray(body.center)
     places = _distinct([frame.position for frame in frames], unit)
@@ -88,9 +97,9 @@ def _distinct(places: Iterable[np.ndarray], unit: float) -> list[np.ndarray]:
 # --- what stands still ------------------------------------------------------------------------------------------------
 
 
-def _supports(course: Course, unit: float) -> list[Part]:
+def _supports(course: MotionHistory, unit: float) -> list[Part]:
     """Bearings about the axes of hinges on the ground, points where anything else holds on to it."""
-    shapes: list[Shape] = []
+    shapes: list[SolidShape] = []
     for joint in course.model.joints:
         frame = joint.a if joint.a.body.is_ground else joint.b
         if not frame.body.is_ground:
@@ -104,7 +113,7 @@ def _supports(course: Course, unit: float) -> list[Part]:
     return [Part("ground", shapes, color=GROUND_COLOR)] if shapes else []
 
 
-def _rails(course: Course, size: float) -> list[Line]:
+def _rails(course: MotionHistory, size: float) -> list[Line]:
     """The ways of sliders along the ground."""
     lines = []
     for joint in course.model.joints:
@@ -125,9 +134,39 @@ def _widened(values: np.ndarray, by: float) -> tuple[float, float]:
 # --- forces, traces, plots --------------------------------------------------------------------------------------------
 
 
-def _springs(course: Course) -> list[SpringLine]:
+def _springs(course: MotionHistory) -> list[SpringLine]:
     springs = [force for force in course.model.forces if isinstance(force, Spring)]
     return [SpringLine(one.name, course.position(one.a).T, course.position(one.b).T) for one in springs]
+
+
+def _rods(course: MotionHistory, unit: float) -> list[RodLine]:
+    rods = [one for one in course.model.constraints if isinstance(one, Distance)]
+    return [RodLine(one.name, course.position(one.a).T, course.position(one.b).T, SLIM * unit) for one in rods]
+
+
+def _planes(course: MotionHistory, size: float) -> list[Part]:
+    """What contacts and wheels touch: one square for all that touch the same plane of a body."""
+    model = course.model
+    found: list[tuple[Frame, np.ndarray, str]] = [
+        (one.against, one.normal, one.name)
+        for one in (*model.discontinuities, *model.forces)
+        if isinstance(one, (Contact, SoftContact))
+    ]
+    found += [(one.plane, Z_AXIS, one.name) for one in model.constraints if isinstance(one, OnPlane)]
+    parts: list[Part] = []
+    known: list[tuple[str, np.ndarray, float]] = []
+    for frame, normal, name in found:
+        n = frame.rotation @ normal
+        height = float(n @ frame.position)
+        if any(
+            body == frame.body.name and np.allclose(n, other) and abs(height - at) <= 1e-9 * size
+            for body, other, at in known
+        ):
+            continue
+        known.append((frame.body.name, n, height))
+        plane, body = Plane(_FLOOR * size, tuple(n), tuple(frame.position)), frame.body.at()
+        parts.append(Part(f"plane of {name}", [plane], course.position(body).T, course.rotation(body), GROUND_COLOR))
+    return parts
 
 
 def _traced(given: Any, model: Any) -> list[tuple[str, Frame]]:
@@ -170,7 +209,7 @@ def joint_plot(view: Any) -> Plot:
 # --- the whole --------------------------------------------------------------------------------------------------------
 
 
-def size_of(course: Course) -> float:
+def size_of(course: MotionHistory) -> float:
     """The longest edge of a box about all joints and centres of mass in the course of the motion."""
     frames = [frame for joint in course.model.joints for frame in joint.frames]
     frames += [Frame(body, body.center) for body in course.model.bodies]
@@ -187,6 +226,105 @@ def _usual_rod(model: Any) -> float:
     return float(np.median(lengths)) if lengths else 0.0
 
 
-def _points_along_y(course: Course) -> bool:
+def _points_along_y(course: MotionHistory) -> bool:
     gravity = course.model.gravity
     return course.model.planar or bool(np.argmax(np.abs(gravity)) == 1 and np.any(gravity))
+
+
+FEWEST, MOST = 240, 1920  # frames
+NEAR, TURN = 0.03, 0.2  # no body moves farther (of the size of the machine) or turns more between two frames
+
+
+def animate(
+    results: Any,
+    path: str | Path | None,
+    *,
+    t_span: Any,
+    frames: int | None,
+    seconds: float | None,
+    title: str,
+    traces: Any,
+    reactions: Any,
+    plots: Any,
+) -> Scene | Path:
+    """See :meth:`daedal.multibody.Results.animate`."""
+    ending = None if path is None else Path(path).suffix.lower()
+    if ending not in (None, ".html", ".gif", ".png", ".pdf", ".svg"):
+        raise InvalidProblemError(f"path={str(path)!r} must end in .html, .gif, .png, .pdf or .svg")
+    times = _times(results, t_span, frames)
+    course = results.course(times)
+    names = [joint.name for joint in results.model.joints] if reactions is True else several(reactions)
+    scene = scene_of(
+        course,
+        traces=traces,
+        arrows=reaction_arrows([results.joint(name, times) for name in names]),
+        plots=[_plot(results, plot, times) for plot in several(plots)],
+        title=title,
+    )
+    if path is None:
+        return scene
+    if ending == ".html":
+        return scene.save(path, seconds=seconds)
+    if ending == ".gif":
+        return scene.gif(path, seconds=seconds)
+    scene.stills(np.linspace(times[0], times[-1], 4), path, columns=2)
+    return Path(path)
+
+
+def several(given: Any) -> list:
+    """A list of what may be given alone."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, (list, tuple, set)) else [given]
+
+
+def draw(model: Any, start: Any = None, path: str | Path | None = None, *, title: str = "", **options: Any):
+    """A machine at one time; see :meth:`Model.draw`."""
+    start = model.start() if start is None else start
+    layout = getattr(start, "layout", None) or model.layout()
+    q, v = (np.asarray(values, dtype=float)[None] for values in start[:2])
+    if q.shape != (1, layout.n_q) or v.shape != q.shape:
+        raise InvalidProblemError(
+            f"start has {q.size} coordinates and {v.size} velocities, but there are {layout.n_q} relative coordinates"
+        )
+    course = MotionHistory(model, layout, np.zeros(1), q, v, np.zeros((1, 0)), lambda: None)
+    scene = scene_of(course, title=title)
+    if path is not None and Path(path).suffix.lower() == ".html":
+        return scene.save(path)
+    return scene.still(0.0, path, **({"labels": True, "view": "front" if model.planar else None} | options))
+
+
+def _plot(results: Any, plot: Any, times: np.ndarray) -> Plot:
+    if isinstance(plot, Plot):
+        return plot
+    return energy_plot(results.energy(times)) if plot == "energy" else joint_plot(results.joint(plot, times))
+
+
+def _times(results: Any, t_span: Any, frames: int | None) -> np.ndarray:
+    begin, end = results.interval
+    if t_span is not None:
+        try:
+            first, last = sorted(float(value) for value in t_span)
+        except (TypeError, ValueError):
+            raise InvalidProblemError(f"t_span={t_span!r} must be two numbers") from None
+        if not begin <= first < last <= end:
+            raise InvalidProblemError(f"t_span={t_span!r} must be a part of the solution, [{begin:g}, {end:g}]")
+        begin, end = first, last
+    if not begin < end:
+        raise InvalidProblemError("the solution holds no stretch of time; there is nothing to animate")
+    if results.output_times is not None:
+        return results.output_times
+    if frames is not None:
+        if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or frames < 2:
+            raise InvalidProblemError(f"frames={frames!r} must be an integer, 2 or more")
+        return np.linspace(begin, end, int(frames))
+    count = FEWEST
+    while count < MOST and not _is_smooth(results.course(np.linspace(begin, end, count))):
+        count *= 2
+    return np.linspace(begin, end, count)
+
+
+def _is_smooth(course: MotionHistory) -> bool:
+    moves = np.linalg.norm(np.diff(course.centers, axis=0), axis=2)
+    turns = np.linalg.norm(np.diff(course.rotations, axis=0), axis=(2, 3)) / np.sqrt(2.0)  # for small angles
+    return bool(moves.max() <= NEAR * size_of(course) and turns.max() <= TURN)

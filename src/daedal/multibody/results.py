@@ -14,16 +14,15 @@ import numpy as np
 from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import GROUND, ground
-from daedal.multibody.course import Course
+from daedal.multibody.course import MotionHistory
 from daedal.multibody.forces import Force
-from daedal.multibody.joint_view import JointView
 from daedal.multibody.layout import Layout
 from daedal.multibody.reactions import JointForces
-from daedal.multibody.recorded import recorded
-from daedal.multibody.stored import without_functions
-from daedal.multibody.views import BodyView, ForceView
+from daedal.multibody.recorded import recorded, without_functions
+from daedal.multibody.views import BodyView, ForceView, JointView
 from daedal.problems.checks import check_real
 from daedal.solution.machine_record import RecordedMachine
+from daedal.solution.quantities import no_dense_output
 
 if TYPE_CHECKING:
     from daedal.viz import Scene
@@ -133,7 +132,7 @@ class Results:
         daedal.viz.Scene or pathlib.Path
             The file that was written, or the scene if no path was given.
         """
-        from daedal.multibody.animation import animate
+        from daedal.multibody.picture import animate
 
         return animate(
             self,
@@ -169,7 +168,7 @@ class Results:
     # --- motions at given times -------------------------------------------------------------------------------------
 
     @cached_property
-    def _at_output(self) -> Course:
+    def _at_output(self) -> MotionHistory:
         solution = self._solution
         rows = (solution.q, solution.v, solution.r)
         return self._course(solution.t, rows, lambda: solution)
@@ -195,11 +194,11 @@ class Results:
                 "friction or functions that were replaced act as well"
             )
 
-    def _joint_forces(self, course: Course) -> JointForces:
+    def _joint_forces(self, course: MotionHistory) -> JointForces:
         self._check_balance()
         return self._forces_at_output if course is self._at_output else JointForces(course)
 
-    def course(self, t: Any = None) -> Course:
+    def course(self, t: Any = None) -> MotionHistory:
         """The motion at the output points, or at the times `t`."""
         if t is None:
             return self._at_output
@@ -210,20 +209,20 @@ class Results:
             return self._at_output
         return self._between(np.atleast_1d(times).astype(float), is_single=times.ndim == 0)
 
-    def _between(self, times: np.ndarray, *, is_single: bool = False) -> Course:
+    def _between(self, times: np.ndarray, *, is_single: bool = False) -> MotionHistory:
         solution = self._solution
         if solution.ends is None:
-            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+            raise no_dense_output()
         rows = solution.states(times)
         n = self.layout.n_q
         parts = (rows[:n], rows[n : 2 * n], rows[2 * n :])
         return self._course(times, parts, lambda: solution(times), is_single=is_single)
 
-    def _course(self, t, rows, rest, *, is_single: bool = False) -> Course:
+    def _course(self, t, rows, rest, *, is_single: bool = False) -> MotionHistory:
         q, v, r = (row.T for row in rows)
-        return Course(self.model, self.layout, t, q, v, r, rest, is_single=is_single)
+        return MotionHistory(self.model, self.layout, t, q, v, r, rest, is_single=is_single)
 
-    def _counting(self, course: Course) -> Course:
+    def _counting(self, course: MotionHistory) -> MotionHistory:
         """A motion from the beginning through all times of `course` in short steps, in which turns are counted."""
         ends = self._solution.ends
         if ends is None:

@@ -230,7 +230,7 @@ class MechanicalSystem(Compilable):
         return f"velocity constraint {i - self.n_constraints}"
 
     def at(self, t: float, q, v=None, *, r=None, w=None, lam=None):
-        """Everything that the equations say at a point; see :class:`daedal.mechanics.point.Point`."""
+        """Everything that the equations say at a point; see :class:`daedal.mechanics.point.MechanicalPoint`."""
         from daedal.mechanics.point import evaluate_at
 
         return evaluate_at(self, t, q, v, r=r, w=w, lam=lam)

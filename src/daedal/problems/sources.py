@@ -8,8 +8,8 @@ from typing import Any, Protocol
 class ProblemSource(Protocol):
     """Something that states one problem."""
 
-    def as_problem(self) -> Any:
-        """The problem, the same one each time."""
+    def as_problem(self, initial: Any = None) -> Any:
+        """The problem, the same one each time, in the coordinates of a start where that has coordinates."""
 
     def as_initial(self, initial: Any, t0: float, params: Any) -> Any:
         """Initial values of the problem, from values by the names of what it is made of; None asks for its own start.

@@ -1,8 +1,9 @@
-"""Sensitivities of a solution, as it holds them."""
+"""What a solution holds of its sensitivities, for each class of problems."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
+from daedal.sensitivity.variational_motion import VariationalMotion, evaluated, projected
 from daedal.solution.solution import DenseOutput
 
 
@@ -68,3 +70,195 @@ class Sensitivities:
         found = self.dense.evaluate(times)[int(derivative)]
         m, n = self.starts.shape
         return np.ascontiguousarray(found.reshape(times.size, m, n).transpose(1, 2, 0))
+
+
+# --- of mechanisms ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MechanicalSensitivity:
+    """The derivatives of a motion with respect to one parameter; ``numpy.asarray`` of it is `y`.
+
+    Attributes
+    ----------
+    q, v, a, lam, r, reaction : numpy.ndarray
+        Derivatives of what :class:`MechanicalSolution` has under the same names, with the same shapes.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    lam: np.ndarray
+    r: np.ndarray
+    reaction: np.ndarray
+
+    @property
+    def y(self) -> np.ndarray:
+        """Those of (q, v, r), stacked."""
+        return np.concatenate([self.q, self.v, self.r])
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.y, dtype=dtype)
+
+
+class MechanicalSensitivities:
+    """The sensitivities that belong to a solution; projected and completed when they are asked for."""
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        motion: VariationalMotion,
+        params: Any,
+        solution: Any,
+        raw,
+        dense: DenseOutput | None,
+    ):
+        self.names, self._motion, self._params, self._solution = names, motion, params, solution
+        self._raw, self.dense = raw, dense
+
+    @cached_property
+    def _stored(self) -> list[MechanicalSensitivity]:
+        return self._completed(self._solution.t, self._solution.y, self._raw)
+
+    @property
+    def values(self) -> np.ndarray:
+        """Those of (q, v, r) at the output points, shape (m, n, nt)."""
+        return np.array([part.y for part in self._stored])
+
+    def at(self, parameter: Any, t: Any = None) -> MechanicalSensitivity:
+        """The sensitivity to a parameter at the output points, or at the times `t`."""
+        k = column_of(self.names, parameter)
+        if t is None:
+            return self._stored[k]
+        times = check_real(t, "t", "be a number or a vector")
+        found = self._between(np.atleast_1d(times).astype(float))[k]
+        if times.ndim:
+            return found
+        parts = (getattr(found, name)[:, 0].copy() for name in MechanicalSensitivity.__annotations__)
+        return MechanicalSensitivity(*parts)
+
+    def all_at(self, times: np.ndarray) -> np.ndarray:
+        """Those of (q, v, r), shape (m, n, len(times)), from the dense output."""
+        return np.array([part.y for part in self._between(times)])
+
+    def _between(self, times: np.ndarray) -> list[MechanicalSensitivity]:
+        if self.dense is None:
+            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+        return self._completed(times, self._solution.states(times), self.dense.evaluate(times)[0].T)
+
+    def _completed(self, times: np.ndarray, states: np.ndarray, raw: np.ndarray) -> list[MechanicalSensitivity]:
+        """On the differentiated constraints at `states`, with the sensitivities of a, lam and reactions."""
+        motion, params = self._motion, self._params
+        n, n_q, m = motion.n, motion.system.n_q, len(self.names)
+        n_c = motion.system.n_lambda
+        found = np.empty((m, n, times.size))
+        further = np.empty((m, 2 * n_q + n_c, times.size))
+        for i, t in enumerate(times):
+            y = projected(motion, params, float(t), np.concatenate([states[:, i], raw[:, i]]))
+            found[:, :, i] = y[n:].reshape(m, n)
+            further[:, :, i] = evaluated(motion.dynamics, params, float(t), y).reshape(m, -1)
+        return [
+            MechanicalSensitivity(
+                q=s[:n_q],
+                v=s[n_q : 2 * n_q],
+                a=x[:n_q],
+                lam=x[n_q : n_q + n_c],
+                r=s[2 * n_q :],
+                reaction=x[n_q + n_c :],
+            )
+            for s, x in zip(found, further, strict=True)
+        ]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was computed, without machine code and the sensitivities between the output points."""
+        return {"names": self.names, "_stored": self._stored, "dense": None, "_solution": None, "_raw": self._raw}
+
+
+# --- of linear problems -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LinearSensitivity:
+    """Derivatives with respect to one initial value; ``numpy.asarray`` of it is `y`.
+
+    Attributes
+    ----------
+    y, lam : numpy.ndarray
+        Of what the solution has under the same names, with the same shapes.
+    """
+
+    y: np.ndarray
+    lam: np.ndarray
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.y, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class LinearSensitivities:
+    """The derivatives of a solution, which are solutions of the homogeneous problem."""
+
+    names: tuple[str, ...]
+    solutions: tuple[Any, ...]
+
+    @property
+    def values(self) -> np.ndarray:
+        """Those of z = (x, x', ...) at the output points, shape (m, n, nt)."""
+        return np.array([solution.y for solution in self.solutions])
+
+    def at(self, parameter: Any, t: Any = None) -> LinearSensitivity:
+        """The sensitivity to an initial value at the output points, or at the times `t`."""
+        found = self.solutions[column_of(self.names, parameter)]
+        if t is None:
+            return LinearSensitivity(found.y, found.lam)
+        times = check_real(t, "t", "be a number or a vector")
+        y, lam = np.asarray(found(times)), found.multipliers(np.atleast_1d(times).astype(float))
+        return LinearSensitivity(y, lam[:, 0] if times.ndim == 0 else lam)
+
+
+# --- of runs through modes --------------------------------------------------------------------------------------------
+
+
+class HybridSensitivities:
+    """The sensitivities of all stretches; nan where a mode does not have a variable, or no derivative exists.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Parameters with respect to which the solution was differentiated.
+    parts : list
+        For each segment of the solution its own solution with sensitivities, or None.
+    """
+
+    def __init__(self, names: tuple[str, ...], solution: Any, parts: list[Any]):
+        self.names, self._solution, self.parts = names, solution, parts
+
+    def at(self, parameter: Any, t: Any = None) -> np.ndarray:
+        """The derivative of the variables `sol.names` at the output points, (n, nt), or at the times `t`."""
+        k, solution = column_of(self.names, parameter), self._solution
+        if t is None:
+            return self._at_output(k)
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+        numbers = solution.segment_numbers(times)
+        result = np.full((len(solution.names), times.size), np.nan)
+        for i in np.unique(numbers):
+            here = np.flatnonzero(numbers == i)
+            self._write(result, here, int(i), k, times[here])
+        return result[:, 0] if np.ndim(t) == 0 else result
+
+    def _at_output(self, k: int) -> np.ndarray:
+        solution = self._solution
+        result, begin = np.full((len(solution.names), solution.t.size), np.nan), 0
+        for i, count in enumerate(solution.points_of_segments):
+            self._write(result, np.arange(begin, begin + count), i, k, solution.t[begin : begin + count])
+            begin += count
+        return result
+
+    def _write(self, result: np.ndarray, columns: np.ndarray, segment: int, k: int, times: np.ndarray):
+        part, solution = self.parts[segment], self._solution
+        if part is None or not times.size:
+            return
+        rows = solution.rows_of(solution.segments[segment].mode)
+        low, high = sorted((part.t[0], part.t[-1]))
+        values = np.asarray(part.sensitivity(k, np.clip(times, low, high)))
+        result[np.ix_(rows, columns)] = values[: len(rows)]

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import json
+import os
+import struct
+import zipfile
+from collections.abc import Mapping
 from importlib import import_module
+from math import prod
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.lib import format as npy
 
 from daedal.errors import InvalidFileError, InvalidProblemError
-from daedal.solution import archive
-from daedal.solution.schema import Arrays, Kind, Plain, Record, expect, is_plain
+from daedal.solution.schema import Arrays, Format, Plain, RecordFormat, expect, is_plain, refuse
 
 FORMAT = "daedal solution"
 VERSION = 1
@@ -18,14 +28,14 @@ _LAYOUTS = {  # the classes that a file may hold: the module with the layout of 
     "MechanicalSolution": "daedal.solution.solution_layout",
     "HessenbergSolution": "daedal.solution.solution_layout",
     "RecognisedSolution": "daedal.index.reduction.recognised_layout",
-    "HybridSolution": "daedal.hybrid.solution_layout",
+    "HybridSolution": "daedal.hybrid.hybrid_layout",
     "KinematicSolution": "daedal.solution.machine_record",
     "Ensemble": "daedal.ensembles.ensemble",
 }
 _KEYS = ("format", "version", "daedal", "class", "solution", "params", "attributes")
 
 
-def layout_of(name: str) -> Record:
+def layout_of(name: str) -> RecordFormat:
     """What is written of a class of solutions."""
     return import_module(_LAYOUTS[name]).LAYOUTS[name]
 
@@ -40,7 +50,7 @@ def save(solution: Any, path: str | Path) -> Path:
         raise InvalidProblemError(
             "attributes must hold numbers, texts, arrays, and lists and mappings (with texts as keys) of them"
         )
-    arrays = archive.ArraysToWrite()
+    arrays = ArraysToWrite()
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -50,7 +60,7 @@ def save(solution: Any, path: str | Path) -> Path:
         "params": Plain().encode(solution.params if is_plain(solution.params) else None, "params", arrays),
         "attributes": Plain().encode(solution.attributes, "attributes", arrays),
     }
-    archive.write(target, header, arrays.members)
+    write(target, header, arrays.members)
     return target
 
 
@@ -84,7 +94,7 @@ def load(path: str | Path) -> Any:
     """
     source = Path(path)
     try:
-        header, members = archive.read(source)
+        header, members = read(source)
         return _solution(header, members)
     except InvalidFileError as error:
         raise InvalidFileError(f"{source} cannot be read: {error}") from error
@@ -104,7 +114,7 @@ def _solution(header: dict[str, Any], members: dict[str, Any]) -> Any:
     expect(set(header) == set(_KEYS), "", "does not have the parts of a solution")
     name = header["class"]
     expect(isinstance(name, str) and name in _LAYOUTS, "", f"names the class {str(name)[:40]!r}, which is no solution")
-    arrays = archive.ArraysThatWereRead(members)
+    arrays = ArraysThatWereRead(members)
     solution = layout_of(name).decode(header["solution"], "", arrays, {})
     solution.params = Plain().decode(header["params"], "params", arrays, {})
     attributes = Plain().decode(header["attributes"], "attributes", arrays, {})
@@ -125,7 +135,7 @@ def _checked_path(path: str | Path) -> Path:
     return target
 
 
-class AnySolution(Kind):
+class AnySolution(Format):
     """A solution of one of some classes, inside another."""
 
     def __init__(self, *classes: str):
@@ -141,3 +151,146 @@ class AnySolution(Kind):
         expect(isinstance(data, dict) and set(data) == {"class", "solution"}, path, "is no solution")
         expect(data["class"] in self._classes, path, f"is not one of {', '.join(self._classes)}")
         return layout_of(data["class"]).decode(data["solution"], f"{path}/solution", arrays, {})
+
+
+HEADER = "header.json"
+_TYPES = ("f8", "i8")
+_LONGEST_HEADER = 1000  # bytes of the description of one array
+_ENTRIES = 100_000  # members of an archive
+_DAMAGE = (zipfile.BadZipFile, EOFError, OSError, ValueError, KeyError, OverflowError, RuntimeError, struct.error)
+"""What zipfile and json raise; RecursionError and NotImplementedError are RuntimeErrors."""
+
+
+class ArraysToWrite(Arrays):
+    """Arrays on their way into a file."""
+
+    def __init__(self) -> None:
+        self.own: dict[str, np.ndarray] = {}
+        self._parts: dict[str, list[np.ndarray]] = {kind: [] for kind in _TYPES}
+        self._lengths = dict.fromkeys(_TYPES, 0)
+
+    def put(self, path, array):
+        """Arrays of the solution have their names, those of its parts a place behind each other."""
+        kind = array.dtype.str[1:]
+        if "/" not in path:
+            self.own[path] = array
+            return {"member": path}
+        begin = self._lengths[kind]
+        self._parts[kind].append(array.ravel())
+        self._lengths[kind] += array.size
+        return {"part": kind, "begin": begin, "shape": list(array.shape)}
+
+    def get(self, path, data):
+        """Not from here."""
+        raise NotImplementedError
+
+    @property
+    def members(self) -> dict[str, np.ndarray]:
+        """All arrays by the names of their members."""
+        joined = {f"parts_{kind}": np.concatenate(parts) for kind, parts in self._parts.items() if parts}
+        return self.own | joined
+
+
+class ArraysThatWereRead(Arrays):
+    """Arrays of a file."""
+
+    def __init__(self, members: Mapping[str, np.ndarray]):
+        self._members = members
+
+    def put(self, path, array):
+        """Not here."""
+        raise NotImplementedError
+
+    def get(self, path, data):
+        """A member of the name of its path, or a stretch of the parts."""
+        expect(isinstance(data, dict), path, "is no array")
+        if set(data) == {"member"}:
+            expect(data["member"] == path and path in self._members, path, "is missing")
+            return self._members[path]
+        expect(set(data) == {"part", "begin", "shape"} and data["part"] in _TYPES, path, "is no array")
+        whole = self._members.get(f"parts_{data['part']}", np.empty(0, dtype=data["part"]))
+        begin, shape = data["begin"], data["shape"]
+        right = isinstance(shape, list) and len(shape) <= 4 and all(_is_size(k) for k in (begin, *shape))
+        expect(right and begin + prod(shape) <= whole.size, path, "lies outside the arrays of the file")
+        return whole[begin : begin + prod(shape)].reshape(shape).copy()
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**48
+
+
+def write(path: Path, header: Mapping[str, Any], members: Mapping[str, np.ndarray]) -> None:
+    """Write the file at once: what was there before stays until the new one is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        with part.open("xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr(_entry(HEADER), json.dumps(header, allow_nan=False, ensure_ascii=False))
+            for member, array in members.items():
+                content = io.BytesIO()
+                npy.write_array(content, array.astype(array.dtype.newbyteorder("<"), copy=False), allow_pickle=False)
+                archive.writestr(_entry(f"{member}.npy"), content.getbuffer())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    """A member without the time of writing, so that equal solutions give equal files."""
+    return zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Header and arrays of a file; devices, which have no end, and pipes, on which one waits, are not opened."""
+    if path.exists() and not path.is_file():
+        raise InvalidFileError("it is a folder" if path.is_dir() else "it is a device or a pipe, not a file")
+    with path.open("rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                contents = _contents(archive, os.fstat(file.fileno()).st_size)
+            header = _header(contents.pop(HEADER))
+            return header, {name.removesuffix(".npy"): _array(name, content) for name, content in contents.items()}
+        except InvalidFileError:
+            raise
+        except _DAMAGE as error:
+            raise InvalidFileError(f"it is damaged, or no solution of Daedal ({error})") from error
+
+
+def _contents(archive: zipfile.ZipFile, size: int) -> dict[str, bytes]:
+    """The bytes of all members; zipfile compares their checksums."""
+    entries = archive.infolist()
+    listed = [entry.filename for entry in entries]
+    expect(HEADER in listed, "", "is missing: Daedal did not write this file")
+    expect(len(set(listed)) == len(listed) <= _ENTRIES, "", "has members of the same name")
+    for entry in entries:
+        plain = entry.compress_type == zipfile.ZIP_STORED and entry.compress_size == entry.file_size
+        expect(plain and not entry.flag_bits & 1, entry.filename, "is compressed, which Daedal never does")
+        right = entry.filename == HEADER or (entry.filename.endswith(".npy") and "/" not in entry.filename)
+        expect(right and "\\" not in entry.filename, repr(entry.filename), "is no member that Daedal writes")
+    expect(sum(entry.file_size for entry in entries) <= size, "", "promises more than the file holds")
+    return {entry.filename: archive.read(entry) for entry in entries}
+
+
+def _header(content: bytes) -> dict[str, Any]:
+    def constant(word: str):
+        refuse("", f"holds {word}")
+
+    header = json.loads(content.decode("utf-8"), parse_constant=constant)
+    expect(isinstance(header, dict), "", "is no mapping")
+    return header
+
+
+def _array(name: str, content: bytes) -> np.ndarray:
+    """An array of plain numbers; what it says of itself must be what is there."""
+    file = io.BytesIO(content)
+    expect(npy.read_magic(file) == (1, 0), name, "has an unknown format")
+    try:
+        shape, is_fortran, dtype = npy.read_array_header_1_0(file, max_header_size=_LONGEST_HEADER)
+    except Exception as error:  # NumPy's reader lets through what the tokenizer and the types complain about
+        raise InvalidFileError(f"{name} is no array of NumPy ({error})") from error
+    expect(dtype.str[1:] in _TYPES and dtype.names is None, name, f"holds {dtype}, not plain numbers")
+    expect(not is_fortran and len(shape) <= 4 and all(_is_size(k) for k in shape), name, f"has the shape {shape}")
+    rest = content[file.tell() :]
+    expect(prod(shape) * dtype.itemsize == len(rest), name, f"does not hold as many numbers as its shape {shape} says")
+    return np.frombuffer(rest, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="))

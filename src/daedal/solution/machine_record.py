@@ -11,7 +11,7 @@ import numpy as np
 from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
 from daedal.solution.file import save
-from daedal.solution.schema import Array, ListOf, MappingOf, Number, Optional, Record, Text
+from daedal.solution.schema import ArrayFormat, ListOf, MappingOf, NumberFormat, Optional, RecordFormat, Text
 
 __all__ = ["MACHINE", "RecordedMachine", "RecordedMotion", "joined", "save", "wrong_times"]
 
@@ -120,20 +120,19 @@ class NamedCoordinates:
         return self.coordinates[self.names.index(name)]
 
 
-class PartsOfMotion:
-    """Bodies, joints and forces of a motion that was not integrated, from its `parts`; it has `t` and `driven`."""
+class PartsOfMachine:
+    """Bodies, joints and forces of a :class:`daedal.multibody.Model` in motion, from the `parts` of it.
 
-    t: np.ndarray
-    driven: tuple[str, ...]
-    _kind = "motion"
+    Values are those at the output points or, unless the motion was stored, at the times `t`.
+    """
 
     @property
     def parts(self) -> Any:
-        """What answers for bodies, joints and forces."""
+        """Bodies, joints and forces."""
         raise NotImplementedError
 
     def body(self, name: str, t: Any = None):
-        """The motion of a body, at the times of this motion or, unless it was stored, at the times `t`."""
+        """The motion of a body."""
         return self.parts.body(name, t)
 
     def joint(self, name: str, t: Any = None):
@@ -141,17 +140,25 @@ class PartsOfMotion:
         return self.parts.joint(name, t)
 
     def force(self, name: str, t: Any = None):
-        """What a force of the model does."""
+        """The action of a force of the model."""
         return self.parts.force(name, t)
 
     @property
     def energy(self) -> Any:
-        """Kinetic, potential and total energy."""
+        """Kinetic, potential and total energy at the output points."""
         return self.parts.energy()
 
     def power(self, force: Any, t: Any = None) -> np.ndarray:
         """The power of a force of the model, given by itself or its name."""
         return self.parts.power(force, t)
+
+
+class PartsOfMotion(PartsOfMachine):
+    """Those of a motion that was not integrated; it has `t` and `driven`."""
+
+    t: np.ndarray
+    driven: tuple[str, ...]
+    _kind = "motion"
 
     def __repr__(self):
         driven = f" of {', '.join(self.driven)}" if self.driven else ""
@@ -313,28 +320,28 @@ def _side_by_side(parts: Sequence[Any], counts: Sequence[int]) -> Any:
 
 # --- in a file --------------------------------------------------------------------------------------------------------
 
-_TIMES, _VECTORS = Array("f8", ("nt",)), Array("f8", (3, "nt"))
-_BODY = Record(
+_TIMES, _VECTORS = ArrayFormat("f8", ("nt",)), ArrayFormat("f8", (3, "nt"))
+_BODY = RecordFormat(
     {
         "t": _TIMES,
         "position": _VECTORS,
-        "orientation": Array("f8", ("nt", 3, 3)),
+        "orientation": ArrayFormat("f8", ("nt", 3, 3)),
         "velocity": _VECTORS,
         "angular_velocity": _VECTORS,
         "acceleration": _VECTORS,
         "angular_acceleration": _VECTORS,
         "kinetic_energy": _TIMES,
-        "local_center": Array("f8", (3,)),
+        "local_center": ArrayFormat("f8", (3,)),
         "name": Text(),
     },
     RecordedBody,
 )
-_JOINT = Record(
+_JOINT = RecordFormat(
     {
         "t": _TIMES,
         "names": ListOf(Text(), "n", tuple),
-        "coordinates": Array("f8", ("n", "nt")),
-        "rates": Array("f8", (None, "nt")),
+        "coordinates": ArrayFormat("f8", ("n", "nt")),
+        "rates": ArrayFormat("f8", (None, "nt")),
         "position": _VECTORS,
         "force": Optional(_VECTORS),
         "torque": Optional(_VECTORS),
@@ -342,9 +349,9 @@ _JOINT = Record(
     },
     RecordedJoint,
 )
-_FORCE = Record({"t": _TIMES, "power": _TIMES, "energy": _TIMES, "name": Text()}, RecordedForce)
-_ENERGY = Record({"kinetic": _TIMES, "potential": _TIMES}, RecordedEnergy)
-MACHINE = Record(
+_FORCE = RecordFormat({"t": _TIMES, "power": _TIMES, "energy": _TIMES, "name": Text()}, RecordedForce)
+_ENERGY = RecordFormat({"kinetic": _TIMES, "potential": _TIMES}, RecordedEnergy)
+MACHINE = RecordFormat(
     {
         "title": Text(),
         "bodies": MappingOf(_BODY),
@@ -402,20 +409,22 @@ class RecordedMotion(PartsOfMotion):
         return self.machine
 
 
-_DEAD_POINT = Record(
-    {"t": Number(), "joint": Text()}, lambda t, joint: (t, joint), take=lambda pair: dict(zip(("t", "joint"), pair))
+_DEAD_POINT = RecordFormat(
+    {"t": NumberFormat(), "joint": Text()},
+    lambda t, joint: (t, joint),
+    take=lambda pair: dict(zip(("t", "joint"), pair)),
 )
 _MOTION = {
     "t": _TIMES,
-    "q": Array("f8", ("n_q", "nt")),
-    "v": Array("f8", ("n_q", "nt")),
-    "a": Array("f8", ("n_q", "nt")),
+    "q": ArrayFormat("f8", ("n_q", "nt")),
+    "v": ArrayFormat("f8", ("n_q", "nt")),
+    "a": ArrayFormat("f8", ("n_q", "nt")),
     "driven": ListOf(Text(), None, tuple),
     "dead_points": ListOf(_DEAD_POINT, None, tuple),
     "machine": MACHINE,
 }
 LAYOUTS = {
-    "KinematicSolution": Record(
+    "KinematicSolution": RecordFormat(
         _MOTION,
         RecordedMotion,
         lambda given: wrong_times(given["machine"], given["t"].size),

@@ -2,24 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from daedal.common.tabular import Tabular, plural
+from daedal.common.tabular import plural
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
 from daedal.problems.compile import last_argument
 from daedal.solution.constrained_solution import ConstrainedSolution
-from daedal.solution.machine_record import RecordedMachine
-from daedal.solution.mechanical_state import State, StateNames
-from daedal.solution.quantities import Quantity
+from daedal.solution.machine_record import PartsOfMachine, RecordedMachine
+from daedal.solution.quantities import Quantity, no_dense_output, row_named
+
+PARTS = ("q", "v", "a", "lam", "r", "w", "reaction")
+"""What a state consists of."""
+
+
+@dataclass(frozen=True)
+class StateNames:
+    """Names of (q, v, r), of constraints and of multipliers."""
+
+    names: tuple[str, ...]
+    n_q: int
+    n_w: int
+    constraints: tuple[str, ...]
+    multipliers: tuple[str, ...]
+
+    @property
+    def accelerations(self) -> tuple[str, ...]:
+        """x'' of a coordinate x; a[0] of q[0]."""
+        n = self.n_q
+        pairs = zip(self.names[:n], self.names[n : 2 * n], strict=True)
+        return tuple(f"{x}''" if v == f"{x}'" else f"a[{i}]" for i, (x, v) in enumerate(pairs))
+
+    def quantities(self, part: Callable[[str], np.ndarray]) -> list[Quantity]:
+        """What has a name, from the parts of a state or a solution."""
+        n = self.n_q
+        positions = self.names[:n]
+        algebraic = tuple(f"w[{i}]" for i in range(self.n_w))
+        forces = tuple(f"reaction {name}" for name in positions)
+        return [
+            Quantity("q", "coordinate", positions, partial(part, "q")),
+            Quantity("v", "coordinate", self.names[n : 2 * n], partial(part, "v"), positions),
+            Quantity("r", "state", self.names[2 * n :], partial(part, "r")),
+            Quantity("a", "coordinate", self.accelerations, partial(part, "a"), positions),
+            Quantity("lam", "constraint", self.multipliers, partial(part, "lam"), self.constraints),
+            Quantity("w", "algebraic", algebraic, partial(part, "w")),
+            Quantity("reaction", "coordinate", forces, partial(part, "reaction"), positions, in_tables=False),
+        ]
+
+
+@dataclass(frozen=True)
+class State:
+    """Positions, velocities, accelerations, multipliers, further variables and constraint forces at given times.
+
+    ``state["name"]`` gives one of them by its name.
+    """
+
+    t: Any
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    lam: np.ndarray
+    r: np.ndarray
+    w: np.ndarray
+    reaction: np.ndarray
+    names: StateNames | None = field(default=None, repr=False, compare=False, kw_only=True)
+
+    @property
+    def y(self) -> np.ndarray:
+        """(q, v, r), stacked."""
+        return np.concatenate([self.q, self.v, self.r])
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """A quantity by its name."""
+        if self.names is None:
+            raise InvalidProblemError("the state does not know the names of its parts")
+        return row_named(self.names.quantities(partial(getattr, self)), name)
+
 
 _ENERGIES = ("kinetic energy", "potential energy", "energy")
 
 
-class MechanicalSolution(ConstrainedSolution):
+class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
     r"""The solution of a :class:`MechanicalSystem`.
 
     The positions and velocities satisfy their constraints to round-off; accelerations and multipliers are those of the
@@ -110,7 +178,7 @@ class MechanicalSolution(ConstrainedSolution):
         these, which were made when it was stored and agree with them to about eleven digits.
         """
         if self.dense is None:
-            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+            raise no_dense_output()
         times = check_real(t, "t", "be a number or a vector")
         flat, n = np.atleast_1d(times).astype(float), self.n_q
         y, a, lam, rate, w, reaction = self._blocks(flat)
@@ -162,26 +230,10 @@ class MechanicalSolution(ConstrainedSolution):
             )
         return self.machine.results(self)
 
-    def body(self, name: str, t: Any = None):
-        """The motion of a body of a :class:`daedal.multibody.Model`, at the output points or at the times `t`."""
-        return self._results.body(name, t)
-
-    def joint(self, name: str, t: Any = None):
-        """The motion of a joint of a :class:`daedal.multibody.Model`, and the force and torque that it carries."""
-        return self._results.joint(name, t)
-
-    def force(self, name: str, t: Any = None):
-        """What a force of a :class:`daedal.multibody.Model` does."""
-        return self._results.force(name, t)
-
     @property
-    def energy(self):
-        """Kinetic, potential and total energy of a :class:`daedal.multibody.Model` at the output points."""
-        return self._results.energy()
-
-    def power(self, force: Any, t: Any = None) -> np.ndarray:
-        """The power of a force of a :class:`daedal.multibody.Model`, given by itself or its name."""
-        return self._results.power(force, t)
+    def parts(self) -> Any:
+        """Bodies, joints and forces of a machine."""
+        return self._results
 
     def animate(self, path=None, drawing=None, **options: Any):
         """The motion as a player, which a notebook shows, or written to a page (.html) or a picture (.gif).
@@ -200,9 +252,10 @@ class MechanicalSolution(ConstrainedSolution):
         rows = super().summary()
         return [*rows[:2], ("formulation", self.formulation), *rows[2:]]
 
-    def __repr__(self) -> str:
-        rows = Tabular("ll", self.summary(), indent=2)
-        return f"Solution of a mechanical system with {plural(self.n_q, 'coordinate')}\n{rows}\n  {self.message}"
+    @property
+    def title(self) -> str:
+        """What it is a solution of."""
+        return f"Solution of a mechanical system with {plural(self.n_q, 'coordinate')}"
 
     # --- by name ----------------------------------------------------------------------------------------------------
 

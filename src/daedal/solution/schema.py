@@ -32,7 +32,7 @@ class Arrays(ABC):
         """The array that the header says this of."""
 
 
-class Kind(ABC):
+class Format(ABC):
     """A kind of value."""
 
     @abstractmethod
@@ -56,7 +56,7 @@ def expect(condition: bool, path: str, why: str):
 
 
 @dataclass(frozen=True)
-class Array(Kind):
+class ArrayFormat(Format):
     """An array; a dimension is a number, a name that means the same size wherever it occurs, or None."""
 
     type: str
@@ -79,7 +79,7 @@ class Array(Kind):
 
 
 @dataclass(frozen=True)
-class Text(Kind):
+class Text(Format):
     """A text."""
 
     def encode(self, value, path, arrays):
@@ -93,7 +93,7 @@ class Text(Kind):
 
 
 @dataclass(frozen=True)
-class Flag(Kind):
+class Flag(Format):
     """True or False."""
 
     def encode(self, value, path, arrays):
@@ -107,7 +107,7 @@ class Flag(Kind):
 
 
 @dataclass(frozen=True)
-class Integer(Kind):
+class Integer(Format):
     """A whole number, not below `least`; it may be the size of a dimension."""
 
     least: int = 0
@@ -127,7 +127,7 @@ class Integer(Kind):
 
 
 @dataclass(frozen=True)
-class Number(Kind):
+class NumberFormat(Format):
     """A number; those that are not finite are written as words."""
 
     def encode(self, value, path, arrays):
@@ -144,10 +144,10 @@ class Number(Kind):
 
 
 @dataclass(frozen=True)
-class Optional(Kind):
+class Optional(Format):
     """Something, or None."""
 
-    kind: Kind
+    kind: Format
 
     def encode(self, value, path, arrays):
         """What it is."""
@@ -159,10 +159,10 @@ class Optional(Kind):
 
 
 @dataclass(frozen=True)
-class ListOf(Kind):
+class ListOf(Format):
     """A list of things of one kind, as many as `size` says, if it says something."""
 
-    kind: Kind
+    kind: Format
     size: str | None = None
     make: Callable[[list[Any]], Any] = list
 
@@ -180,10 +180,10 @@ class ListOf(Kind):
 
 
 @dataclass(frozen=True)
-class MappingOf(Kind):
+class MappingOf(Format):
     """Things of one kind by name."""
 
-    kind: Kind
+    kind: Format
     make: Callable[[dict[str, Any]], Any] = dict
 
     def encode(self, value, path, arrays):
@@ -199,13 +199,13 @@ class MappingOf(Kind):
 
 
 @dataclass(frozen=True)
-class Record(Kind):
+class RecordFormat(Format):
     """An object of a class that the code knows, by its fields; ``check(fields)`` says what is wrong with them.
 
     Fields that are `newer` than the format have defaults in the class.
     """
 
-    fields: Mapping[str, Kind]
+    fields: Mapping[str, Format]
     make: Callable[..., Any]
     check: Callable[[dict[str, Any]], str | None] | None = None
     take: Callable[[Any], Mapping[str, Any]] | None = None
@@ -231,7 +231,7 @@ class Record(Kind):
 
 
 @dataclass(frozen=True)
-class Plain(Kind):
+class Plain(Format):
     """Numbers, texts, arrays, and lists and mappings of them, such as parameters and notes."""
 
     def encode(self, value, path, arrays):
@@ -241,7 +241,7 @@ class Plain(Kind):
         if isinstance(value, (int, np.integer)) and abs(int(value)) < 2**63:
             return int(value)
         if isinstance(value, (float, np.floating)):
-            number = Number().encode(value, path, arrays)
+            number = NumberFormat().encode(value, path, arrays)
             return {"number": number} if isinstance(number, str) else number
         if isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and value.ndim <= _MOST_DIMENSIONS:
             kind = "f8" if value.dtype.kind == "f" else "i8"
@@ -260,7 +260,7 @@ class Plain(Kind):
         expect(isinstance(data, dict) and len(data) == 1, path, "is not plain data")
         [(key, inner)] = data.items()
         if key == "number":
-            return Number().decode(inner, path, arrays, sizes)
+            return NumberFormat().decode(inner, path, arrays, sizes)
         if key == "array":
             return arrays.get(f"{path}/", inner)
         if key == "mapping" and isinstance(inner, dict):
@@ -273,6 +273,10 @@ class Plain(Kind):
 
 def is_plain(value: Any) -> bool:
     """Whether a file can hold it as it is."""
+    numbers = value.values() if type(value) is dict else value
+    if value is None or (type(value) in (dict, list, tuple) and all([type(x) is float for x in numbers])):
+        if type(value) is not dict or all([type(key) is str for key in value]):
+            return True
     try:
         Plain().encode(value, "", _Nowhere())
     except (TypeError, RecursionError):
@@ -288,7 +292,7 @@ class _Nowhere(Arrays):
         raise NotImplementedError
 
 
-def names(size: str) -> Kind:
+def names(size: str) -> Format:
     """Texts that differ from each other are the rule, but not checked: as many as `size`."""
     return ListOf(Text(), size, tuple)
 

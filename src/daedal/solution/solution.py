@@ -5,12 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from daedal.common.tabular import FunctionTable, Tabular, plural
+from daedal.common.tabular import FunctionTable, plural
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
 from daedal.problems.checks import check_real
-from daedal.solution.quantities import NamedValues, Quantity, row_named, values_and_slopes
-from daedal.solution.tabulated import Tabulated
+from daedal.solution.quantities import (
+    NamedValues,
+    Quantity,
+    Tabulated,
+    check_within,
+    no_dense_output,
+    row_named,
+    values_and_slopes,
+)
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ class DenseOutput:
         return y, yp
 
 
-@dataclass
+@dataclass(repr=False)
 class Solution(Tabulated):
     """The result of :func:`daedal.solve`.
 
@@ -174,7 +181,7 @@ class Solution(Tabulated):
     def values(self, t, derivative: bool = False) -> np.ndarray:
         """The same as a plain array."""
         if self.dense is None:
-            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+            raise no_dense_output()
         times = check_real(t, "t", "be a number or a vector")
         flat = np.atleast_1d(times)
         if flat.ndim != 1:
@@ -187,10 +194,7 @@ class Solution(Tabulated):
     def check_times(self, times: np.ndarray):
         """Refuse times outside of the interval of the solution."""
         assert self.dense is not None
-        low, high = self.dense.interval
-        slack = 1e-9 * (high - low) + 1e-14 * max(abs(low), abs(high))
-        if not np.all((times >= low - slack) & (times <= high + slack)):
-            raise InvalidProblemError(f"t must lie in the integrated interval [{low}, {high}]")
+        check_within(times, self.dense.interval)
 
     def quantities(self, t: Any = None) -> list[Quantity]:
         """Variables and their derivatives, at the output points or at the times `t`."""
@@ -201,18 +205,6 @@ class Solution(Tabulated):
 
     def _named_at(self, t: Any, values: np.ndarray) -> list[Quantity]:
         return values_and_slopes(self.names, lambda: values, lambda: self.values(t, derivative=True))
-
-    def sensitivity(self, parameter, t=None):
-        """The derivative of `y` with respect to a parameter, (n, nt); at the times `t` from the dense output.
-
-        The parameter is one of those that ``solve(..., sensitivities=...)`` was asked for, by its name or by its place
-        among them; an initial value has the name ``"x(0)"``. See the guide on sensitivities.
-        """
-        if self.sensitivities is None:
-            raise InvalidProblemError(
-                "the solution has no sensitivities: call solve with sensitivities=[...]; files do not hold them"
-            )
-        return self.sensitivities.at(parameter, t)
 
     def plot(self, *args: Any, **options: Any):
         """Plot the solution; see :func:`daedal.viz.plot_solution`."""
@@ -231,19 +223,18 @@ class Solution(Tabulated):
 
     def summary(self) -> list[tuple[str, str]]:
         """The rows of the small table shown for a solution."""
-        stats = self.stats
-        interval = f"{self.t[0]:g} to {self.t[-1]:g}" if self.t.size else "nothing stored"
+        run = self._run_in_words()
         # what was left before a projection is for those who ask: it has a name of several words
         drift = ", ".join(f"{name} {size:.1e}" for name, size in (self.drift or {}).items() if name.isalpha())
         return [
             ("status", self.status),
-            ("time", f"{interval} ({plural(self.t.size, 'point')})"),
+            ("time", run["time"]),
             ("method", self.method),
-            ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
-            ("evaluations", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for Jacobians)"),
+            ("steps", run["steps"]),
+            ("evaluations", run["evaluations"]),
             *([("drift", drift)] if drift else []),
-            ("Jacobians", f"{stats.jacobian_evaluations}"),
-            ("seconds", self.cost_in_words),
+            ("Jacobians", f"{self.stats.jacobian_evaluations}"),
+            ("seconds", run["seconds"]),
             *self.functions.summary(),
         ]
 
@@ -252,11 +243,72 @@ class Solution(Tabulated):
         """How many variables the problem was stated with."""
         return self.y.shape[0]
 
-    def __repr__(self) -> str:
-        rows = Tabular("ll", self.summary(), indent=2)
-        return f"Solution of {plural(self._n_stated, 'variable')}\n{rows}\n  {self.message}"
+    @property
+    def title(self) -> str:
+        """What it is a solution of."""
+        return f"Solution of {plural(self._n_stated, 'variable')}"
 
-    def _repr_html_(self) -> str:
-        from daedal.viz import solution_html
 
-        return solution_html(self)
+@dataclass(frozen=True)
+class SecondOrderState:
+    """x and its derivatives at given times; derivatives that do not occur in the equations are zero."""
+
+    t: Any
+    x: np.ndarray
+    xp: np.ndarray
+    xpp: np.ndarray
+
+
+class SecondOrderSolution(Solution):
+    """The solution of a :class:`SecondOrderDAE`.
+
+    Attributes
+    ----------
+    x, xp, xpp : numpy.ndarray, shape (n, nt)
+        The variables and their derivatives, as far as they occur in the equations; zero elsewhere.
+    y : numpy.ndarray
+        x, then x' of the variables of order 2, as the error test takes them; `yp` its derivative.
+    order : numpy.ndarray, shape (n,)
+        The order of the highest derivative of each variable that occurs in the equations.
+    source : numpy.ndarray
+        Row j of `y` is variable i with i = source[j] < n, or the derivative of variable source[j] - n.
+    """
+
+    def __init__(self, *, order: np.ndarray, source: np.ndarray, **fields):
+        self.order, self.source = order, source
+        super().__init__(**fields)
+
+    def _split(self, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        n, first = self.order.size, self.order == 1
+        values, slopes = (np.zeros((2 * n, *y.shape[1:])) for _ in range(2))
+        values[self.source], slopes[self.source] = y, yp
+        x, xp, slope, xpp = values[:n], values[n:], slopes[:n], slopes[n:]
+        xp[first] = slope[first]
+        return x, xp, xpp
+
+    def split(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """x, x' and x'' at output point i."""
+        return self._split(self.y[:, i], self.yp[:, i])
+
+    @property
+    def x(self) -> np.ndarray:
+        """The variables, shape (n, nt)."""
+        return self._split(self.y, self.yp)[0]
+
+    @property
+    def xp(self) -> np.ndarray:
+        """First derivatives, shape (n, nt)."""
+        return self._split(self.y, self.yp)[1]
+
+    @property
+    def xpp(self) -> np.ndarray:
+        """Second derivatives, shape (n, nt)."""
+        return self._split(self.y, self.yp)[2]
+
+    @property
+    def _n_stated(self) -> int:
+        return self.order.size
+
+    def at(self, t) -> SecondOrderState:
+        """Dense output in terms of x, x' and x''."""
+        return SecondOrderState(t, *self._split(self(t), self(t, derivative=True)))

@@ -15,30 +15,30 @@ from daedal.solution.machine_record import MACHINE, RecordedMachine, wrong_times
 from daedal.solution.mechanical_solution import MechanicalSolution
 from daedal.solution.pieces import Pieces
 from daedal.solution.schema import (
-    Array,
+    ArrayFormat,
     Flag,
+    Format,
     Integer,
-    Kind,
     ListOf,
     MappingOf,
-    Number,
+    NumberFormat,
     Optional,
-    Record,
+    RecordFormat,
     Text,
     finite,
     names,
 )
-from daedal.solution.second_order_solution import SecondOrderSolution
-from daedal.solution.solution import DenseOutput, History, Solution, Statistics
+from daedal.solution.solution import DenseOutput, History, SecondOrderSolution, Solution, Statistics
 
-STATISTICS = Record(
-    {f.name: Number() if f.name in ("seconds", "first_use") else Integer() for f in fields(Statistics)},
+STATISTICS = RecordFormat(
+    {f.name: NumberFormat() if f.name in ("seconds", "first_use") else Integer() for f in fields(Statistics)},
     Statistics,
 )
 FUNCTIONS = MappingOf(Text(), FunctionTable)
-DRIFT = Optional(MappingOf(Number()))
-_HISTORY = Record(
-    {"t": Array("f8", ("steps",)), "h": Array("f8", ("steps",)), "order": Array("i8", ("steps",))}, History
+DRIFT = Optional(MappingOf(NumberFormat()))
+_HISTORY = RecordFormat(
+    {"t": ArrayFormat("f8", ("steps",)), "h": ArrayFormat("f8", ("steps",)), "order": ArrayFormat("i8", ("steps",))},
+    History,
 )
 
 
@@ -57,15 +57,15 @@ def _wrong_dense(given: dict[str, Any]) -> str | None:
     return None
 
 
-DENSE = Record(
+DENSE = RecordFormat(
     {
-        "t0": Number(),
-        "ends": Array("f8", ("steps",)),
-        "orders": Array("i8", ("steps",)),
-        "starts": Array("i8", ("steps",)),
-        "psi": Array("f8", ("steps", None)),
-        "coefficients": Array("f8", (None, None)),
-        "t_end": Optional(Number()),
+        "t0": NumberFormat(),
+        "ends": ArrayFormat("f8", ("steps",)),
+        "orders": ArrayFormat("i8", ("steps",)),
+        "starts": ArrayFormat("i8", ("steps",)),
+        "psi": ArrayFormat("f8", ("steps", None)),
+        "coefficients": ArrayFormat("f8", (None, None)),
+        "t_end": Optional(NumberFormat()),
     },
     DenseOutput,
     _wrong_dense,
@@ -81,22 +81,22 @@ def _wrong_pieces(given: dict[str, Any]) -> str | None:
     return None if sizes.sum() == values.shape[0] else "has blocks that do not fit its rows"
 
 
-PIECES = Record(
+PIECES = RecordFormat(
     {
-        "ends": Array("f8", (None,)),
+        "ends": ArrayFormat("f8", (None,)),
         "forward": Flag(),
-        "sizes": Array("i8", (None,)),
-        "values": Array("f8", (None, None, None)),
+        "sizes": ArrayFormat("i8", (None,)),
+        "values": ArrayFormat("f8", (None, None, None)),
     },
     Pieces,
     _wrong_pieces,
 )
 
-_EVENT = Record(
+_EVENT = RecordFormat(
     {
-        "t": Number(),
-        "y": Array("f8", (None,)),
-        "yp": Array("f8", (None,)),
+        "t": NumberFormat(),
+        "y": ArrayFormat("f8", (None,)),
+        "yp": ArrayFormat("f8", (None,)),
         "index": Integer(-1),
         "name": Text(),
         "direction": Integer(-1),
@@ -108,9 +108,9 @@ _EVENT = Record(
     newer=frozenset({"located"}),
 )
 
-COMMON: dict[str, Kind] = {
-    "t": Array("f8", ("nt",)),
-    "y": Array("f8", ("n", "nt")),
+COMMON: dict[str, Format] = {
+    "t": ArrayFormat("f8", ("nt",)),
+    "y": ArrayFormat("f8", ("n", "nt")),
     "names": names("n"),
     "success": Flag(),
     "status": Text(),
@@ -150,13 +150,13 @@ def completed(kind: type, **fields) -> Any:
 
 
 _FIRST_ORDER = COMMON | {
-    "yp": Array("f8", ("n", "nt")),
+    "yp": ArrayFormat("f8", ("n", "nt")),
     "n_differential": Optional(Integer()),
     "formulation": Optional(Text()),
 }
 
 
-def _taken(solution: Any, wanted: dict[str, Kind]) -> dict[str, Any]:
+def _taken(solution: Any, wanted: dict[str, Format]) -> dict[str, Any]:
     return {name: getattr(solution, name, None) for name in wanted}
 
 
@@ -170,8 +170,8 @@ def _solution(formulation: str | None, **fields) -> Solution:
 # --- of second order ------------------------------------------------------------------------------------------------
 
 _SECOND_ORDER = {k: v for k, v in _FIRST_ORDER.items() if k not in ("n_differential", "formulation")} | {
-    "order": Array("i8", ("n_x",)),
-    "source": Array("i8", ("n",)),
+    "order": ArrayFormat("i8", ("n_x",)),
+    "source": ArrayFormat("i8", ("n",)),
 }
 
 
@@ -188,30 +188,33 @@ _CONSTRAINED = COMMON | {
     "formulation": Text(),
     "notes": ListOf(Text(), None, tuple),
     "ending": Text(),
-    "raw": Optional(Record({"t": Array("f8", ("nt",)), "y": Array("f8", ("n", "nt")), "names": names("n")}, RawOutput)),
+    "raw": Optional(
+        RecordFormat(
+            {"t": ArrayFormat("f8", ("nt",)), "y": ArrayFormat("f8", ("n", "nt")), "names": names("n")}, RawOutput
+        )
+    ),
     "constraints": names("n_lambda"),
-    "lam": Array("f8", ("n_lambda", "nt")),
-    "drifts": Optional(Array("f8", (None, "nt"))),
+    "lam": ArrayFormat("f8", ("n_lambda", "nt")),
+    "drifts": Optional(ArrayFormat("f8", (None, "nt"))),
     "stored": Optional(PIECES),
 }
 _MECHANICAL = _CONSTRAINED | {
     "n_q": Integer(1, "n_q"),
     "n_w": Integer(0, "n_w"),
-    "a": Array("f8", ("n_q", "nt")),
-    "rate": Array("f8", (None, "nt")),
-    "w": Array("f8", ("n_w", "nt")),
-    "reaction": Array("f8", ("n_q", "nt")),
-    "s": Optional(Array("f8", (None, "nt"))),
-    "residuals": Optional(Array("f8", ("n_lambda", "nt"))),
-    "energies": Optional(Array("f8", (3, "nt"))),
+    "a": ArrayFormat("f8", ("n_q", "nt")),
+    "rate": ArrayFormat("f8", (None, "nt")),
+    "w": ArrayFormat("f8", ("n_w", "nt")),
+    "reaction": ArrayFormat("f8", ("n_q", "nt")),
+    "s": Optional(ArrayFormat("f8", (None, "nt"))),
+    "residuals": Optional(ArrayFormat("f8", ("n_lambda", "nt"))),
+    "energies": Optional(ArrayFormat("f8", (3, "nt"))),
     "machine": Optional(MACHINE),
 }
-_HESSENBERG = _CONSTRAINED | {"a": Array("f8", ("n_x", "nt"))}
+_HESSENBERG = _CONSTRAINED | {"a": ArrayFormat("f8", ("n_x", "nt"))}
 _LATE = ("constraints", "drifts", "stored", "residuals", "energies", "ending", "n_w", "n_q")  # kept with an underscore
-_RIGHT_DRIFTS = (None, 1, 2)
 
 
-def _of_constrained(solution: Any, wanted: dict[str, Kind]) -> dict[str, Any]:
+def _of_constrained(solution: Any, wanted: dict[str, Format]) -> dict[str, Any]:
     kept = solution.__getstate__()  # everything computed, the functions left behind
     given = {name: kept.get(f"_{name}" if name in _LATE else name) for name in wanted}
     given["events"], given["names"] = kept["events"], solution.names
@@ -271,20 +274,20 @@ def _stored(kind: Any, augmented: tuple[str, ...], given: dict[str, Any]) -> Any
 
 _AUGMENTED = ("a", "lam", "rate", "w", "reaction")
 LAYOUTS = {
-    "Solution": Record(_FIRST_ORDER, _solution, wrong_sizes, lambda sol: _taken(sol, _FIRST_ORDER)),
-    "SecondOrderSolution": Record(
+    "Solution": RecordFormat(_FIRST_ORDER, _solution, wrong_sizes, lambda sol: _taken(sol, _FIRST_ORDER)),
+    "SecondOrderSolution": RecordFormat(
         _SECOND_ORDER,
         lambda **given: completed(SecondOrderSolution, **given),
         _wrong_second_order,
         lambda sol: _taken(sol, _SECOND_ORDER),
     ),
-    "MechanicalSolution": Record(
+    "MechanicalSolution": RecordFormat(
         _MECHANICAL,
         lambda **given: _stored(MechanicalSolution, _AUGMENTED, given),
         _wrong_mechanical,
         lambda sol: _of_constrained(sol, _MECHANICAL),
     ),
-    "HessenbergSolution": Record(
+    "HessenbergSolution": RecordFormat(
         _HESSENBERG,
         lambda **given: _stored(HessenbergSolution, ("a", "lam"), given),
         _wrong_hessenberg,

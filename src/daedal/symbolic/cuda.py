@@ -10,6 +10,7 @@ those of a sum of two such angles by the addition theorems.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
@@ -70,6 +71,34 @@ def c_function(
     return _Function(graph, name, arguments, results, statuses, time).text()
 
 
+def c_formula(graph: Graph, name: str, arguments: Mapping[str, int], result: int, *, double: bool = False) -> str:
+    """A function in C of numbers: ``real name(real a, ...)``, or of doubles, also where real is float.
+
+    Powers are those of the function ``power`` of the prelude, which on a GPU are right to a few digits.
+
+    Examples
+    --------
+    >>> from daedal.symbolic import Graph
+    >>> from daedal.symbolic.cuda import c_formula
+    >>> graph = Graph()
+    >>> a, b = graph.argument("a", 0), graph.argument("b", 0)
+    >>> print(c_formula(graph, "f", {"a": a, "b": b}, graph.multiply(a, b), double=True))
+    FUNCTION double f(double a, double b) {
+      const double x0 = a * b;
+      return x0;
+    }
+    <BLANKLINE>
+    """
+    kind, function = "double" if double else "real", _Function(graph, name, {}, {"": [result]}, (), None)
+    function.names |= {node: argument for argument, node in arguments.items()}
+    body = [line.replace("pow(", "power(") for line in function.body()]
+    if double:
+        body = [re.sub(r"\breal\b", "double", line).replace("NUMBER(", "(double)(") for line in body]
+        body = [line.replace("RECIPROCAL(", "1 / (") for line in body]
+    head = f"FUNCTION {kind} {name}({', '.join(f'{kind} {argument}' for argument in arguments)}) {{"
+    return "\n".join([head, *(f"  {line}" for line in [*body, f"return {function.names[result]};"]), "}", ""])
+
+
 class _Function:
     def __init__(self, graph: Graph, name: str, arguments, results, statuses, time):
         self.graph, self.name, self.arguments, self.results = graph, name, arguments, results
@@ -88,10 +117,15 @@ class _Function:
         self.tables: dict[tuple[float, ...], str] = {}
         self.fresh = 0
 
-    def text(self) -> str:
+    def body(self) -> list[str]:
+        """The lines that compute the results."""
         for i in self.order:
             if i not in self.names:
                 self._compute(i)
+        return self.lines
+
+    def text(self) -> str:
+        self.body()
         for array, nodes in self.results.items():
             self.lines += [f"{array}[{k}] = {self.names[node]};" for k, node in enumerate(nodes)]
         status = "0"

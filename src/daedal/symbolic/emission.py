@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from daedal.symbolic.graph import Graph
-from daedal.symbolic.instructions import ENTRY, Body, Constants, Declared, number_text
+from daedal.symbolic.instructions import ENTRY, Constants, Declared, FunctionBody, number_text
 from daedal.symbolic.operations import ARITHMETIC, TABLES
 from daedal.symbolic.sines import LANES, PAIR, USED, definition
 
@@ -234,7 +234,7 @@ class _Writer:
         return "\n".join([f"define {kind} @{name}({self._arguments}) {{", *body.lines, "}"])
 
 
-class _PieceBody(Body):
+class _PieceBody(FunctionBody):
     """The instructions of one piece."""
 
     def __init__(self, writer: _Writer, slots: Mapping[int, int]):

@@ -176,7 +176,7 @@ class Declared:
         return sorted(self._texts.values(), key=lambda text: not text.startswith("declare"))
 
 
-class Body:
+class FunctionBody:
     """The instructions of one function, on single numbers or on vectors of so many lanes."""
 
     def __init__(self, declared: Declared, lanes: int = 1):

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daedal.symbolic.graph import Graph
-from daedal.symbolic.instructions import ENTRY, Body, Declared, number_text
+from daedal.symbolic.instructions import ENTRY, Declared, FunctionBody, number_text
 from daedal.symbolic.operations import ARITHMETIC, CONDITIONS, FUNCTIONS, OPERATIONS, TABLES
 
 CONSTANTS, RESULTS = "constants", "results"
@@ -74,7 +74,7 @@ def roll(
         place[node] = where
     if time is not None:
         place[time] = end
-    writer, free = _Writer(place), end + 1
+    writer, free = _GroupWriter(place), end + 1
     constants = [i for i in needed if not graph.operands[i] and graph.operations[i] != "argument"]
     writer.group(CONSTANTS, free, constants, (), [_constant(graph, i) for i in constants])
     free += len(constants)
@@ -106,7 +106,7 @@ def _groups(graph: Graph, needed: Sequence[int]) -> dict[tuple[int, str, Any], l
     return groups
 
 
-class _Writer:
+class _GroupWriter:
     """Writes groups and gives places to nodes."""
 
     def __init__(self, place: np.ndarray):
@@ -173,7 +173,7 @@ def _loop(kind: str, declared: Declared) -> str:
     )
 
 
-class _LoopBody(Body):
+class _LoopBody(FunctionBody):
     """The instructions inside of a loop."""
 
     def add(self, a: str, b: str) -> str:

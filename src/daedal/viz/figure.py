@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
-from daedal.viz.view import Block, share_panels
+from daedal.viz.view import CurveGroup, share_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -186,7 +186,7 @@ def _empty(size: tuple[float, float], pyplot: bool) -> Figure:
 
 
 def panels_of(
-    block: Block, panels: str, yscale: str = "linear", factors: Mapping[str, float] | None = None
+    block: CurveGroup, panels: str, yscale: str = "linear", factors: Mapping[str, float] | None = None
 ) -> list[Panel]:
     """The curves of a block, divided into panels."""
     scales = [(factors or {}).get(name, 1.0) for name in block.names]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 import daedal
-from daedal.viz.shapes3d import Shape
+from daedal.viz.shapes3d import SolidShape
 from daedal.viz.tessellation import rotation_matrices
 
 _SAMPLES = 60  # times at which the bounds of a part are taken
@@ -79,16 +79,16 @@ class Part(Member):
     kind: ClassVar[str] = "part"
     follow: ClassVar[tuple[str, ...]] = ("position",)
 
-    shapes: Sequence[Shape] = ()
+    shapes: Sequence[SolidShape] = ()
     position: Any = (0.0, 0.0, 0.0)
     rotation: Any = None
     color: str | None = None
     frame: bool = False
 
     def __post_init__(self):
-        shapes = (self.shapes,) if isinstance(self.shapes, Shape) else tuple(self.shapes)
+        shapes = (self.shapes,) if isinstance(self.shapes, SolidShape) else tuple(self.shapes)
         for shape in shapes:
-            if not isinstance(shape, Shape):
+            if not isinstance(shape, SolidShape):
                 raise daedal.InvalidProblemError(f"{self.owner}: {shape!r} is not a shape such as daedal.viz.Box")
         rotation = rotation_matrices(np.eye(3) if self.rotation is None else self.rotation, self.owner)
         if rotation.ndim not in (2, 3):

@@ -28,7 +28,7 @@ class Piece:
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class SolidShape:
     """What all shapes have: `pieces` to be drawn and `corners`, points (n, 3) that hold them."""
 
     def pieces(self, size: float) -> list[Piece]:
@@ -41,7 +41,7 @@ class Shape:
 
 
 @dataclass(frozen=True, eq=False)
-class Box(Shape):
+class Box(SolidShape):
     """A cuboid with edges of lengths `size` about `offset`, turned by `rotation` (3, 3).
 
     Examples
@@ -69,7 +69,7 @@ class Box(Shape):
 
 
 @dataclass(frozen=True, eq=False)
-class Sphere(Shape):
+class Sphere(SolidShape):
     """A ball about `offset`."""
 
     radius: float
@@ -88,7 +88,7 @@ class Sphere(Shape):
 
 
 @dataclass(frozen=True, eq=False)
-class Ellipsoid(Shape):
+class Ellipsoid(SolidShape):
     """An ellipsoid with the semi-axes `radii` about `offset`, turned by `rotation` (3, 3)."""
 
     radii: Vector
@@ -109,7 +109,7 @@ class Ellipsoid(Shape):
 
 
 @dataclass(frozen=True, eq=False)
-class Cylinder(Shape):
+class Cylinder(SolidShape):
     """A cylinder about `offset`; its `axis` is "x", "y", "z" or a vector."""
 
     radius: float
@@ -134,7 +134,7 @@ class Cylinder(Shape):
 
 
 @dataclass(frozen=True, eq=False)
-class Rod(Shape):
+class Rod(SolidShape):
     """A link between two points of a body, with knuckles at its ends. Its radius follows the scene if none is given."""
 
     start: Vector
@@ -161,7 +161,7 @@ class Rod(Shape):
 
 
 @dataclass(frozen=True, eq=False)
-class Disc(Shape):
+class Disc(SolidShape):
     """A flywheel about `offset`: a rim, a thinner web with bolts that show how it turns, and a hub."""
 
     radius: float
@@ -185,7 +185,7 @@ class Disc(Shape):
 
 
 @dataclass(frozen=True, eq=False)
-class Gear(Shape):
+class Gear(SolidShape):
     """A spur gear with this pitch radius.
 
     The middle of its first tooth lies at the angle `phase` from the x axis, for a gear whose axis is z; gears about
@@ -218,7 +218,7 @@ class Gear(Shape):
 
 
 @dataclass(frozen=True, eq=False)
-class Plane(Shape):
+class Plane(SolidShape):
     """A square with edges of length `size` about `offset`: a floor or a wall. It does not widen the view.
 
     In a scene in space the first one that is level and at rest is the floor, drawn as a grid without end.
@@ -250,7 +250,7 @@ class Plane(Shape):
 
 
 @dataclass(frozen=True, eq=False)
-class Mesh(Shape):
+class Mesh(SolidShape):
     """Triangles of your own: vertices (n, 3) and faces (m, 3), numbers of vertices counterclockwise from outside.
 
     Faces are flat; with `smooth` those that share a vertex meet there smoothly.
@@ -319,7 +319,7 @@ def _wheel(rim: Triangles, web: float, radius: float, thickness: float, turned: 
     return [part(rim, 1.0, 1.0), part(solid, web, 0.5), part(solid, 0.2, 1.2), *bolts]
 
 
-def _check(shape: Shape, name: str, value: Any) -> None:
+def _check(shape: SolidShape, name: str, value: Any) -> None:
     try:
         numbers = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
@@ -328,7 +328,7 @@ def _check(shape: Shape, name: str, value: Any) -> None:
         raise daedal.InvalidProblemError(f"{type(shape).__name__}: {name}={value!r} must be positive")
 
 
-def _vector(shape: Shape, name: str, value: Any) -> np.ndarray:
+def _vector(shape: SolidShape, name: str, value: Any) -> np.ndarray:
     try:
         vector = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
@@ -338,7 +338,7 @@ def _vector(shape: Shape, name: str, value: Any) -> np.ndarray:
     return vector
 
 
-def _axis(shape: Shape, value: Any) -> np.ndarray:
+def _axis(shape: SolidShape, value: Any) -> np.ndarray:
     if isinstance(value, str):
         if value not in AXES:
             raise daedal.InvalidProblemError(f"{type(shape).__name__}: axis={value!r} must be x, y, z or a vector")
@@ -349,9 +349,9 @@ def _axis(shape: Shape, value: Any) -> np.ndarray:
     return axis
 
 
-def _along(shape: Shape, axis: Any) -> np.ndarray:
+def _along(shape: SolidShape, axis: Any) -> np.ndarray:
     return turned_to(_axis(shape, axis))
 
 
-def _rotation(shape: Shape, value: Any) -> np.ndarray:
+def _rotation(shape: SolidShape, value: Any) -> np.ndarray:
     return np.eye(3) if value is None else rotation_matrices(value, type(shape).__name__)

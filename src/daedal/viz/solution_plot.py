@@ -27,7 +27,7 @@ from daedal.viz.figure import (
     row_heights,
 )
 from daedal.viz.view import (
-    Block,
+    CurveGroup,
     blocks_of,
     derived_quantities,
     kinds_of,
@@ -173,10 +173,10 @@ def plot_solution(
     return figure
 
 
-def _cut(blocks: list[Block]) -> list[Block]:
+def _cut(blocks: list[CurveGroup]) -> list[CurveGroup]:
     """The blocks from where a logarithmic axis begins: where something is first seen to change."""
     begin = min(np.min(block.t[logarithmic_part(block.t, block.curves)]) for block in blocks if block.kind != "drift")
-    return [Block(b.kind, b.names, b.t[b.t >= begin], b.curves[:, b.t >= begin]) for b in blocks]
+    return [CurveGroup(b.kind, b.names, b.t[b.t >= begin], b.curves[:, b.t >= begin]) for b in blocks]
 
 
 def _steps_vary(sol: daedal.Solution) -> bool:
@@ -292,10 +292,10 @@ def plot_hybrid(
     states = None if wanted is None else [name for name in wanted if name not in others]
     for kind, among in kinds_of(sol) if states is None else [("", None)] if states or not others else []:
         rows, note = select_variables(view, states, among)
-        blocks.append(Block(kind, [sol.names[row] for row in rows], *sample_segments(sol, rows)))
+        blocks.append(CurveGroup(kind, [sol.names[row] for row in rows], *sample_segments(sol, rows)))
         left_out += [note.replace("variables", kind or "variables")] * bool(note)
     if others:
-        blocks.append(Block("", others, sol.t, quantity_rows(sol.quantities(), others)))
+        blocks.append(CurveGroup("", others, sol.t, quantity_rows(sol.quantities(), others)))
     if multipliers or (multipliers is None and wanted is None):
         blocks += segment_multipliers(sol)
         blocks += derived_quantities(sol)

@@ -21,7 +21,7 @@ _NO_JUMP = 1e-3  # of the range of a curve
 
 
 @dataclass(frozen=True)
-class Block:
+class CurveGroup:
     """Curves of one kind, such as positions or multipliers, that do not share panels with others."""
 
     kind: str  # "" if the problem does not tell kinds apart
@@ -35,7 +35,7 @@ class Block:
 
 def blocks_of(
     sol: daedal.Solution, variables: Any, scale: str, multipliers: bool | None, drift: bool | None
-) -> tuple[list[Block], str]:
+) -> tuple[list[CurveGroup], str]:
     """The curves to show, those of the class of the problem without a wish, and a note if some were left out."""
     everything = variables is None
     wanted = wishes(variables) or []
@@ -66,14 +66,14 @@ def blocks_of(
         t, values = sample(sol, [row for _, rows in chosen for row in rows], scale)
         parts = np.split(values, np.cumsum([len(rows) for _, rows in chosen])[:-1])
         for (kind, rows), part in zip(chosen, parts, strict=True):
-            blocks.append(Block(kind, [sol.names[row] for row in rows], t, part))
+            blocks.append(CurveGroup(kind, [sol.names[row] for row in rows], t, part))
     if others:
         blocks.append(_quantities(sol, others))
     if multipliers and not known:
         raise daedal.InvalidProblemError("multipliers=True: the solution has no multipliers beside its variables")
     if forces:
         t, values = sample_multipliers(sol)
-        blocks.append(Block("multipliers", forces, t, values[[known.index(name) for name in forces]]))
+        blocks.append(CurveGroup("multipliers", forces, t, values[[known.index(name) for name in forces]]))
         if everything and len(forces) < len(known):
             notes.append(f"{len(forces)} of {len(known)} multipliers shown")
     if drift or (drift is None and everything):
@@ -105,14 +105,14 @@ def quantity_names(sol: Any, names: Sequence[Any]) -> list[str]:
     return [name for name in names if name in known]
 
 
-def _quantities(sol: Any, names: list[str]) -> Block:
+def _quantities(sol: Any, names: list[str]) -> CurveGroup:
     """Quantities by name: from the dense output where points are few, else at the stored points."""
     t = None
     if sol.dense is not None and 1 < sol.t.size < SMOOTH // 2:
         t = _with_few_points(sol)
         known = {name for quantity in sol.quantities(t[:1]) for name in quantity.names}
         t = t if known.issuperset(names) else None
-    return Block("", names, sol.t if t is None else t, quantity_rows(sol.quantities(t), names))
+    return CurveGroup("", names, sol.t if t is None else t, quantity_rows(sol.quantities(t), names))
 
 
 def quantity_rows(quantities: Sequence[Any], names: Sequence[str]) -> np.ndarray:
@@ -181,7 +181,7 @@ def sample_multipliers(sol: Any) -> tuple[np.ndarray, np.ndarray]:
     return sol.t, sol.lam
 
 
-def drift_over_time(sol: Any) -> Block | None:
+def drift_over_time(sol: Any) -> CurveGroup | None:
     """Largest residuals of the constraints in what the method computed, before any projection; None if not known."""
     raw, n = getattr(sol, "raw", None), len(sol.names)
     if raw is None or raw.names[:n] != tuple(sol.names) or not raw.t.size or not sol.lam.shape[0]:
@@ -192,14 +192,14 @@ def drift_over_time(sol: Any) -> Block | None:
         return _stored_drift(sol)
     names = list(found[0])
     curves = np.array([[max(one[name], ROUND_OFF) for one in found] for name in names])
-    return Block("drift", names, raw.t[points], curves)
+    return CurveGroup("drift", names, raw.t[points], curves)
 
 
-def _stored_drift(sol: Any) -> Block | None:
+def _stored_drift(sol: Any) -> CurveGroup | None:
     """The same at the output points, if it was stored."""
     levels = [name for name in sol.drift if not name.endswith("before projection")]
     for quantity in sol.drift_quantities():
-        return Block("drift", levels, sol.t, np.maximum(quantity.rows(), ROUND_OFF))
+        return CurveGroup("drift", levels, sol.t, np.maximum(quantity.rows(), ROUND_OFF))
     return None
 
 
@@ -363,7 +363,7 @@ def sample_segments(sol: daedal.HybridSolution, rows: Sequence[int]) -> tuple[np
     return np.concatenate(times), joined
 
 
-def segment_multipliers(sol: daedal.HybridSolution) -> list[Block]:
+def segment_multipliers(sol: daedal.HybridSolution) -> list[CurveGroup]:
     """The multipliers of all segments by name, nan where the mode does not have them; nothing if there are none."""
     pairs = [(segment, segment.solution) for segment in sol.segments if segment.t0 != segment.t1]
     segments = [(segment, own) for segment, own in pairs if isinstance(own, daedal.MechanicalSolution)]
@@ -387,13 +387,13 @@ def segment_multipliers(sol: daedal.HybridSolution) -> list[Block]:
         np.concatenate([np.append(rows.get(name, np.full(times.size, np.nan)), np.nan) for times, rows in parts])
         for name in names
     ]
-    return [Block("multipliers", names, t, np.array(curves))]
+    return [CurveGroup("multipliers", names, t, np.array(curves))]
 
 
-def derived_quantities(sol: daedal.HybridSolution) -> list[Block]:
+def derived_quantities(sol: daedal.HybridSolution) -> list[CurveGroup]:
     """What the model computes beside the variables, such as the force of friction; nothing if there is none."""
     known = [name for quantity in sol.quantities() for name in quantity.names if name in sol.derived_names]
-    return [Block("forces", known, sol.t, quantity_rows(sol.quantities(), known))] if known else []
+    return [CurveGroup("forces", known, sol.t, quantity_rows(sol.quantities(), known))] if known else []
 
 
 def _close_gaps(curves: np.ndarray, gaps: np.ndarray) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.conditioning.semi_explicit_form import (
-    Form,
     Kernel,
     Path,
     Rest,
+    SemiExplicitForm,
     exponential,
     inverse,
     norm,
@@ -85,7 +85,7 @@ def index1(path: Path, t: np.ndarray) -> Findings:
     return found
 
 
-def _canonical(found: Findings, kernel: Kernel, grid: Form, kappa2: np.ndarray) -> None:
+def _canonical(found: Findings, kernel: Kernel, grid: SemiExplicitForm, kappa2: np.ndarray) -> None:
     """Canonical projectors and the constants (4.8).
 
     With the orthogonal projector P = V1 V1^T the norm of U(t) U(s)^-1 on its range is that of the fundamental matrix

@@ -13,9 +13,9 @@ from daedal.analysis.conditioning.constants import Findings, index1, index2, lay
 from daedal.analysis.conditioning.effective_index import ROUND_OFF, THRESHOLD, EffectiveIndex, effective_index, highest
 from daedal.analysis.conditioning.linear_form import at_point, linearised
 from daedal.analysis.conditioning.semi_explicit_form import (
-    Form,
     Path,
     Rest,
+    SemiExplicitForm,
     inverse,
     norm,
     path_of,
@@ -56,7 +56,7 @@ def measured(problem: Any, along: Any, threshold: float, points: int | None) -> 
     )
 
 
-def _along(grid: Form, constant: bool, threshold: float) -> list[EffectiveIndex]:
+def _along(grid: SemiExplicitForm, constant: bool, threshold: float) -> list[EffectiveIndex]:
     """The effective index at every point."""
     count = len(grid.A)
     some = [

@@ -217,7 +217,7 @@ _MOST_HALVINGS, _MOST_INTERVALS = 8, 2000
 
 
 @dataclass(frozen=True)
-class Form:
+class SemiExplicitForm:
     """Matrices at the nodes of an interval, or on the grid: stacks with the first axis for time."""
 
     # The coefficients of the semi-explicit form
@@ -263,14 +263,16 @@ class Path:
     """
 
     t: np.ndarray
-    forms: list[Form]
+    forms: list[SemiExplicitForm]
     kept: np.ndarray
     unresolved: tuple[float, ...]
 
     @property
-    def grid(self) -> Form:
+    def grid(self) -> SemiExplicitForm:
         """The form on the given grid."""
-        return Form(*(self.on_grid([getattr(form, field.name) for form in self.forms]) for field in fields(Form)))
+        return SemiExplicitForm(
+            *(self.on_grid([getattr(form, field.name) for form in self.forms]) for field in fields(SemiExplicitForm))
+        )
 
     def on_grid(self, samples: list[np.ndarray]) -> np.ndarray:
         """Values on the given grid from samples at the nodes of all intervals of the refined one."""
@@ -292,7 +294,7 @@ class Path:
 def path_of(system: LinearForm) -> Path:
     """The form at the nodes of every interval; intervals are halved until polynomials represent the matrices."""
     t, kept = [float(system.t[0])], [0]
-    forms: list[Form] = []
+    forms: list[SemiExplicitForm] = []
     unresolved: list[float] = []
     before: tuple[np.ndarray, ...] | None = None
     most = max(_MOST_INTERVALS, 10 * system.t.size)
@@ -350,7 +352,7 @@ def _matters(E: np.ndarray, F: np.ndarray, h: float) -> bool:
 
 def semi_explicit_form(
     E: np.ndarray, F: np.ndarray, h: float, before: tuple[np.ndarray, ...] | None = None, t: float = 0.0
-) -> tuple[Form, tuple[np.ndarray, ...]]:
+) -> tuple[SemiExplicitForm, tuple[np.ndarray, ...]]:
     """The form at the nodes of an interval of length h that begins at t, and the bases at its end for the next one."""
     if len(E) == 1:  # one point: no derivatives
         E, F = np.repeat(E, len(NODES), axis=0), np.repeat(F, len(NODES), axis=0)
@@ -369,7 +371,7 @@ def semi_explicit_form(
     A = -scaled @ F @ V1 - transposed(V1) @ V1_rate
     B = -scaled @ F @ V2 - transposed(V1) @ V2_rate
     C, D = transposed(U2) @ F @ V1, transposed(U2) @ F @ V2
-    form = Form(A, B, C, D, rate(C, h), E, F, V1, V2, V1_rate, U2)
+    form = SemiExplicitForm(A, B, C, D, rate(C, h), E, F, V1, V2, V1_rate, U2)
     return form, (V1[-1], V2[-1], U1[-1], U2[-1])
 
 
@@ -417,7 +419,7 @@ class Rest:
     B1: np.ndarray
 
 
-def splitting(forms: list[Form], rank: int, t: np.ndarray) -> list[Rest]:
+def splitting(forms: list[SemiExplicitForm], rank: int, t: np.ndarray) -> list[Rest]:
     """Eliminate as many algebraic variables as D determines well, by its `rank` largest singular values."""
     found: list[Rest] = []
     before: tuple[np.ndarray, ...] | None = None

@@ -168,7 +168,7 @@ def weight_trees(order: int, partitioned: bool = False) -> tuple[Tree, ...]:
 
 
 @dataclass(frozen=True)
-class Arithmetic:
+class ScalarField:
     """How coefficients enter a computation and how results leave it.
 
     Attributes
@@ -188,14 +188,14 @@ def _same(value: Any) -> Any:
     return value
 
 
-def choose_arithmetic(values: Iterable[Any], exact: bool) -> Arithmetic:
+def choose_arithmetic(values: Iterable[Any], exact: bool) -> ScalarField:
     """Fractions and numbers of one quadratic field compute themselves; for the others SymPy finds the field."""
     values = list(values)
     if not exact or any(isinstance(value, float) for value in values):
-        return Arithmetic(float, _same, exact=False)
+        return ScalarField(float, _same, exact=False)
     roots = {value.d for value in values if isinstance(value, Quadratic)}
     if len(roots) <= 1 and all(isinstance(value, int | Fraction | Quadratic) for value in values):
-        return Arithmetic(_same, _same, exact=True)
+        return ScalarField(_same, _same, exact=True)
     import sympy
 
     domain, elements = sympy.construct_domain([sympy.sympify(x) for x in values], extension=True, field=True)
@@ -204,7 +204,7 @@ def choose_arithmetic(values: Iterable[Any], exact: bool) -> Arithmetic:
     def enter(value: Any) -> Any:
         return known[value] if value in known else domain.from_sympy(sympy.sympify(value))
 
-    return Arithmetic(enter, domain.to_sympy, exact=True)
+    return ScalarField(enter, domain.to_sympy, exact=True)
 
 
 # --- the left sides of the conditions for given coefficients ----------------------------------------------------------
@@ -233,7 +233,7 @@ class Evaluation:
         self._values: dict[Tree, list[Any]] = {}
 
     @classmethod
-    def half_explicit(cls, tableau: HalfExplicitTableau, arithmetic: Arithmetic) -> Evaluation:
+    def half_explicit(cls, tableau: HalfExplicitTableau, arithmetic: ScalarField) -> Evaluation:
         """For a half-explicit method; `omega` is the inverse of the lower triangle A'."""
         enter = arithmetic.enter
         zero, one = enter(Fraction(0)), enter(Fraction(1))

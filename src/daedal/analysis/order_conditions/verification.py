@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from daedal.analysis.order_conditions.formulas import Condition, conditions
-from daedal.analysis.order_conditions.trees import Arithmetic, Evaluation, choose_arithmetic
+from daedal.analysis.order_conditions.trees import Evaluation, ScalarField, choose_arithmetic
 from daedal.errors import InvalidProblemError
 from daedal.methods.half_explicit.half_explicit_tableaux import TABLEAUX
 from daedal.methods.tableau import HalfExplicitTableau, as_coefficient
@@ -303,7 +303,7 @@ def _check(
     linear_in_z: bool,
     left: Callable[[Condition], Any],
     theta: Any,
-    arithmetic: Arithmetic,
+    arithmetic: ScalarField,
 ) -> tuple[Check, ...]:
     """Order by order, up to a given one or to the first that fails."""
     enter, leave = arithmetic.enter, arithmetic.leave
@@ -344,7 +344,7 @@ def _coefficients(method: HalfExplicitTableau) -> list[Any]:
     return [x for row in (*method.a, *method.constraint_rows, method.b, method.c) for x in row]
 
 
-def _row_sums(method: HalfExplicitTableau, arithmetic: Arithmetic) -> bool:
+def _row_sums(method: HalfExplicitTableau, arithmetic: ScalarField) -> bool:
     enter = arithmetic.enter
     defects = [sum((enter(x) for x in row), enter(Fraction(0))) - enter(c) for row, c in zip(method.a, method.c)]
     return all(not x if arithmetic.exact else abs(x) < TOLERANCE for x in defects)

@@ -12,7 +12,7 @@ from daedal.analysis.problem_page.analysis_page import Analysis
 from daedal.analysis.problem_page.scaling import Scaling
 from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
 from daedal.index.structure.characteristics import linearisation, tractability
-from daedal.index.structure.equations import Equations, required_equations
+from daedal.index.structure.equations import SystemEquations, required_equations
 from daedal.index.structure.structural_analysis import StructuralAnalysis
 from daedal.initial.local_structure import LocalStructure, local_structure
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
@@ -22,7 +22,7 @@ from daedal.problems.sources import problem_of
 _FORM = "at must be (t, initial), with initial values in the form that solve takes"
 
 
-def point_of(problem: Any, equations: Equations, at: Any) -> tuple[float, np.ndarray]:
+def point_of(problem: Any, equations: SystemEquations, at: Any) -> tuple[float, np.ndarray]:
     """t, and x, x', ... row by row; NaN where nothing is known."""
     if at is None:
         return 0.0, np.full((1, equations.n), np.nan)
@@ -49,7 +49,7 @@ def point_of(problem: Any, equations: Equations, at: Any) -> tuple[float, np.nda
     return t, rows
 
 
-def _by_name(equations: Equations, values: Mapping[str, float]) -> np.ndarray:
+def _by_name(equations: SystemEquations, values: Mapping[str, float]) -> np.ndarray:
     """Values of some unknowns, ``x`` or ``x'``."""
     rows = np.full((equations.order + 1, equations.n), np.nan)
     for name, value in values.items():
@@ -137,7 +137,7 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     return Analysis(problem, equations, t, structural, None, local, "", chain, scaling, conditioned)
 
 
-def _conditioning(equations: Equations, t: float, local: LocalStructure) -> LocalConditioning | None:
+def _conditioning(equations: SystemEquations, t: float, local: LocalStructure) -> LocalConditioning | None:
     """How strongly a small DAE answers to perturbations; None where its matrices at the point do not tell its index."""
     if local.index is None or local.index == 0 or equations.n > _MOST_CONDITIONED:
         return None

@@ -17,7 +17,7 @@ from daedal.common.tabular import Tabular, derivative_name, listing, times
 from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.index.structure.characteristics import Tractability
 from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, equations_named
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.signature import true_orders
 from daedal.index.structure.structural_analysis import StructuralAnalysis
 from daedal.initial.local_structure import LocalStructure
@@ -224,7 +224,7 @@ class Analysis:
     """
 
     problem: Any
-    equations: Equations
+    equations: SystemEquations
     t: float
     structural: StructuralAnalysis | None
     singular: StructurallySingularError | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from daedal.common.tabular import listing
-from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, Part
+from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, SystemPart
 from daedal.index.structure.signature import Orders
 
 
@@ -18,7 +18,7 @@ class DiagonalBlock:
     # Where it begins
     row: int
     column: int
-    part: Part  # its equations and unknowns
+    part: SystemPart  # its equations and unknowns
     kind: str  # "square", "over" (more equations than unknowns) or "under"
 
 

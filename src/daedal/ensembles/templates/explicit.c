@@ -14,7 +14,7 @@ FUNCTION int start(const Setting* s, Member* m) {
   if (status == 0 && !(size_of(s, change, m->y, m->y) <= s->largest_correction)) status = INCONSISTENT;
 #endif
   if (status == 0) status = RATE(m, m->t, m->y, m->slope);
-  if (status == 0) m->h = first_step(s, m);
+  if (status == 0) m->h = size_of_first_step(s, m);
   return status;
 }
 

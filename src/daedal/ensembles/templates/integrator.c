@@ -1,14 +1,15 @@
 /* One run of an ensemble: steps with an error estimate, output between them, events that end the run.
  *
  * Before this stand: the prelude; N, P, E (sizes of state, parameters, switching functions), STAGES, ORDER and the
- * tableau; the functions of the problem. Behind it: start, attempt and settle of the method, then the kernel.
+ * tableau; BEND, the polynomial that is 1 at the end of a step and 0 at the other nodes of its polynomial; the functions
+ * of the problem; the rules for the size of steps (daedal/methods/step_size.py). After it: start, attempt and settle of the method, then the kernel.
  * Of mechanisms, whose state is (q, v, ...), slopes are kept without q' = v: K = N - POSITIONS of them.
  * All threads of a warp go through a step together, those whose step was rejected or whose run is over as well: what is
  * long is called once for all of them, and each keeps what is meant for it.
  * Arrays of an ensemble have the member as their last index: entry i of member k of `count` stands at i * count + k. */
 
-enum { RUNNING = 0, FINISHED = 2, EVENT_STOP = 4, MAX_STEPS = -1, ZERO_WEIGHT = -3, ERROR_TEST_FAILED = -6,
-       PROJECTION_FAILED = -7, BAD_PIVOT = -8, UNEVALUABLE = -10, RAISED = -11, INCONSISTENT = -12 };
+/* A run ends with a number of daedal.kernels.endings. What is evaluated returns 0, RAISES, WEAK_PIVOT or one of these. */
+enum { RUNNING = 0, NOT_CONVERGED = 3, NOT_FINITE = 4 };
 
 typedef struct {
   double t0, t1, first_step, longest_step;
@@ -37,15 +38,8 @@ typedef struct { real k[STAGES][K], y[N], moved[N]; } Step;
 
 FUNCTION int ending_of(int status) {
   if (status == INCONSISTENT) return status;
-  return status == 1 ? RAISED : status == 2 ? BAD_PIVOT : status == 3 ? PROJECTION_FAILED : UNEVALUABLE;
-}
-
-FUNCTION real power(real x, real exponent) {
-#ifdef __CUDACC__
-  return (real)exp2f((float)exponent * log2f((float)x)); /* of step sizes a few digits do */
-#else
-  return (real)pow(x, exponent);
-#endif
+  if (status == RAISES) return CALLBACK_RAISED;
+  return status == WEAK_PIVOT ? MATRIX_SINGULAR : status == NOT_CONVERGED ? NEWTON_FAILED : UNEVALUABLE;
 }
 
 FUNCTION real weight(const Setting* s, real y, int i) { return s->rtol[i] * (real)fabs(y) + s->atol[i]; }
@@ -79,7 +73,7 @@ FUNCTION real polynomial(const real* coefficients, real theta) {
 
 /* y(t + theta h), by the polynomial of the step; its end is where the projection has moved it. */
 FUNCTION void interpolate(const Member* m, const Step* step, real h, real theta, real* y) {
-  const real bend = theta * (4 * theta - 1) * (2 * theta - 1) * (4 * theta - 3) / 3;
+  const real bend = polynomial(BEND, theta);
   UNROLL
   for (int i = 0; i < N; i++) y[i] = m->y[i] + bend * step->moved[i];
 #if POSITIONS
@@ -126,7 +120,7 @@ FUNCTION int project(real t, real* y, const real* p, real negligible, int wanted
       UNROLL
       for (int i = 0; i < POSITIONS; i++) if (finite) y[i] += change[i];
       if (failed) status = failed;
-      else if (!finite || (!done && iteration == MOST_CORRECTIONS)) status = 3;
+      else if (!finite || (!done && iteration == MOST_CORRECTIONS)) status = NOT_CONVERGED;
       open = !done && status == 0;
     }
   }
@@ -135,7 +129,7 @@ FUNCTION int project(real t, real* y, const real* p, real negligible, int wanted
   UNROLL
   for (int i = 0; i < POSITIONS; i++) if (wanted) y[POSITIONS + i] += change[i];
   if (!wanted) return 0;
-  return status == 0 || failed == 2 ? failed : status; /* bad pivots are why Newton's method fails */
+  return status == 0 || failed == WEAK_PIVOT ? failed : status; /* bad pivots are why Newton's method fails */
 }
 #else
 #define EXACT 0
@@ -216,8 +210,7 @@ FUNCTION real derivative(const Member* m, int i) {
 }
 
 #if POSITIONS
-/* A part of the shortest of |q|/|v| and (|q|/|a|)^(1/2) that suits the tolerance; 0 if there is none. */
-FUNCTION double mechanical_step(const Setting* s, const Member* m) {
+FUNCTION double motion(const Setting* s, const Member* m) {
   double q = 0, v = 0, a = 0, largest = 0, ratio = 0, tolerance = 0;
   for (int i = 0; i < POSITIONS; i++) {
     q = fmax(q, (double)fabs(m->y[i]));
@@ -226,23 +219,20 @@ FUNCTION double mechanical_step(const Setting* s, const Member* m) {
     largest = fmax(largest, (double)s->atol[i]);
     ratio = fmax(ratio, s->atol[i] / fmax((double)s->rtol[i], 1e-14));
   }
-  if (q > 0 && q <= largest) q = ratio;
+  q = usual_position(q, largest, ratio);
   if (q == 0) return 0;
-  const double speed = fmax(v / q, sqrt(a / q));
   for (int i = 0; i < POSITIONS; i++) tolerance = fmax(tolerance, s->rtol[i] + s->atol[i] / q);
-  if (!(speed > 0 && speed < INFINITE)) return 0;
-  return 0.1 * power((real)fmin(tolerance, 1.0), NUMBER(1.0 / (ORDER + 1))) / speed;
+  return step_by_motion(q, v, a, tolerance);
 }
 #else
-#define mechanical_step(s, m) 0
+#define motion(s, m) 0
 #endif
 
-/* The size of the first step (Brenan, Campbell, Petzold 5.2.4; Hairer, Norsett, Wanner II.4). */
-FUNCTION double first_step(const Setting* s, const Member* m) {
+/* The size of the first step. */
+FUNCTION double size_of_first_step(const Setting* s, const Member* m) {
   const double length = fabs(s->t1 - s->t0), sign = s->t1 > s->t0 ? 1 : -1;
-  const double longest = fmin(0.1 * length, s->longest_step);
-  if (s->first_step > 0) return sign * fmin(s->first_step, longest);
-  double h = 1e-3 * length, size = 0, slope = 0;
+  if (s->first_step > 0) return sign * s->first_step;
+  double size = 0, slope = 0;
   for (int i = 0; i < N; i++) {
     const double w = weight(s, m->y[i], i);
     size += (m->y[i] / w) * (m->y[i] / w);
@@ -250,12 +240,9 @@ FUNCTION double first_step(const Setting* s, const Member* m) {
   }
   size = sqrt(size);
   slope = sqrt(slope);
-  if (slope / sqrt((double)N) > 0.5 / h && slope < INFINITE) h = 0.5 * sqrt((double)N) / slope;
-  h = fmin(fmax(h, fmin(100 * 2.220446049250313e-16 * fmax(fabs(s->t0), fabs(s->t1)), length)), s->longest_step);
-  const double mechanical = mechanical_step(s, m);
-  if (mechanical > 0) return sign * fmin(mechanical, longest);
-  if (size > 0 && slope > 0 && size / slope < INFINITE) return sign * fmin(fmax(0.01 * size / slope, h), longest);
-  return sign * h;
+  const double shortest = fmin(SPACINGS * ROUNDOFF * fmax(fabs(s->t0), fabs(s->t1)), length);
+  const double by_slope = step_by_slope(length, slope / sqrt((double)N), shortest, s->longest_step);
+  return sign * first_step(motion(s, m), step_by_size(size, slope), by_slope, length, s->longest_step);
 }
 
 FUNCTION int start(const Setting* s, Member* m);
@@ -276,7 +263,7 @@ FUNCTION void finish(const Setting* s, Member* m, int status) {
 FUNCTION void begin(const Setting* s, Member* m, size_t id) {
   m->id = id;
   m->t = s->t0;
-  m->error_before = NUMBER(1e-4);
+  m->error_before = LEAST_BEFORE;
   m->status = RUNNING;
   m->steps = m->rejections = m->was_rejected = m->failures = m->errors = m->next_output = 0;
   m->fired = -1;
@@ -305,16 +292,11 @@ FUNCTION void begin(const Setting* s, Member* m, size_t id) {
 #endif
 }
 
-/* The size of the next step: a PI controller (Hairer, Norsett, Wanner II.4). */
 FUNCTION void choose_step(Member* m, double h, real error) {
-  const real least = NUMBER(1e-12), floor = NUMBER(1e-4), size = MAXIMUM(error, least);
-  real factor = power(size, NUMBER(1.0 / ORDER - 0.03)) * power(m->error_before, NUMBER(-0.04)) / NUMBER(0.9);
-  m->error_before = MAXIMUM(size, floor);
-  factor = factor < NUMBER(0.1) ? NUMBER(0.1) : factor;
-  real grow = 1 / factor;
-  if (m->was_rejected && grow > 1) grow = 1;
+  const real least = LEAST_BEFORE;
+  m->h = h * growth(error, m->error_before, m->was_rejected);
+  m->error_before = MAXIMUM(error, least);
   m->was_rejected = 0;
-  m->h = h * (grow < NUMBER(0.2) ? NUMBER(0.2) : grow);
 }
 
 FUNCTION void reject(Member* m, double h, int status, real error) {
@@ -322,13 +304,12 @@ FUNCTION void reject(Member* m, double h, int status, real error) {
   m->rejections++;
   if (status != 0) {
     m->failures++;
-    m->h = 0.25 * h;
+    m->h = FAILED * h;
     if (MOST_FAILURES && m->failures >= MOST_FAILURES) m->status = ending_of(status);
     return;
   }
   m->errors++;
-  const real shorter = NUMBER(0.9) * power(error, NUMBER(-1.0 / ORDER));
-  m->h = h * (shorter > NUMBER(0.2) ? shorter : NUMBER(0.2));
+  m->h = h * shrinkage(error);
   if (MOST_FAILURES && m->errors >= 2 * MOST_FAILURES) m->status = ERROR_TEST_FAILED;
 }
 
@@ -366,15 +347,11 @@ FUNCTION void accepted(const Setting* s, Member* m, Step* step, double t, double
 /* One attempt of a step. */
 FUNCTION void advance(const Setting* s, Member* m) {
   const double rest = s->t1 - m->t, sign = rest > 0 ? 1 : -1;
-  double h = m->h;
-  if (fabs(h) > s->longest_step) h = sign * s->longest_step;
-  if (sign * (h - rest) > -1e-8 * fabs(rest)) h = rest;
-  double t = m->t + h;
-  if (fabs(t - s->t1) <= 1e-14 * (fabs(t) + fabs(h))) t = s->t1;
+  const double h = step_within(m->h, m->t, s->t1, s->longest_step, sign), t = end_of_step(h, m->t, s->t1);
   Step step;
   real error = 0;
   int status = attempt(s, m, h, &step, &error);
-  if (status == 0 && !(error < INFINITE)) status = 4;
+  if (status == 0 && !(error < INFINITE)) status = NOT_FINITE;
   int good = m->status == RUNNING && status == 0 && error <= 1;
   const int unsettled = settle(s, m, t, &step, good);
   if (m->status != RUNNING) return;
@@ -384,7 +361,6 @@ FUNCTION void advance(const Setting* s, Member* m) {
   }
   if (good) status = unsettled;
   reject(m, h, status, error);
-  const double shortest = fmax(4 * 2.220446049250313e-16 * fabs(m->t), 1e-30 * fabs(rest));
-  if (m->status == RUNNING && !(fabs(m->h) >= shortest)) m->status = status ? ending_of(status) : ERROR_TEST_FAILED;
+  if (m->status == RUNNING && !(fabs(m->h) >= least_step(m->t, rest))) m->status = status ? ending_of(status) : ERROR_TEST_FAILED;
   if (m->status != RUNNING) finish(s, m, m->status);
 }

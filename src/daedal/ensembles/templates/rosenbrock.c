@@ -1,7 +1,5 @@
 /* Rosenbrock steps for M y' = f(t, y): whole steps are emitted code (rosenbrock_step), elimination included. */
 
-#define STUBBORN 3 /* failures after which the defect inside of the step is a jump that no step avoids */
-
 /* Variables that only algebraic equations determine are found from them by Newton's method. */
 FUNCTION int start(const Setting* s, Member* m) {
 #if ALGEBRAIC
@@ -17,16 +15,16 @@ FUNCTION int start(const Setting* s, Member* m) {
     }
     if (iteration == 0 && !(size <= s->largest_correction)) return INCONSISTENT;
     if (size <= NUMBER(1e-3)) break;
-    if (iteration == MOST_CORRECTIONS || !(size < INFINITE)) return 3;
+    if (iteration == MOST_CORRECTIONS || !(size < INFINITE)) return NOT_CONVERGED;
   }
 #endif
   /* The increment of a very short step is h gamma y'. */
   Step step;
   const real h = (real)((s->t1 - s->t0) * 1e-16), share = 1 / (h * NUMBER(GAMMA));
   const int status = rosenbrock_step((real)m->t, m->y, m->p, &h, step.y, &step.k[0][0], step.moved);
-  if (status == 1) return status;
+  if (status == RAISES) return status;
   for (int i = 0; i < N; i++) m->slope[i] = step.k[0][i] * share;
-  m->h = first_step(s, m);
+  m->h = size_of_first_step(s, m);
   return 0;
 }
 

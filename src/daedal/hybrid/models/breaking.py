@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.problem import HybridProblem, Transition
+from daedal.hybrid.hybrid_problem import HybridProblem, Transition
 from daedal.kernels.functions import is_compiled
 from daedal.mechanics.assembly import Assembly
 from daedal.problems import MechanicalSystem

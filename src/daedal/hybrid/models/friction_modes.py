@@ -10,7 +10,7 @@ import numpy as np
 
 from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.models.switching_surface import compiler
+from daedal.hybrid.models.filippov import compiler
 from daedal.problems import MechanicalSystem
 from daedal.problems.arguments import positional_names
 from daedal.problems.checks import check_finite, check_flag, check_positive, check_vector
@@ -181,7 +181,7 @@ class Holding:
         return cls(compiler(force)(holding if system.params is None else holding_with_params), mobility)
 
 
-class Formulas:
+class FrictionFormulas:
     """What decides between slip and stick as functions of (t, q, v[, p]), where the force that holds is a formula.
 
     They take the parameters as an argument and can be traced.

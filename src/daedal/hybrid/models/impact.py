@@ -10,10 +10,10 @@ import numpy as np
 
 from daedal.common.messages import warn
 from daedal.errors import InvalidProblemError
+from daedal.hybrid.hybrid_problem import with_its_params
 from daedal.hybrid.models.complementarity import FrictionProblem, complementary
-from daedal.hybrid.models.contact import Contact, checked_contacts
-from daedal.hybrid.models.contact_terms import ContactSystem, Terms, whole_system
-from daedal.hybrid.problem import with_its_params
+from daedal.hybrid.models.contact_equations import Contact, checked_contacts
+from daedal.hybrid.models.contact_rules import ContactSystem, Terms, whole_system
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 

@@ -359,7 +359,7 @@ def triangular_order(N: Any) -> np.ndarray | None:
 
     Examples
     --------
-    >>> from daedal import linear
+    >>> from daedal.index import linear
     >>> linear.triangular_order([[0, 0, 0], [2, 0, 0], [3, 4, 0]]).tolist()
     [2, 1, 0]
     >>> linear.triangular_order([[1, -1], [1, -1]]) is None  # nilpotent, but not by its structure

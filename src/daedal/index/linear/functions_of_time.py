@@ -384,7 +384,7 @@ def polynomial(*coefficients: Any) -> QuasiPolynomial:
 
     Examples
     --------
-    >>> from daedal import linear
+    >>> from daedal.index import linear
     >>> linear.polynomial([1.0, 0.0], [0.0, 2.0])(3.0)
     array([1., 6.])
     """
@@ -401,7 +401,7 @@ def exponential(amplitude: Any, rate: float = 1.0) -> QuasiPolynomial:
 
     Examples
     --------
-    >>> from daedal import linear
+    >>> from daedal.index import linear
     >>> linear.exponential([2.0], -1.0).derivative(0.0, 3)
     array([-2.])
     """
@@ -413,7 +413,7 @@ def sine(amplitude: Any, frequency: float = 1.0, phase: float = 0.0) -> QuasiPol
 
     Examples
     --------
-    >>> from daedal import linear
+    >>> from daedal.index import linear
     >>> f = linear.polynomial([1.0, 0.0]) + linear.sine([0.0, 1.0], 2.0)
     >>> f.derivative(0.0, 1)
     array([0., 2.])

@@ -65,7 +65,7 @@ class Pencil(Shown):
     --------
     x1' + x3 = f1, x2' + x1 = f2, x2 = f3:
 
-    >>> from daedal import linear
+    >>> from daedal.index import linear
     >>> pencil = linear.Pencil([[1, 0, 0], [0, 1, 0], [0, 0, 0]], [[0, 0, 1], [1, 0, 0], [0, 1, 0]])
     >>> pencil.regular, pencil.index, pencil.infinite_blocks, pencil.n_finite
     (True, 3, (3,), 0)
@@ -193,7 +193,7 @@ class Pencil(Shown):
 
         Examples
         --------
-        >>> from daedal import linear
+        >>> from daedal.index import linear
         >>> form = linear.Pencil([[1.0, 1.0], [0.0, 0.0]], [[0.0, 2.0], [1.0, 3.0]]).weierstrass()
         >>> form.n_finite, form.index
         (1, 1)
@@ -232,7 +232,7 @@ class Pencil(Shown):
 
         Examples
         --------
-        >>> from daedal import linear
+        >>> from daedal.index import linear
         >>> pencil = linear.Pencil([[1, 0], [0, 0]], [[1, 1], [0, 1]])  # x' + x + y = 0, y = sin t
         >>> x = pencil.solution(linear.sine([0, 1]), [1.0, 0.0])
         >>> print(x(1.0))
@@ -250,7 +250,7 @@ class Pencil(Shown):
 
         Examples
         --------
-        >>> from daedal import linear
+        >>> from daedal.index import linear
         >>> pencil = linear.Pencil([[1, 0], [0, 0]], [[1, 1], [0, 1]], names=["x", "y"])
         >>> print(pencil.consistent([1.0, 5.0], linear.sine([0, 1], phase=1.0)))
         Initial values at t = 0: 1 constraint violated
@@ -280,7 +280,7 @@ class Pencil(Shown):
 
         Examples
         --------
-        >>> from daedal import linear
+        >>> from daedal.index import linear
         >>> linear.Pencil([[1, 0], [0, 0]], [[0, 1], [1, 0]]).matrix_chain().index
         2
         """
@@ -350,7 +350,7 @@ def drazin_inverse(M: Any, *, tolerance: float = TOLERANCE) -> np.ndarray:
 
     Examples
     --------
-    >>> from daedal import linear
+    >>> from daedal.index import linear
     >>> linear.drazin_inverse([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
     array([[0.5, 0. , 0. ],
            [0. , 0. , 0. ],

@@ -124,7 +124,7 @@ def rank_decision(
 
     Examples
     --------
-    >>> from daedal import linear
+    >>> from daedal.index import linear
     >>> print(linear.rank_decision([[1.0, 2.0], [2.0, 4.0]]))
     matrix: rank 1 (smallest kept 5, largest dropped ..., threshold 5e-10)
     >>> print(linear.rank_decision([[1.0, 0.0], [0.0, 3e-10]]))
@@ -176,7 +176,7 @@ _WEIGHT_B = 0.1  # of B: the ranks of A decide, and stiff equations have entries
 _NOISE = 1e-13  # entries below this part of the others in their row and column are rounding errors: they set no scale
 
 
-class Scaled(NamedTuple):
+class ScaledPair(NamedTuple):
     """``A * rows[:, None] * columns * time`` and ``B * rows[:, None] * columns``, with factors that are powers of 2."""
 
     A: np.ndarray
@@ -186,7 +186,7 @@ class Scaled(NamedTuple):
     time: Any  # a float, or an array of them for stacks of matrices
 
 
-def scale_pencil(A: np.ndarray, B: np.ndarray) -> Scaled:
+def scale_pencil(A: np.ndarray, B: np.ndarray) -> ScaledPair:
     """Scale equations, unknowns and time such that the nonzero entries of A and B come near 1.
 
     Least squares for the logarithms of the entries (A. R. Curtis, J. K. Reid, J. Inst. Maths Applics 10, 1972).
@@ -215,7 +215,7 @@ def scale_pencil(A: np.ndarray, B: np.ndarray) -> Scaled:
     rows, columns, time = powers[..., :m], powers[..., m : m + n], powers[..., -1]
     factors = rows[..., :, None] * columns[..., None, :]
     scaled = A * factors * time[..., None, None]
-    return Scaled(scaled, B * factors, rows, columns, float(time) if time.ndim == 0 else time)
+    return ScaledPair(scaled, B * factors, rows, columns, float(time) if time.ndim == 0 else time)
 
 
 def _present(matrix: np.ndarray) -> np.ndarray:

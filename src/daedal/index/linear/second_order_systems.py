@@ -278,7 +278,7 @@ class SecondOrder:
     --------
     x1'' + x1' + x2 = f1, x1 = f2, so that x2 = f1 - f2' - f2'':
 
-    >>> from daedal import linear
+    >>> from daedal.index import linear
     >>> system = linear.SecondOrder([[1, 0], [0, 0]], [[1, 0], [0, 0]], [[0, 1], [1, 0]])
     >>> print(system.forms())
     Velocities for all unknowns raise the index to 4; for those with a second derivative alone it is 3
@@ -299,7 +299,7 @@ class SecondOrder:
 
         Examples
         --------
-        >>> from daedal import linear
+        >>> from daedal.index import linear
         >>> system = linear.SecondOrder([[1, 0], [0, 0]], [[1, 0], [0, 0]], [[0, 1], [1, 0]])
         >>> system.strangeness().index
         2
@@ -348,7 +348,7 @@ class SecondOrder:
 
         Examples
         --------
-        >>> from daedal import linear
+        >>> from daedal.index import linear
         >>> x = linear.SecondOrder([[1.0]], [[0.0]], [[1.0]]).solution(x0=[0.0], v0=[1.0])  # sin t
         >>> print(x(1.0))
         [0.54030231 0.84147098]

@@ -78,7 +78,7 @@ class TimeVarying:
     and Petzold, example 2.4.1):
 
     >>> import numpy as np
-    >>> from daedal import linear
+    >>> from daedal.index import linear
     >>> system = linear.TimeVarying(lambda t: [[1, t], [0, 0]], lambda t: [[0, 0], [1, t]], n=2)
     >>> system.pencil(0.5).regular, system.index(0.5)
     (False, 2)
@@ -134,7 +134,7 @@ class TimeVarying:
 
         Examples
         --------
-        >>> from daedal import linear
+        >>> from daedal.index import linear
         >>> system = linear.TimeVarying([[0, 0], [1, 0]], [[1, 0], [0, 1]])  # x = f1, x' + y = f2
         >>> [system.array(0.0, j).one_full for j in (1, 2, 3)]
         [False, False, True]
@@ -178,7 +178,7 @@ class TimeVarying:
 
         Examples
         --------
-        >>> from daedal import linear
+        >>> from daedal.index import linear
         >>> system = linear.TimeVarying(lambda t: [[-t, t**2], [-1, t]], [[1, 0], [0, 1]])
         >>> report = system.solvability([0.0, 0.5, 1.0])
         >>> report.solvable, report.regular
@@ -207,7 +207,7 @@ class TimeVarying:
 
         Examples
         --------
-        >>> from daedal import linear
+        >>> from daedal.index import linear
         >>> system = linear.TimeVarying([[0, 0], [1, 0]], [[1, 0], [0, 1]])
         >>> system.strangeness(0.0).values
         (CharacteristicValues(r=1, a=0, s=1, d=0, u=1, v=0), CharacteristicValues(r=0, a=2, s=0, d=0, u=0, v=0))
@@ -226,7 +226,7 @@ class TimeVarying:
         Examples
         --------
         >>> import numpy as np
-        >>> from daedal import linear
+        >>> from daedal.index import linear
         >>> system = linear.TimeVarying([[0, 0], [1, 0]], [[1, 0], [0, 1]], lambda t: [np.sin(t), 0 * t])
         >>> reduced = system.strangeness_free(0.0)  # x = sin t, y = -cos t
         >>> x, y = np.linalg.solve(reduced.B2, reduced.f2)
@@ -267,7 +267,7 @@ class TimeVarying:
         Examples
         --------
         >>> import numpy as np
-        >>> from daedal import linear
+        >>> from daedal.index import linear
         >>> system = linear.TimeVarying([[0, 0], [1, 0]], [[1, 0], [0, 1]], lambda t: [np.sin(t), 0 * t])
         >>> system.consistent([1.0, 1.0], 0.0).x
         array([ 0., -1.])

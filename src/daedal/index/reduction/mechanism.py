@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from daedal.index.reduction.balance import Balance, find_balance
-from daedal.index.reduction.motion import Motion
+from daedal.index.reduction.motion import MechanismGraph
 from daedal.index.reduction.roles import Roles, find_roles
 from daedal.index.reduction.stabilisers import without_stabilisers
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.equations import SystemEquations
 from daedal.problems import MechanicalSystem
 from daedal.symbolic import Untraceable
 from daedal.symbolic.functions import GraphFunction
@@ -35,7 +35,7 @@ from daedal.symbolic.tracing.parameters import NAME
 _MOST_COORDINATES = 500  # of a mechanism whose functions become machine code
 
 
-def recognise_mechanism(equations: Equations) -> RecognisedMechanism | None:
+def recognise_mechanism(equations: SystemEquations) -> RecognisedMechanism | None:
     """The mechanism that equations describe; None if they are not exactly those of one with constraints.
 
     Examples
@@ -57,7 +57,7 @@ def recognise_mechanism(equations: Equations) -> RecognisedMechanism | None:
     if roles is None or len(roles.positions) > _MOST_COORDINATES or not is_silent(equations):
         return None
     try:
-        motion = without_stabilisers(Motion(equations, roles))
+        motion = without_stabilisers(MechanismGraph(equations, roles))
         if motion is None or not motion.is_mechanical():
             return None
         matrices = motion.matrices()
@@ -192,7 +192,7 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def is_silent(equations: Equations) -> bool:
+def is_silent(equations: SystemEquations) -> bool:
     """Whether the functions raise no exceptions of their own: machine code of their parts would not.
 
     What Python's floats and its math raise does not count where NumPy's infinity or NaN would make the result infinite
@@ -237,7 +237,7 @@ def _hazards(graph: Graph, condition: int) -> set[int] | None:
     return None
 
 
-def _recognised(motion: Motion, balance: Balance) -> RecognisedMechanism:
+def _recognised(motion: MechanismGraph, balance: Balance) -> RecognisedMechanism:
     """The mechanism with the balanced rows."""
     equations, roles, graph = motion.equations, motion.roles, motion.graph
     numbers = equations.params
@@ -277,7 +277,7 @@ def _recognised(motion: Motion, balance: Balance) -> RecognisedMechanism:
     )
 
 
-def _holds_for_all_parameters(motion: Motion, balance: Balance) -> bool:
+def _holds_for_all_parameters(motion: MechanismGraph, balance: Balance) -> bool:
     """Whether the rows are balanced in the same way with other parameters."""
     if motion.equations.params is None:
         return True

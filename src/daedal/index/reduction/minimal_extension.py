@@ -12,7 +12,7 @@ from daedal.index.reduction.reduced import ReducedProblem
 from daedal.index.reduction.sheet import Sheet
 
 
-class MinimalExtension(ReducedProblem):
+class MinimalExtensionProblem(ReducedProblem):
     r"""All equations, hidden ones included, in as few unknowns as possible.
 
     With the selection S of what is integrated and the rows D of what is not, unit vectors both, the highest

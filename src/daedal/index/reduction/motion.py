@@ -10,7 +10,7 @@ import numpy as np
 
 from daedal.index.reduction.balance import Balance
 from daedal.index.reduction.roles import Roles
-from daedal.index.structure.equations import Equations, argument_name
+from daedal.index.structure.equations import SystemEquations, argument_name
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.functions import inlined
@@ -24,10 +24,10 @@ _MOST_ATTEMPTS = 40  # to find them, where functions are defined only somewhere
 _KINKS = {name for name, operation in OPERATIONS.items() if operation.kink}
 
 
-class Motion:
+class MechanismGraph:
     """The equations with positions, velocities and the like for the unknowns, on a graph of their own."""
 
-    def __init__(self, equations: Equations, roles: Roles):
+    def __init__(self, equations: SystemEquations, roles: Roles):
         self.equations, self.roles, self.graph = equations, roles, Graph(equations.graph.most_nodes)
         graph, n = self.graph, len(roles.positions)
         self.t = graph.argument("t", 0)

@@ -14,8 +14,8 @@ from daedal.index.reduction.reduced import ReducedProblem
 from daedal.index.reduction.selection import tangents
 from daedal.index.reduction.sheet import Sheet
 from daedal.index.reduction.watch import PivotWatch
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.signature import StructuralSignature
 
 
 class Projection(ReducedProblem):
@@ -33,7 +33,9 @@ class Projection(ReducedProblem):
     choice = staticmethod(tangents)
 
     @classmethod
-    def checked(cls, original: Any, equations: Equations, signature: Signature, *leading: Any) -> ReducedProblem:
+    def checked(
+        cls, original: Any, equations: SystemEquations, signature: StructuralSignature, *leading: Any
+    ) -> ReducedProblem:
         """The problem reduced; refused where it is too large for dense matrices."""
         made = super().checked(original, equations, signature, *leading)
         if made.prolongation.n > LARGEST_DENSE:

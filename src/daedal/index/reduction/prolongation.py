@@ -21,8 +21,8 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from daedal.common.tabular import derivative_name
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.signature import StructuralSignature
 
 Derivative = tuple[int, int]
 """(j, k): the derivative of order k of unknown j."""
@@ -107,7 +107,9 @@ class Prolongation:
     [([2, 3], [5, 6]), ([0, 1], [2, 3])]
     """
 
-    def __init__(self, equations: Equations, signature: Signature, leading: list[Derivative] | None = None):
+    def __init__(
+        self, equations: SystemEquations, signature: StructuralSignature, leading: list[Derivative] | None = None
+    ):
         self.equations, self.c, self.d = equations, signature.c.tolist(), signature.d.tolist()
         self.leading = [(j, 0) for j in range(equations.n)] if leading is None else leading
         self._leading = signature.leading()

@@ -5,11 +5,11 @@ from typing import Any
 from daedal.events.table import EventTable
 from daedal.index.reduction.recognised_solution import RecognisedSolution
 from daedal.solution.file import AnySolution
-from daedal.solution.schema import Array, Integer, Optional, Record, Text
+from daedal.solution.schema import ArrayFormat, Integer, Optional, RecordFormat, Text
 from daedal.solution.solution_layout import COMMON, PIECES, wrong_sizes
 
 _FIELDS = {name: kind for name, kind in COMMON.items() if name != "dense"} | {
-    "yp": Array("f8", ("n", "nt")),
+    "yp": ArrayFormat("f8", ("n", "nt")),
     "n_differential": Optional(Integer()),
     "formulation": Text(),
     "mechanical": AnySolution("MechanicalSolution"),
@@ -43,4 +43,4 @@ def _made(mechanical: Any, stored: Any, **given) -> RecognisedSolution:
     return solution
 
 
-LAYOUTS = {"RecognisedSolution": Record(_FIELDS, _made, _wrong, _taken)}
+LAYOUTS = {"RecognisedSolution": RecordFormat(_FIELDS, _made, _wrong, _taken)}

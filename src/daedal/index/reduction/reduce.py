@@ -8,15 +8,22 @@ from typing import Any
 from daedal.errors import InvalidProblemError
 from daedal.index.reduction import WAYS
 from daedal.index.reduction.coordinate_partitioning import CoordinatePartitioning
-from daedal.index.reduction.minimal_extension import MinimalExtension
+from daedal.index.reduction.minimal_extension import MinimalExtensionProblem
 from daedal.index.reduction.projection import Projection
 from daedal.index.reduction.reduced import ReducedProblem
 from daedal.index.reduction.stabilised import Stabilised
-from daedal.index.reduction.strangeness_free import StrangenessFree
-from daedal.index.structure.equations import Equations, required_equations
-from daedal.index.structure.signature import Signature
+from daedal.index.reduction.strangeness_free import StrangenessFreeProblem
+from daedal.index.structure.equations import SystemEquations, required_equations
+from daedal.index.structure.signature import StructuralSignature
 
-_KINDS = (ReducedProblem, CoordinatePartitioning, MinimalExtension, Stabilised, Projection, StrangenessFree)
+_KINDS = (
+    ReducedProblem,
+    CoordinatePartitioning,
+    MinimalExtensionProblem,
+    Stabilised,
+    Projection,
+    StrangenessFreeProblem,
+)
 REDUCTIONS: dict[str, type[ReducedProblem]] = dict(zip(WAYS, _KINDS, strict=True))
 """What each way makes of a problem."""
 
@@ -65,11 +72,11 @@ def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
     return kind.checked(problem, *analysed(problem))
 
 
-def analysed(problem: Any) -> tuple[Equations, Signature]:
+def analysed(problem: Any) -> tuple[SystemEquations, StructuralSignature]:
     """The equations of a problem on a graph and their signature; refused where they cannot be traced."""
     refusal = "the index is found and reduced by differentiating the equations, and a function"
     equations = required_equations(problem, refusal)
-    return equations, Signature.of(equations)
+    return equations, StructuralSignature.of(equations)
 
 
 def named_reduction(by: Any) -> type[ReducedProblem]:

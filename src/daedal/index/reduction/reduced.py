@@ -18,8 +18,8 @@ from daedal.index.reduction.selection import amplification, choose, stacked, uni
 from daedal.index.reduction.sheet import Sheet
 from daedal.index.structure.derivative_array import equation_in_words
 from daedal.index.structure.dulmage_mendelsohn import equations_named, unknowns_named
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.problems import ImplicitDAE
 from daedal.problems.compile import with_numbers
@@ -75,7 +75,11 @@ class ReducedProblem:
     choice = staticmethod(unit_vectors)  # of the rows S of a block
 
     def __init__(
-        self, original: Any, equations: Equations, signature: Signature, leading: list[Derivative] | None = None
+        self,
+        original: Any,
+        equations: SystemEquations,
+        signature: StructuralSignature,
+        leading: list[Derivative] | None = None,
     ):
         self.original, self.signature = original, signature
         self.prolongation = prolongation = Prolongation(equations, signature, leading)
@@ -153,7 +157,11 @@ class ReducedProblem:
 
     @classmethod
     def checked(
-        cls, original: Any, equations: Equations, signature: Signature, leading: list[Derivative] | None = None
+        cls,
+        original: Any,
+        equations: SystemEquations,
+        signature: StructuralSignature,
+        leading: list[Derivative] | None = None,
     ) -> ReducedProblem:
         """The problem reduced; refused where the signature method fails, its Jacobian singular everywhere."""
         generic = SystemJacobian(equations, signature).generic
@@ -313,7 +321,7 @@ class ReducedProblem:
         return (projector or self.constraints.projector()).project(t, u, *self._fixed, scale)
 
     @property
-    def equations(self) -> Equations:
+    def equations(self) -> SystemEquations:
         """The equations of the original problem, with its parameters."""
         equations = copy(self.prolongation.equations)
         if equations.params is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from daedal.index.structure.equations import Equations, argument_name
+from daedal.index.structure.equations import SystemEquations, argument_name
 from daedal.symbolic.derivative import jacobian, sparsity
 from daedal.symbolic.functions import inlined
 from daedal.symbolic.graph import Graph
@@ -49,7 +49,7 @@ class Roles:
     others: tuple[int, ...]
 
 
-def find_roles(equations: Equations) -> Roles | None:
+def find_roles(equations: SystemEquations) -> Roles | None:
     """The roles of the unknowns; None if the equations do not look like those of a mechanism with constraints.
 
     Equations with second derivatives are left alone: methods solve them as they stand.
@@ -78,7 +78,7 @@ def _is_constraint(row: Places, roles: Roles) -> bool:
     return row <= known
 
 
-def _assigned(equations: Equations, rows: list[Places], moving: set[int], multipliers: list[int]) -> Roles | None:
+def _assigned(equations: SystemEquations, rows: list[Places], moving: set[int], multipliers: list[int]) -> Roles | None:
     following = _kinematic(equations, rows, moving)
     if not following:
         return None
@@ -101,7 +101,7 @@ def _assigned(equations: Equations, rows: list[Places], moving: set[int], multip
     )
 
 
-def _kinematic(equations: Equations, rows: list[Places], moving: set[int]) -> dict[int, tuple[int, int, float]]:
+def _kinematic(equations: SystemEquations, rows: list[Places], moving: set[int]) -> dict[int, tuple[int, int, float]]:
     """All equations a x_i' + b x_j = 0 with numbers a and b: {i: (equation, j, -b/a)}.
 
     They may contain unknowns without derivatives if they become such equations without them.
@@ -117,7 +117,7 @@ def _kinematic(equations: Equations, rows: list[Places], moving: set[int]) -> di
     return found
 
 
-def _relation(equations: Equations, equation: int, i: int, moving: set[int]) -> tuple[int, float] | None:
+def _relation(equations: SystemEquations, equation: int, i: int, moving: set[int]) -> tuple[int, float] | None:
     """j and c if an equation reads x_i' = c x_j once the unknowns without derivatives are zero."""
     source, graph = equations.graph, _Bounded()
     read = [source.data[k] for k in source.needed([equation]) if source.operations[k] == "argument"]

@@ -13,13 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.index.reduction.balance import has_full_rank
-from daedal.index.reduction.motion import Motion
+from daedal.index.reduction.motion import MechanismGraph
 from daedal.symbolic.derivative import Row
 
 _SAME = 1e-9  # relative size of what vanishes but for round-off
 
 
-def without_stabilisers(motion: Motion) -> Motion | None:
+def without_stabilisers(motion: MechanismGraph) -> MechanismGraph | None:
     """The same motion without the velocity constraints that are derivatives; None if its form is another one."""
     m, n = motion.sizes["mu"], motion.sizes["q"]
     if m == 0:
@@ -43,14 +43,14 @@ def without_stabilisers(motion: Motion) -> Motion | None:
     return motion
 
 
-def _with_constant(motion: Motion, nodes: list[int]) -> list[Row]:
+def _with_constant(motion: MechanismGraph, nodes: list[int]) -> list[Row]:
     """The coefficients of velocities, and what is left without them."""
     rest = motion.without(nodes, ("v",))
     rows = motion.by(nodes, ("v",))
     return [{**row, motion.sizes["q"]: node} for row, node in zip(rows, rest, strict=True)]
 
 
-def _slope_factors(motion: Motion) -> np.ndarray:
+def _slope_factors(motion: MechanismGraph) -> np.ndarray:
     """The numbers by which q' is multiplied in the kinematic equations."""
     equations, roles = motion.equations, motion.roles
     found = []

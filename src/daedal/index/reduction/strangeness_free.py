@@ -16,9 +16,9 @@ from daedal.index.reduction.reduced import ReducedProblem
 from daedal.index.reduction.selection import SingularBlock, kernel, row_space
 from daedal.index.reduction.sheet import Sheet
 from daedal.index.structure.characteristics import ArrayRanks, array_ranks
-from daedal.index.structure.derivative_array import DerivativeArray
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_jacobian import SystemJacobian
 from daedal.initial.jet import checked_values, resolved_array
 from daedal.problems.compile import with_numbers
@@ -38,7 +38,7 @@ class Inflation(Prolongation):
         How often all equations are differentiated.
     """
 
-    def __init__(self, equations: Equations, mu: int):
+    def __init__(self, equations: SystemEquations, mu: int):
         n = equations.n
         self.equations, self.c, self.d = equations, [mu] * n, (equations.orders + mu).tolist()
         self.same, self.leading = {}, [(j, 0) for j in range(n)]
@@ -49,11 +49,11 @@ class Inflation(Prolongation):
         self.blocks = [Block(list(range(self.n)), [], [{} for _ in self.kept], self.kept)]
 
 
-class Undetermined(InvalidProblemError):
+class UndeterminedError(InvalidProblemError):
     """Equations that do not determine the solution, however often they are differentiated."""
 
 
-class StrangenessFree(ReducedProblem):
+class StrangenessFreeProblem(ReducedProblem):
     r"""A problem of any index in strangeness-free form, with the derivatives in it as further unknowns.
 
     With the derivative array :math:`F_\mu(t, x, w) = 0` of the strangeness index :math:`\mu`, in which
@@ -74,7 +74,11 @@ class StrangenessFree(ReducedProblem):
     by = "the strangeness-free form"
 
     def __init__(
-        self, original: Any, equations: Equations, signature: Signature, values: tuple[int, int] | None = None
+        self,
+        original: Any,
+        equations: SystemEquations,
+        signature: StructuralSignature,
+        values: tuple[int, int] | None = None,
     ):
         self.original, self.signature, self.n = original, signature, original.n
         self.mu, self.a = values or characteristic_values(equations, signature)
@@ -96,7 +100,9 @@ class StrangenessFree(ReducedProblem):
         self.problem = self._made(inflation.names)
 
     @classmethod
-    def checked(cls, original: Any, equations: Equations, signature: Signature, *leading: Any) -> StrangenessFree:
+    def checked(
+        cls, original: Any, equations: SystemEquations, signature: StructuralSignature, *leading: Any
+    ) -> StrangenessFreeProblem:
         """The problem reduced; of second order it is refused."""
         if equations.order != 1:
             raise InvalidProblemError(
@@ -131,7 +137,7 @@ class StrangenessFree(ReducedProblem):
 
     # --- selection ----------------------------------------------------------------------------------------------------
 
-    def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> StrangenessFree:
+    def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> StrangenessFreeProblem:
         """The same problem with Z1 and N of a point; `scale` are the sizes of u."""
         n, (matrix,) = self.n, self.matrices(t, u)
         scaled, block = matrix * scale, self.blocks[0]
@@ -238,7 +244,7 @@ def index_of(mu: int, a: int) -> int:
     return mu + 1 if a else 0
 
 
-def characteristic_values(equations: Equations, signature: Signature) -> tuple[int, int]:
+def characteristic_values(equations: SystemEquations, signature: StructuralSignature) -> tuple[int, int]:
     """The number of differentiations that show all constraints, and the number of constraints.
 
     From the structure where it tells them, else from ranks at a consistent point somewhere.
@@ -250,25 +256,25 @@ def characteristic_values(equations: Equations, signature: Signature) -> tuple[i
         t, guess = float(random.random()), random.standard_normal(equations.n)
         try:
             return characteristic_values_near(equations, t, guess)
-        except Undetermined:
+        except UndeterminedError:
             raise
         except (InconsistentInitialError, InvalidProblemError) as error:
             reason = error
     raise InvalidProblemError(f"no consistent point was found at which to compute the index: {reason}")
 
 
-def characteristic_values_near(equations: Equations, t: float, x0: Any) -> tuple[int, int]:
+def characteristic_values_near(equations: SystemEquations, t: float, x0: Any) -> tuple[int, int]:
     """The same from ranks at the consistent point nearest to `x0`, values of x or of x, x', ... row by row."""
     found: list[ArrayRanks] = []
 
-    def enough(array: DerivativeArray, jet: np.ndarray) -> bool:
+    def enough(array: NonlinearDerivativeArray, jet: np.ndarray) -> bool:
         found[:] = array_ranks(array, t, jet)[-1:]
         return found[0].missing == 0
 
     resolved_array(equations, t, *checked_values(equations, x0, None), None, enough=enough)
     settled = found[0] if found[0].missing == 0 else None
     if settled is None or settled.v or settled.degrees_of_freedom != settled.d:
-        raise Undetermined(
+        raise UndeterminedError(
             "the equations do not determine the solution, however often they are differentiated. Remedy: "
             "daedal.analyse(problem) names those that follow from others, and what they leave open."
         )

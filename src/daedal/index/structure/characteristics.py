@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daedal.index.linear.rank import RankDecision, rank_decision
-from daedal.index.structure.derivative_array import DerivativeArray
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.equilibration import equilibrate
 
 TOLERANCE = 1e-9
@@ -107,7 +107,7 @@ class Characteristics:
         return f"{index}, strangeness index {self.strangeness_index} (d = {self.d}, a = {self.a}, v = {self.v})"
 
 
-def array_ranks(array: DerivativeArray, t: float, jet: np.ndarray) -> list[ArrayRanks]:
+def array_ranks(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> list[ArrayRanks]:
     """The ranks of the arrays of all orders up to that of `array`, at one point.
 
     Examples
@@ -132,7 +132,7 @@ def array_ranks(array: DerivativeArray, t: float, jet: np.ndarray) -> list[Array
     return found
 
 
-def open_rates(array: DerivativeArray, t: float, jet: np.ndarray) -> np.ndarray:
+def open_rates(array: NonlinearDerivativeArray, t: float, jet: np.ndarray) -> np.ndarray:
     """Unknowns whose derivatives the array leaves open at a point; none if it is 1-full."""
     above = np.flatnonzero(array.excess >= 0)
     jacobian = array.jacobian(t, jet)
@@ -141,7 +141,7 @@ def open_rates(array: DerivativeArray, t: float, jet: np.ndarray) -> np.ndarray:
 
 
 def _ranks(
-    k: int, matrix: np.ndarray, units: Any, excess: np.ndarray, array: DerivativeArray, corank_before: int
+    k: int, matrix: np.ndarray, units: Any, excess: np.ndarray, array: NonlinearDerivativeArray, corank_before: int
 ) -> ArrayRanks:
     base, above = np.flatnonzero(excess < 0), np.flatnonzero(excess >= 0)
     rows, columns = equilibrate(matrix, units)
@@ -257,7 +257,7 @@ class Tractability:
     decisions: list[RankDecision]  # the ranks of G_0, G_1, G_2, as far as they were needed
 
 
-def tractability(equations: Equations, t: float, derivatives: np.ndarray) -> Tractability | None:
+def tractability(equations: SystemEquations, t: float, derivatives: np.ndarray) -> Tractability | None:
     """The index at a point; None where it does not apply: order 2, a kernel that may turn, too many unknowns.
 
     Examples
@@ -286,7 +286,9 @@ def tractability(equations: Equations, t: float, derivatives: np.ndarray) -> Tra
     return Tractability(index if decisions[-1].rank == n else None, decisions)
 
 
-def linearisation(equations: Equations, t: float, derivatives: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def linearisation(
+    equations: SystemEquations, t: float, derivatives: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
     """F_x' and F_x at a point; None for order 2, too many unknowns, or values that are not finite."""
     n = equations.n
     if equations.order > 1 or n > LARGEST:

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from daedal.common.tabular import derivative_name, times
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.equilibration import natural_units
 
 
@@ -35,7 +35,7 @@ class _Level:
     column: np.ndarray
 
 
-class DerivativeArray:
+class NonlinearDerivativeArray:
     """Equations, differentiated up to given numbers of times, and their Jacobian with respect to x, x', x'', ...
 
     Parameters
@@ -66,7 +66,7 @@ class DerivativeArray:
     array([1., 0., 2., 0., 0., 0.])
     """
 
-    def __init__(self, equations: Equations, times: int | Sequence[int] | np.ndarray):
+    def __init__(self, equations: SystemEquations, times: int | Sequence[int] | np.ndarray):
         n = equations.n
         self.equations, self.n = equations, n
         self.times = np.broadcast_to(np.asarray(times, dtype=np.int64), n).copy()
@@ -76,22 +76,24 @@ class DerivativeArray:
         self.rows = [(int(i), r) for r, level in enumerate(self._levels) for i in level.rows]
         self._source, self._factor, self._place = self._assembly()
 
-    def extended(self) -> DerivativeArray:
+    def extended(self) -> NonlinearDerivativeArray:
         """The array of all equations, differentiated once more."""
-        return DerivativeArray(self.equations, int(self.times.max()) + 1)
+        return NonlinearDerivativeArray(self.equations, int(self.times.max()) + 1)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the Jacobian; the column of x_j^(l) is l n + j."""
         return len(self.rows), self.n * (self.highest + 1)
 
-    def residual(self, t: float, jet) -> np.ndarray:
-        """All equations at t for the derivatives in the rows of `jet`."""
-        return np.concatenate([level.residual(t, jet, self.equations.params) for level in self._levels])
+    def residual(self, t: float, jet, params: np.ndarray | None = None) -> np.ndarray:
+        """All equations at t for the derivatives in the rows of `jet`, with other parameters where they are given."""
+        numbers = self.equations.params if params is None else params
+        return np.concatenate([level.residual(t, jet, numbers) for level in self._levels])
 
-    def jacobian(self, t: float, jet) -> sp.csr_array:
+    def jacobian(self, t: float, jet, params: np.ndarray | None = None) -> sp.csr_array:
         """The derivatives of all equations with respect to x, x', ..., x^(highest)."""
-        values = np.concatenate([level.entries(t, jet, self.equations.params) for level in self._levels])
+        numbers = self.equations.params if params is None else params
+        values = np.concatenate([level.entries(t, jet, numbers) for level in self._levels])
         entries = self._factor * values[self._source]
         return sp.csr_array(sp.coo_array((entries, self._place), shape=self.shape))  # entries of one place are added
 
@@ -185,7 +187,7 @@ def equation_in_words(i: int, often: int) -> str:
     return f"equation {i} differentiated {times(often)}" if often else f"equation {i}"
 
 
-def _level(equations: Equations, rows: np.ndarray, times: int) -> _Level:
+def _level(equations: SystemEquations, rows: np.ndarray, times: int) -> _Level:
     key = times, rows.tobytes()
     with equations.lock:
         if key not in equations.levels:

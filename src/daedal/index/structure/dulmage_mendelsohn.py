@@ -22,7 +22,7 @@ from daedal.errors import StructurallySingularError
 
 
 @dataclass(frozen=True)
-class Part:
+class SystemPart:
     """Rows and columns that belong together."""
 
     rows: list[int]
@@ -44,11 +44,11 @@ class DulmageMendelsohn:
     """
 
     matching: np.ndarray  # the column matched with each row, -1 for a row that is left out
-    over: Part  # the rows and columns of the overdetermined part: more rows than columns, or none at all
-    under: Part  # the rows and columns of the underdetermined part
+    over: SystemPart  # the rows and columns of the overdetermined part: more rows than columns, or none at all
+    under: SystemPart  # the rows and columns of the underdetermined part
     # The diagonal blocks of the well-determined part, each as small as possible. A row of a block contains columns of
     # this block and of blocks (and overdetermined columns) before it: they can be solved one after the other.
-    blocks: list[Part]
+    blocks: list[SystemPart]
 
     @classmethod
     def of(cls, pattern: Sequence[Iterable[int]], columns: int) -> DulmageMendelsohn:
@@ -66,7 +66,7 @@ class DulmageMendelsohn:
         under = _reached(left_out, by_column, dict(enumerate(map(int, matching))))
         taken = {*over.rows, *under.columns}
         rest = [i for i in range(len(rows)) if i not in taken]
-        return cls(matching, over, Part(under.columns, under.rows), _blocks(rest, rows, matching, partner))
+        return cls(matching, over, SystemPart(under.columns, under.rows), _blocks(rest, rows, matching, partner))
 
     @property
     def is_square(self) -> bool:
@@ -74,7 +74,7 @@ class DulmageMendelsohn:
         return not (self.over.rows or self.under.columns)
 
 
-def _reached(start: list[int], neighbours: Sequence[Iterable[int]], partner: dict[int, int]) -> Part:
+def _reached(start: list[int], neighbours: Sequence[Iterable[int]], partner: dict[int, int]) -> SystemPart:
     """What alternating paths reach from nodes that are left out: the other side over any edge, back over matched."""
     rows, columns, waiting = set(start), set[int](), list(start)
     while waiting:
@@ -84,10 +84,10 @@ def _reached(start: list[int], neighbours: Sequence[Iterable[int]], partner: dic
                 if partner[j] not in rows:
                     rows.add(partner[j])
                     waiting.append(partner[j])
-    return Part(sorted(rows), sorted(columns))
+    return SystemPart(sorted(rows), sorted(columns))
 
 
-def _blocks(rest: list[int], rows: list[list[int]], matching: np.ndarray, partner: dict[int, int]) -> list[Part]:
+def _blocks(rest: list[int], rows: list[list[int]], matching: np.ndarray, partner: dict[int, int]) -> list[SystemPart]:
     """The strongly connected components of the well-determined part, those that others need first."""
     if not rest:
         return []
@@ -101,7 +101,7 @@ def _blocks(rest: list[int], rows: list[list[int]], matching: np.ndarray, partne
     for k, i in enumerate(rest):
         members[labels[k]].append(i)
     order = _needed_first([rows[0] for rows in members], between)
-    return [Part(members[label], sorted(int(matching[i]) for i in members[label])) for label in order]
+    return [SystemPart(members[label], sorted(int(matching[i]) for i in members[label])) for label in order]
 
 
 def _needed_first(priority: list[int], needs: set[tuple[int, int]]) -> list[int]:

@@ -23,12 +23,14 @@ from daedal.errors import InvalidProblemError
 from daedal.index.linear.time_dependent import TimeVarying
 from daedal.index.structure.statement import statement
 from daedal.problems import LinearDAE
+from daedal.problems.compile import differ_in_parameters_only
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.machine import compile_function
 from daedal.symbolic.modes import Followed, Modes
+from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.tracer import Tracer
 
@@ -38,7 +40,7 @@ def argument_name(order: int) -> str:
     return f"x{order}"
 
 
-class Equations:
+class SystemEquations:
     """n equations in n unknowns on a graph, differentiated on demand.
 
     Parameters
@@ -64,17 +66,19 @@ class Equations:
     params : numpy.ndarray or None
         The numbers of the parameters, in the order of the graph's argument ``p``.
     levels : dict
-        Machine code of derivative arrays that was made already, see
-        :class:`~daedal.index.structure.derivative_array.DerivativeArray`. Copies with other parameters share it.
+        Machine code of derivative arrays that was made already, shared by copies with other parameters; see
+        :class:`~daedal.index.structure.derivative_array.NonlinearDerivativeArray`.
     lock : threading.RLock
         Held by whoever makes nodes or levels: a graph is for one thread at a time.
+    is_constant : bool
+        Whether all functions were machine code, which does not change with what is outside of them.
 
     Examples
     --------
     >>> import daedal
-    >>> from daedal.index.structure.equations import Equations
+    >>> from daedal.index.structure.equations import SystemEquations
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2)
-    >>> equations = Equations(problem)
+    >>> equations = SystemEquations(problem)
     >>> equations.signature()
     [{0: 1, 1: 0}, {0: 0}]
     >>> equations.values([equations.equation(1, 1)], 0.0, [[3.0, 0.0], [0.5, 0.0]])  # 2 x x' - 1
@@ -90,12 +94,24 @@ class Equations:
         self.graph = tracer.graph
         self.traces, nodes = form.write(tracer, [tracer.symbols(x) for x in arguments])
         self.t = self.graph.argument("t", 0)
+        self.layout, self.is_constant = tracer.layout, not tracer.asks_user
         self.params = None if tracer.layout is None else tracer.layout.numbers(self.problem.params)
         self._parameter_names = [] if tracer.layout is None else tracer.layout.labels(self.problem.params)
         self._derivatives: list[list[int]] = [[node] for node in nodes]
         self._rates: dict[int, int] = {}
         self.levels: dict[Any, Any] = {}
         self.lock = RLock()
+
+    def with_problem(self, problem: Any) -> SystemEquations | None:
+        """The same equations with the parameters of another problem; None if the trace does not hold for these."""
+        if self.layout is None:
+            return self
+        if any(self.graph.data[i][0] == NAME for i in self.graph.fixed) or not self.layout.fits(problem.params):
+            return None
+        assert len(self.partials) == len(self.orders)  # made once for all copies
+        other = copy(self)
+        other.problem, other.params = problem, self.layout.numbers(problem.params)
+        return other
 
     @property
     def nodes(self) -> list[int]:
@@ -123,7 +139,7 @@ class Equations:
                 levels += self.rates([levels[-1]])
         return levels[times]
 
-    def replaced(self, changes: Mapping[int, int]) -> Equations:
+    def replaced(self, changes: Mapping[int, int]) -> SystemEquations:
         """The same equations on the same graph, but for some: {i: node} makes equation i node = 0."""
         other = copy(self)
         for name in ("partials", "orders"):
@@ -220,18 +236,38 @@ class Equations:
         return np.array(evaluate(self.graph, array.ravel().tolist(), given), dtype=float).reshape(array.shape)
 
 
-def equations_of(problem: Any) -> Equations | None:
+_KEPT = "equations"
+
+
+def kept_equations(problem: Any) -> SystemEquations:
+    """The equations of a problem; those of machine code are traced once, and kept with it for other parameters.
+
+    Raises Untraceable where a function cannot be traced.
+    """
+    carrier = next((f for f in vars(problem).values() if isinstance(f, TracedFunction) and not f.is_derivative), None)
+    known = None if carrier is None else carrier.kept.get(_KEPT)
+    if known is not None and differ_in_parameters_only(known[0], problem):
+        found = known[1].with_problem(problem)
+        if found is not None:
+            return found
+    made = SystemEquations(problem)
+    if carrier is not None and made.is_constant:
+        carrier.kept[_KEPT] = problem, made
+    return made
+
+
+def equations_of(problem: Any) -> SystemEquations | None:
     """The equations of a problem, or None where its functions cannot be traced."""
     try:
-        return Equations(problem)
+        return kept_equations(problem)
     except Untraceable:
         return None
 
 
-def required_equations(problem: Any, refusal: str) -> Equations:
+def required_equations(problem: Any, refusal: str) -> SystemEquations:
     """The equations of a problem; where a function cannot be traced, an error with the words of `refusal` and why."""
     try:
-        return Equations(problem)
+        return kept_equations(problem)
     except Untraceable as reason:
         raise InvalidProblemError(f"{refusal} {reason}") from reason
 
@@ -253,10 +289,10 @@ class UnfollowedSwitches:
 
     Parameters
     ----------
-    equations : Equations
+    equations : SystemEquations
     """
 
-    def __init__(self, equations: Equations):
+    def __init__(self, equations: SystemEquations):
         graph = equations.graph
         with equations.lock:
             modes = Modes(graph, ("t", *map(argument_name, range(equations.order + 1))), (NAME,))
@@ -268,7 +304,7 @@ class UnfollowedSwitches:
                 linear = modes.depends_on(rate) <= {NAME}
                 self._in_time.append(linear and modes.depends_on(switch.function) <= {"t", NAME})
 
-    def warning(self, equations: Equations, span: tuple[float, float]) -> str | None:
+    def warning(self, equations: SystemEquations, span: tuple[float, float]) -> str | None:
         """What to tell about switches that a run may meet, with the parameters of `equations`; None if it meets none.
 
         Conditions linear in time alone are not met where their times lie outside the interval, or at its ends, as
@@ -289,7 +325,7 @@ class UnfollowedSwitches:
         )
 
 
-def _switches_within(switch: Followed, equations: Equations, span: tuple[float, float]) -> bool:
+def _switches_within(switch: Followed, equations: SystemEquations, span: tuple[float, float]) -> bool:
     """Whether a function that is linear in time leaves the bounds of its mode within the interval."""
     begin, middle, end = (
         float(equations.values([switch.function], t, np.zeros((0, equations.n)))[0])
@@ -329,7 +365,7 @@ def linear_system(problem: Any) -> TimeVarying:
     >>> system.index(0.0), system.consistent([1.0, 0.0], 0.0).x
     (2, array([0., 1.]))
     """
-    equations = Equations(problem.semi_explicit() if isinstance(problem, LinearDAE) else problem)
+    equations = SystemEquations(problem.semi_explicit() if isinstance(problem, LinearDAE) else problem)
     if equations.order != 1:
         raise InvalidProblemError("a SecondOrderDAE has no system of first order; give an ImplicitDAE")
     n = equations.n
@@ -362,7 +398,7 @@ def linear_system(problem: Any) -> TimeVarying:
     )
 
 
-def _levels(equations: Equations, nodes: list[int]) -> Callable[[float, int], np.ndarray]:
+def _levels(equations: SystemEquations, nodes: list[int]) -> Callable[[float, int], np.ndarray]:
     """Nodes and their total derivatives, with all unknowns and their derivatives set to zero."""
     derivatives, codes = [nodes], [equations.evaluator(nodes)]
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from daedal.common.tabular import derivative_name, listing
 from daedal.index.structure.characteristics import ArrayRanks
-from daedal.index.structure.derivative_array import DerivativeArray, equation_in_words
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray, equation_in_words
+from daedal.index.structure.equations import SystemEquations
 from daedal.symbolic.formula import Formulas
 from daedal.symbolic.modes import replaced
 
@@ -40,14 +40,14 @@ class Combined:
 class ExplicitRates:
     """What the equations say of derivatives without being differentiated."""
 
-    equations: Equations
+    equations: SystemEquations
     # From the node of a derivative to that of the expression for it
     solved: dict[int, int] = field(default_factory=dict)
     # Equations, or combinations of them, without the highest derivatives
     constraints: list[Combined] = field(default_factory=list)
 
     @classmethod
-    def of(cls, equations: Equations, t: float, jet: np.ndarray) -> ExplicitRates:
+    def of(cls, equations: SystemEquations, t: float, jet: np.ndarray) -> ExplicitRates:
         """For the equations of a problem; coefficients that depend on x are judged at the point t, `jet`."""
         found = cls(equations)
         graph, orders = equations.graph, np.maximum(equations.orders, 1)
@@ -154,7 +154,7 @@ _Waiting = tuple[int, _Rows]
 
 
 @dataclass(frozen=True)
-class Constraint:
+class HiddenConstraint:
     """An equation between t and the unknowns of a problem (for one of second order x' as well).
 
     Attributes
@@ -185,7 +185,9 @@ class Constraint:
         return self.text
 
 
-def find_constraints(array: DerivativeArray, t: float, jet: np.ndarray, ranks: ArrayRanks) -> list[Constraint]:
+def find_constraints(
+    array: NonlinearDerivativeArray, t: float, jet: np.ndarray, ranks: ArrayRanks
+) -> list[HiddenConstraint]:
     """All constraints of a problem at a point that satisfies the array.
 
     Examples
@@ -203,21 +205,21 @@ def find_constraints(array: DerivativeArray, t: float, jet: np.ndarray, ranks: A
     x - t**2 = 0 False
     v - 2*t = 0 True
     """
-    return _Search(array, t, np.asarray(jet, dtype=float), ranks).run()
+    return _ConstraintSearch(array, t, np.asarray(jet, dtype=float), ranks).run()
 
 
-class _Search:
-    def __init__(self, array: DerivativeArray, t: float, jet: np.ndarray, ranks: ArrayRanks):
+class _ConstraintSearch:
+    def __init__(self, array: NonlinearDerivativeArray, t: float, jet: np.ndarray, ranks: ArrayRanks):
         self.array, self.t, self.jet, self.ranks = array, t, jet, ranks
         self.equations = array.equations
-        self.found: list[Constraint] = []
+        self.found: list[HiddenConstraint] = []
         self.gradients = np.zeros((0, ranks.columns.size))
         self.formulas = Formulas(self.equations.graph, self._name)
         self.explicit = ExplicitRates.of(self.equations, t, jet)
         self.base = [array.node(int(column)) for column in ranks.columns]
         self.sources: dict[int, _Rows] = {}
 
-    def run(self) -> list[Constraint]:
+    def run(self) -> list[HiddenConstraint]:
         """Differentiate constraints until there are as many as the ranks say, or the graph does not help any more."""
         waiting: list[_Waiting] = []
         for entry in self.explicit.constraints:
@@ -265,7 +267,7 @@ class _Search:
             gradient[list(row)] = self.equations.values(list(row.values()), self.t, self.jet)
         if not self._is_new(gradient):
             return False
-        self.found.append(Constraint(self._text(node), rows, node))
+        self.found.append(HiddenConstraint(self._text(node), rows, node))
         return True
 
     def _is_new(self, gradient: np.ndarray) -> bool:
@@ -298,17 +300,17 @@ class _Search:
             size = np.abs(combination[members]).max()
             self.found.append(self._numeric([(*self.array.rows[k], float(combination[k] / size)) for k in members]))
 
-    def _numeric(self, rows: list[tuple[int, int, float]]) -> Constraint:
+    def _numeric(self, rows: list[tuple[int, int, float]]) -> HiddenConstraint:
         node = self._exact(rows)
         if node is not None:
-            return Constraint(self._text(node), tuple(rows), node)
+            return HiddenConstraint(self._text(node), tuple(rows), node)
         text = ""
         for i, r, factor in rows[:_MOST_NAMED]:
             sign = "-" if factor < 0.0 else "+"
             part = f"{abs(factor):.4g}*({equation_in_words(i, r)})"
             text += f" {sign} {part}" if text else ("-" if factor < 0.0 else "") + part
         more = f" + {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
-        return Constraint(f"{text}{more}, with factors at t = {self.t:g}", tuple(rows))
+        return HiddenConstraint(f"{text}{more}, with factors at t = {self.t:g}", tuple(rows))
 
     def _exact(self, rows: list[tuple[int, int, float]]) -> int | None:
         """The node of a combination with simple factors, if the derivatives in it cancel for all x."""

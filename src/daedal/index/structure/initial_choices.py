@@ -14,7 +14,7 @@ import numpy as np
 
 from daedal.common.tabular import listing
 from daedal.index.structure.characteristics import ArrayRanks
-from daedal.index.structure.derivative_array import DerivativeArray
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray
 
 _DEPENDENT = 1e-7  # smallest singular value of rows of length 1
 _MOST_SETS = 3000  # that are looked at for sets which do not go together
@@ -23,7 +23,7 @@ _MOST_EXCLUDED = 4
 
 
 @dataclass(frozen=True)
-class Choice:
+class FreeUnknowns:
     """Unknowns of which so many may be chosen, independent of all others."""
 
     names: tuple[str, ...]  # the unknowns
@@ -53,7 +53,7 @@ class Choice:
         return listing(names[:_MOST_NAMED], len(names))
 
 
-def initial_choices(array: DerivativeArray, ranks: ArrayRanks) -> list[Choice]:
+def initial_choices(array: NonlinearDerivativeArray, ranks: ArrayRanks) -> list[FreeUnknowns]:
     """What may be chosen at a point, in groups that do not depend on each other.
 
     Examples
@@ -83,10 +83,10 @@ def initial_choices(array: DerivativeArray, ranks: ArrayRanks) -> list[Choice]:
         excluded, complete = _excluded(rows[members], len(basis))
         sets = tuple(tuple(names[members[k]] for k in together) for together in excluded)
         example = tuple(names[k] for k in basis)
-        found.append(Choice(tuple(names[k] for k in members), len(basis), example, sets, complete))
+        found.append(FreeUnknowns(tuple(names[k] for k in members), len(basis), example, sets, complete))
     fixed = np.setdiff1d(np.arange(len(rows)), moving)
     if fixed.size:
-        found.append(Choice(tuple(names[k] for k in fixed), 0, ()))
+        found.append(FreeUnknowns(tuple(names[k] for k in fixed), 0, ()))
     return sorted(found, key=lambda choice: (choice.count == 0, choice.count != len(choice.names)))
 
 

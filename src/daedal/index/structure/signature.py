@@ -25,7 +25,7 @@ import scipy.sparse as sparse
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, refuse_singular
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.vanishing import vanishing
 
 Orders = list[dict[int, int]]
@@ -33,7 +33,7 @@ Orders = list[dict[int, int]]
 
 
 @dataclass(frozen=True)
-class Signature:
+class StructuralSignature:
     """What the orders of derivatives say of a system of equations.
 
     Examples
@@ -41,12 +41,12 @@ class Signature:
     The pendulum x'' = -x lam, y'' = -y lam - 1, x^2 + y^2 = 1 as equations of first order:
 
     >>> import daedal
-    >>> from daedal.index.structure.equations import Equations
-    >>> from daedal.index.structure.signature import Signature
+    >>> from daedal.index.structure.equations import SystemEquations
+    >>> from daedal.index.structure.signature import StructuralSignature
     >>> def pendulum(t, y, yp):
     ...     x, z, u, w, lam = y
     ...     return [yp[0] - u, yp[1] - w, yp[2] + x * lam, yp[3] + z * lam + 1, x**2 + z**2 - 1]
-    >>> signature = Signature.of(Equations(daedal.ImplicitDAE(pendulum, 5)))
+    >>> signature = StructuralSignature.of(SystemEquations(daedal.ImplicitDAE(pendulum, 5)))
     >>> signature.index, signature.degrees_of_freedom
     (3, 2)
     >>> signature.c.tolist(), signature.d.tolist()
@@ -65,20 +65,26 @@ class Signature:
     vanished: list[tuple[int, int, int]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, equations: Equations) -> Signature:
-        """The signature of the equations of a problem.
+    def of(cls, equations: SystemEquations) -> StructuralSignature:
+        """The signature of the equations of a problem, kept with them for the parameters of the last call.
 
         Raises
         ------
         StructurallySingularError
             If some of the equations contain fewer unknowns than there are of them.
         """
+        numbers = None if equations.params is None else equations.params.tobytes()
+        known = equations.levels.get(cls)
+        if known is not None and known[0] == numbers:
+            return known[1]
         sigma, vanished = true_orders(equations)
         refuse_singular(DulmageMendelsohn.of(sigma, equations.n), equations.names, vanished)
-        return cls.of_orders(sigma, vanished)
+        found = cls.of_orders(sigma, vanished)
+        equations.levels[cls] = numbers, found
+        return found
 
     @classmethod
-    def of_orders(cls, sigma: Orders, vanished: Sequence[tuple[int, int, int]] = ()) -> Signature:
+    def of_orders(cls, sigma: Orders, vanished: Sequence[tuple[int, int, int]] = ()) -> StructuralSignature:
         """The signature of equations that are known by the orders of the derivatives in them alone."""
         transversal = highest_value_transversal(sigma)
         c, d = canonical_offsets(sigma, transversal)
@@ -91,7 +97,7 @@ class Signature:
         return [{j: k for j, k in row.items() if d[j] - c[i] == k} for i, row in enumerate(self.sigma)]
 
 
-def true_orders(equations: Equations) -> tuple[Orders, list[tuple[int, int, int]]]:
+def true_orders(equations: SystemEquations) -> tuple[Orders, list[tuple[int, int, int]]]:
     """The highest derivative of each unknown on which each equation truly depends, and (i, j, order) of the others.
 
     A derivative that is written but drops out, such as x' in (x' + y') - x', would make the orders too high: the graph

@@ -19,9 +19,9 @@ from daedal.index.structure.dulmage_mendelsohn import (
     refuse_singular,
     unknowns_named,
 )
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.equations import SystemEquations
 from daedal.index.structure.equilibration import equilibrate
-from daedal.index.structure.signature import Signature, true_orders
+from daedal.index.structure.signature import StructuralSignature, true_orders
 from daedal.index.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.index.structure.vanishing import CANCELLATION, cancel, vanishing
 from daedal.symbolic.derivative import sparsity
@@ -57,7 +57,7 @@ class Combination:
     node: int  # the node of the combination
 
 
-def combinations(equations: Equations, jacobian: SystemJacobian) -> list[Combination]:
+def combinations(equations: SystemEquations, jacobian: SystemJacobian) -> list[Combination]:
     """Combinations that lower the value of the signature matrix, each in place of another equation; there may be none.
 
     Examples
@@ -82,7 +82,7 @@ def combinations(equations: Equations, jacobian: SystemJacobian) -> list[Combina
 
 
 def _combination(
-    equations: Equations, jacobian: SystemJacobian, replaced: int, circuit: list[int]
+    equations: SystemEquations, jacobian: SystemJacobian, replaced: int, circuit: list[int]
 ) -> Combination | None:
     """The combination of equations that are dependent, no fewer of which are, if it is allowed."""
     factors = _constant_factors(equations, jacobian, circuit) or _cofactors(equations, jacobian, circuit)
@@ -99,7 +99,7 @@ def _combination(
     return Combination(replaced, members, factors, terms, reduce(graph.add, terms))
 
 
-def _cancelling(equations: Equations, parts: Sequence[int], factors: Sequence[int]) -> list[int]:
+def _cancelling(equations: SystemEquations, parts: Sequence[int], factors: Sequence[int]) -> list[int]:
     """The unknowns and derivatives that stand in parts of a combination with constant factors, which cancel.
 
     They are taken out of the parts, since of sums such as 0.1 + 0.2 - 0.3 round-off would be left.
@@ -170,7 +170,7 @@ def _circuits(jacobian: SystemJacobian, rows: list[int]) -> list[tuple[int, list
     return found
 
 
-def _constant_factors(equations: Equations, jacobian: SystemJacobian, rows: list[int]) -> list[int] | None:
+def _constant_factors(equations: SystemEquations, jacobian: SystemJacobian, rows: list[int]) -> list[int] | None:
     """The factors if they are the same at all random points."""
     graph = equations.graph
     columns = sorted({j for i in rows for j in jacobian.rows[i]})
@@ -195,7 +195,7 @@ def _part(jacobian: SystemJacobian, sample: int, rows: list[int], columns: list[
     return jacobian.samples[sample][rows][:, columns].toarray()
 
 
-def _cofactors(equations: Equations, jacobian: SystemJacobian, rows: list[int]) -> list[int] | None:
+def _cofactors(equations: SystemEquations, jacobian: SystemJacobian, rows: list[int]) -> list[int] | None:
     """The factors as determinants, u_i = (-1)^i det(J without row i), in columns of full rank."""
     if len(rows) > _MOST_COMBINED:
         return None
@@ -209,7 +209,7 @@ def _cofactors(equations: Equations, jacobian: SystemJacobian, rows: list[int]) 
     return nodes
 
 
-def _determinant(equations: Equations, rows: Sequence[dict[int, int]], columns: list[int]) -> int:
+def _determinant(equations: SystemEquations, rows: Sequence[dict[int, int]], columns: list[int]) -> int:
     """By expansion along the first row."""
     graph = equations.graph
     if not rows:
@@ -222,7 +222,7 @@ def _determinant(equations: Equations, rows: Sequence[dict[int, int]], columns: 
     return total
 
 
-def _cancel(equations: Equations, jacobian: SystemJacobian, rows: list[int], factors: list[int]) -> bool:
+def _cancel(equations: SystemEquations, jacobian: SystemJacobian, rows: list[int], factors: list[int]) -> bool:
     """Whether u^T J = 0 at all random points, and no u_i is."""
     if not vanishing(equations, factors).isdisjoint(factors):
         return False
@@ -235,7 +235,7 @@ def _cancel(equations: Equations, jacobian: SystemJacobian, rows: list[int], fac
     return True
 
 
-def _lower_orders(equations: Equations, factors: list[int], limit: np.ndarray) -> bool:
+def _lower_orders(equations: SystemEquations, factors: list[int], limit: np.ndarray) -> bool:
     """Whether the factors contain derivatives of x_j of orders below limit_j alone."""
     n, highest = equations.n, equations.highest(factors)
     found = sparsity(equations.graph, factors, equations.unknowns(range(highest + 1)))
@@ -249,16 +249,18 @@ def _lower_orders(equations: Equations, factors: list[int], limit: np.ndarray) -
 class StructuralAnalysis:
     """What the structure of a problem says, and whether it may be believed."""
 
-    given: Equations  # the equations of the problem
-    equations: Equations  # those that were analysed in the end: the given ones, some of them replaced by combinations
-    signature: Signature  # their signature
+    given: SystemEquations  # the equations of the problem
+    equations: (
+        SystemEquations  # those that were analysed in the end: the given ones, some of them replaced by combinations
+    )
+    signature: StructuralSignature  # their signature
     jacobian: SystemJacobian  # their system Jacobian
     combinations: list[Combination]  # what was replaced, one after the other
     regularity: Regularity  # whether the system Jacobian is nonsingular: at the given point, otherwise at random points
     at_point: bool = False  # whether `regularity` is that of a given point
 
     @classmethod
-    def of(cls, equations: Equations) -> StructuralAnalysis:
+    def of(cls, equations: SystemEquations) -> StructuralAnalysis:
         """Analyse equations, with their system Jacobian at random points; see :meth:`at` for one of them.
 
         Raises
@@ -286,7 +288,7 @@ class StructuralAnalysis:
                 if not sigma[step.replaced]:
                     _refuse_dependent(equations, [*steps, *last], step)
             refuse_singular(DulmageMendelsohn.of(sigma, current.n), equations.names, vanished)
-            signature = Signature.of_orders(sigma, vanished)
+            signature = StructuralSignature.of_orders(sigma, vanished)
             jacobian = SystemJacobian(current, signature)
             if before is not None and signature.degrees_of_freedom >= before[2].degrees_of_freedom:
                 # The equations are dependent at the random points, but not everywhere: a true step lowers the value.
@@ -376,7 +378,7 @@ def _combined(step: Combination) -> str:
     return listing(parts)
 
 
-def _refuse_dependent(equations: Equations, steps: Sequence[Combination], last: Combination) -> None:
+def _refuse_dependent(equations: SystemEquations, steps: Sequence[Combination], last: Combination) -> None:
     """The last combination contains no unknown: the equations in it are redundant or contradictory."""
     involved = {last.replaced}
     for step in reversed(steps):  # what was itself a combination is traced back to what it was made of

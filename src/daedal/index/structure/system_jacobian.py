@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse.linalg import LinearOperator, norm, onenormest, splu
 
-from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, Part
-from daedal.index.structure.equations import Equations
-from daedal.index.structure.signature import Signature, best_transversal, smallest_duals
+from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn, SystemPart
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.signature import StructuralSignature, best_transversal, smallest_duals
 from daedal.index.structure.vanishing import random_points
 from daedal.symbolic.evaluate import evaluate
 
@@ -41,7 +41,7 @@ class Regularity:
     unknowns: list[int]
     # The smallest relative singular value taken for nonzero and the largest taken for zero (0 if there is none)
     gap: tuple[float, float]
-    singular_blocks: list[Part]  # equations and unknowns of the diagonal blocks that are singular
+    singular_blocks: list[SystemPart]  # equations and unknowns of the diagonal blocks that are singular
 
     def __bool__(self) -> bool:
         return self.verdict == "nonsingular"
@@ -67,7 +67,7 @@ class SystemJacobian:
     'singular'
     """
 
-    def __init__(self, equations: Equations, signature: Signature):
+    def __init__(self, equations: SystemEquations, signature: StructuralSignature):
         self.equations, self.signature = equations, signature
         partials = equations.partials
         leading = signature.leading()
@@ -138,7 +138,7 @@ def regularity(matrix: sparse.csr_array, decomposition: DulmageMendelsohn) -> Re
     """Whether a matrix is nonsingular, diagonal block by diagonal block, after scaling of its rows and columns."""
     scaled = _balanced(matrix)
     smallest, equations, unknowns = np.inf, list[int](), list[int]()
-    deficiency, kept, dropped, singular = 0, np.inf, 0.0, list[Part]()
+    deficiency, kept, dropped, singular = 0, np.inf, 0.0, list[SystemPart]()
     for block in decomposition.blocks:
         values, left, right = _singular_values(scaled, block)
         deficiency += int(np.sum(values < SINGULAR))
@@ -172,7 +172,7 @@ def _balanced(matrix: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array((scaled, (rows, columns)), shape=matrix.shape)
 
 
-def _singular_values(matrix: sparse.csr_array, block: Part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _singular_values(matrix: sparse.csr_array, block: SystemPart) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The singular values of a block relative to the largest, and the vectors of the smallest.
 
     Of a block that is too large for a singular value decomposition only the smallest, estimated by its inverse.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.index.structure.equations import Equations
+from daedal.index.structure.equations import SystemEquations
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import ARITHMETIC, FUNCTIONS
@@ -22,7 +22,7 @@ Probe = tuple[np.ndarray, np.ndarray]
 """Values at the random points, and how large they would be if nothing cancelled."""
 
 
-def random_points(equations: Equations, orders: int, count: int = _POINTS) -> dict[str, np.ndarray]:
+def random_points(equations: SystemEquations, orders: int, count: int = _POINTS) -> dict[str, np.ndarray]:
     """Arguments of the graph at random points, some of them positive, all of moderate size; the same in every call.
 
     The parameters are those of the problem.
@@ -37,7 +37,7 @@ def random_points(equations: Equations, orders: int, count: int = _POINTS) -> di
     return points
 
 
-def vanishing(equations: Equations, nodes: Sequence[int]) -> set[int]:
+def vanishing(equations: SystemEquations, nodes: Sequence[int]) -> set[int]:
     """Those of the nodes that are zero at every random point at which they are defined.
 
     A node counts as zero if less than 1e-11 is left of the terms of which it is the sum. What contains a choice
@@ -73,7 +73,7 @@ def vanishing(equations: Equations, nodes: Sequence[int]) -> set[int]:
     return found
 
 
-def cancel(equations: Equations, terms: Sequence[int]) -> bool:
+def cancel(equations: SystemEquations, terms: Sequence[int]) -> bool:
     """Whether the sum of terms is zero, compared with them, at every random point at which they are defined."""
     points = random_points(equations, max(equations.order, equations.highest(terms)))
     seen = False

@@ -48,8 +48,8 @@ def drawing_of(model: Any) -> Drawing | Callable[..., Scene] | None:
         function: Any = getattr(model, part, None)
         for wrapped in ("original", "py_func"):  # by a trace, by Numba
             function = getattr(function, wrapped, function)
-        if isfunction(function) and function in DRAWINGS:
-            return _draw(DRAWINGS[function], model)
+        if isfunction(function) and (name := f"{function.__module__}.{function.__qualname__}") in DRAWINGS:
+            return _draw(DRAWINGS[name], model)
     return None
 
 

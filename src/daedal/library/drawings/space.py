@@ -8,7 +8,7 @@ import numpy as np
 
 from daedal.library.drawings.plane import ROUND, plane_pendulum
 from daedal.library.repelling_points import POINTS
-from daedal.multibody.course import Course
+from daedal.multibody.course import MotionHistory
 from daedal.multibody.picture import scene_of
 from daedal.viz import Disc, Drawing, Line, Part, Plane, Rod, RodLine, Scene, Sphere, Trace
 
@@ -119,6 +119,8 @@ def machine(system: Any) -> SceneMaker:
 
     def scene(t, q):
         states = q[: system.n_q].T
-        return scene_of(Course(system.model, system.layout, t, states, 0.0 * states, np.zeros((t.size, 0)), tuple))
+        return scene_of(
+            MotionHistory(system.model, system.layout, t, states, 0.0 * states, np.zeros((t.size, 0)), tuple)
+        )
 
     return scene

@@ -99,7 +99,7 @@ def recover(chart, c, t, y):
             solve_lu(chart.matrix, work)
             for i in range(nx):
                 z[i] -= work[i]
-            size, change = largest(z), largest(work)
+            size, change = max(largest(z), c.length if level == 0 else 0.0), largest(work)
             if not change < np.inf:
                 return UNEVALUABLE
             if change <= 1e-15 * size or (change <= 1e-9 * size and change >= 0.3 * before):

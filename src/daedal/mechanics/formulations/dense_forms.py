@@ -22,8 +22,8 @@ from daedal.mechanics.formulations.formulation import (
     THROUGH_MASS,
     Shape,
 )
-from daedal.mechanics.formulations.reduction import Reduction, step_hook
-from daedal.mechanics.start import Start
+from daedal.mechanics.formulations.reduction import Reformulation, step_hook
+from daedal.mechanics.start import ConsistentStart
 from daedal.problems import ImplicitDAE
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def kind_of(projection: Any) -> int:
     return PROJECTIONS[projection]
 
 
-def given_direction(projection: Any, assembly, start: Start) -> np.ndarray:
+def given_direction(projection: Any, assembly, start: ConsistentStart) -> np.ndarray:
     """D of kind GIVEN at the start: unit vectors, a matrix, or the value of a function; G D must be regular there."""
     nx, n_c = assembly.nx, assembly.n_c
     if isinstance(projection, str):
@@ -69,7 +69,7 @@ def given_direction(projection: Any, assembly, start: Start) -> np.ndarray:
     return direction
 
 
-def _check(assembly, start: Start, direction: np.ndarray):
+def _check(assembly, start: ConsistentStart, direction: np.ndarray):
     """G D must be regular where the run begins."""
     if not np.all(np.isfinite(direction)):
         raise InvalidProblemError(f"projection holds values that are not finite at t = {start.t:g}")
@@ -85,7 +85,7 @@ def _check(assembly, start: Start, direction: np.ndarray):
         )
 
 
-def refuse_singular_mass(words: str, remedy: str, assembly, start: Start):
+def refuse_singular_mass(words: str, remedy: str, assembly, start: ConsistentStart):
     """M must be regular where the run begins: corrections along M^{-1} G^T, or accelerations M^{-1} f, are wanted."""
     values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
     if values is None or not np.isfinite(values["mass"]).all():
@@ -103,7 +103,7 @@ def refuse_singular_mass(words: str, remedy: str, assembly, start: Start):
     )
 
 
-def _unit_vectors(assembly, start: Start) -> np.ndarray:
+def _unit_vectors(assembly, start: ConsistentStart) -> np.ndarray:
     """Unit vectors along the coordinates in which the constraints are best solved."""
     from scipy.linalg import qr
 
@@ -115,7 +115,7 @@ def _unit_vectors(assembly, start: Start) -> np.ndarray:
     return direction
 
 
-def multiplier_sizes(assembly, start: Start, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+def multiplier_sizes(assembly, start: ConsistentStart, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
     """How large each multiplier is, and what belongs to a motion of one, whatever the factors of the constraints are.
 
     lam_i balances forces of the size of M a, along G_i^T; mu_i changes velocities (or accelerations), along D_i. It
@@ -164,10 +164,10 @@ def _nonzero(x: np.ndarray) -> np.ndarray:
 # --- the builder of formulations with dense matrices: a declaration as a residual F(t, y, y') = 0 in compiled code ----
 
 
-class DenseReduction(Reduction):
+class DenseReduction(Reformulation):
     """A formulation in the unknowns of :mod:`daedal.mechanics.formulations.residuals`."""
 
-    def __init__(self, formulation: Formulation, shape: Shape, assembly, start: Start):
+    def __init__(self, formulation: Formulation, shape: Shape, assembly, start: ConsistentStart):
         if shape.variant == PENALTY and assembly.record["uses_multipliers"]:
             raise InvalidProblemError(
                 "Loetstedt's penalty has no multipliers, which the forces of this system depend on; use another "
@@ -274,7 +274,7 @@ class DenseReduction(Reduction):
         store = store_matrix("projection", *shape)
         return {"direction_function": self.assembly.bridge.function(projection, shape[:1], shape, store)}
 
-    def choose(self, start: Start) -> None:
+    def choose(self, start: ConsistentStart) -> None:
         """Directions and dependent coordinates of a start."""
         super().choose(start)
         shape, name = self.shape, f"formulation={self.formulation.name!r}"
@@ -300,7 +300,7 @@ class DenseReduction(Reduction):
         if self._pivot is not None:
             record.array("pivot")[:] = self._pivot
 
-    def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
+    def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
         """Unknowns and derivatives at a start: multipliers mu are zero, lam that of the augmented system."""
         shape, n_z, n_state = self.shape, start.z.size, self.n_state
         y, yp = np.zeros(self.n), np.zeros(self.n)

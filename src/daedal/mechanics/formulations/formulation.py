@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from daedal.errors import InvalidProblemError
 
 if TYPE_CHECKING:
-    from daedal.mechanics.formulations.reduction import Reduction
-    from daedal.mechanics.start import Start
+    from daedal.mechanics.formulations.reduction import Reformulation
+    from daedal.mechanics.start import ConsistentStart
 
 
 # Level l of a constraint is its l-th derivative :math:`g^{(l)}`, l = 0 .. m; a mechanism has m = 2. A formulation
@@ -172,7 +172,7 @@ class Formulation:
         """The declaration for a system: `Sizes`, or an assembled one."""
         raise NotImplementedError
 
-    def reduce(self, assembly, start: Start) -> Reduction:
+    def reduce(self, assembly, start: ConsistentStart) -> Reformulation:
         """The form for an assembled system, ready for a run from `start`."""
         from daedal.mechanics.sparse.assembly import SparseAssembly
 
@@ -183,7 +183,7 @@ class Formulation:
             return SparseReduction(self, shape, assembly, start)
         return self.dense(shape, assembly, start)
 
-    def dense(self, shape: Shape, assembly, start: Start) -> Reduction:
+    def dense(self, shape: Shape, assembly, start: ConsistentStart) -> Reformulation:
         """The form with dense matrices."""
         from daedal.mechanics.formulations.dense_forms import DenseReduction
 

@@ -14,9 +14,12 @@ of vectors S along the manifold shows when they have become unstable (Ascher and
 constraints, and the steps behave as those of an explicit method where it grows.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from daedal.kernels.compilation import entry, part
+from daedal.kernels.arithmetic import ONE, NumberOperations
+from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.dense import LU, SMALL, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, floats, record_at
 from daedal.kernels.signatures import f64, i64
@@ -67,6 +70,120 @@ MONITOR = Struct(
 )
 
 
+class Watching(NamedTuple):
+    """The functions that :func:`watching` makes."""
+
+    scale_rows: Any
+    orthonormalise: Any
+    make_orthogonal: Any
+    squared_distance: Any
+    largest_change: Any
+
+
+def watching(number: NumberOperations) -> Watching:
+    """What is computed of the constraints after every step, for one run or for eight; `taken` is 1 where it counts."""
+    _, _, get, put, spread, absolute, root, larger, where_less, all_less = number
+
+    @inlined
+    def divisor(x):
+        """A number that is not negative, or 1 for 0."""
+        return where_less(spread(0.0), x, x, spread(1.0))
+
+    @part
+    def scale_rows(watch, gradients, taken):
+        """The rows of K, divided by their norms; the smallest norm as a fraction of what is usual for its row."""
+        n_c, nx = watch.rows.shape[0], watch.rows.shape[1]
+        norms, vanishing, one = watch.norms, spread(1.0), spread(1.0)
+        for i in range(n_c):
+            source, target, before = gradients[i], watch.rows[i], get(norms, i)
+            norm = root(product(source, source, nx))
+            usual = larger(before, norm)
+            put(norms, i, where_less(spread(0.5), taken, usual, before))
+            share = where_less(spread(0.0), usual, norm / divisor(usual), one)
+            vanishing = where_less(share, vanishing, share, vanishing)
+            factor = one / divisor(norm)
+            for j in range(nx):
+                put(target, j, factor * get(source, j))
+        return vanishing
+
+    @part
+    def orthonormalise(rows, again):
+        """Gram and Schmidt in place, again where a row has lost much; the smallest part that others do not explain."""
+        n_c, nx, smallest, kept = rows.shape[0], rows.shape[1], spread(1.0), spread(KEPT)
+        for i in range(n_c):
+            row = rows[i]
+            rest = normalise(row, nx)
+            if not all_less(kept, rest):
+                for j in range(nx):
+                    put(again, j, get(row, j))
+                make_orthogonal(again, rows, i, nx)
+                further = rest * normalise(again, nx)
+                for j in range(nx):
+                    put(row, j, where_less(kept, rest, get(row, j), get(again, j)))
+                rest = where_less(kept, rest, rest, further)
+            smallest = where_less(rest, smallest, rest, smallest)
+            for k in range(i + 1, n_c):  # one by one for all that follow, which a processor does at the same time
+                remove(rows[k], row, nx)
+        return smallest
+
+    @part
+    def make_orthogonal(v, basis, count, n):
+        """v loses its parts along the first `count` rows of a basis, one after the other."""
+        for k in range(count):
+            remove(v, basis[k], n)
+
+    @part
+    def product(a, b, n):
+        total = spread(0.0)
+        for j in range(n):
+            total = total + get(a, j) * get(b, j)
+        return total
+
+    @part
+    def remove(v, unit, n):
+        """v loses its part along a unit vector."""
+        along = product(v, unit, n)
+        for j in range(n):
+            put(v, j, get(v, j) - along * get(unit, j))
+
+    @part
+    def normalise(v, n):
+        """Divide a vector by its norm, which is returned; zero stays."""
+        norm = root(product(v, v, n))
+        factor = spread(1.0) / divisor(norm)
+        for j in range(n):
+            put(v, j, get(v, j) * factor)
+        return norm
+
+    @part
+    def squared_distance(rows, basis):
+        """The sum of the squares of all differences."""
+        total = spread(0.0)
+        for i in range(rows.shape[0]):
+            for j in range(rows.shape[1]):
+                difference = get(rows[i], j) - get(basis[i], j)
+                total = total + difference * difference
+        return total
+
+    @part
+    def largest_change(v, before, speeds, taken):
+        """The largest change of a velocity relative to the largest value it has had; both are brought up to date."""
+        largest, zero, half = spread(0.0), spread(0.0), spread(0.5)
+        for j in range(v.shape[0]):
+            now, last = get(v, j), get(before, j)
+            speed = larger(get(speeds, j), absolute(now))
+            change = absolute(now - last) / divisor(speed)
+            largest = where_less(zero, speed, larger(largest, change), largest)
+            put(speeds, j, where_less(half, taken, speed, get(speeds, j)))
+            put(before, j, where_less(half, taken, now, last))
+        return largest
+
+    return Watching(scale_rows, orthonormalise, make_orthogonal, squared_distance, largest_change)
+
+
+_scale_rows, _orthonormalise, _make_orthogonal, _squared_distance, _largest_change = watching(ONE)
+
+
 @entry(i64(i64, i64, f64, f64[:], f64[:], f64[:], f64[:]))
 def begin_watch(monitor, system, t, z, r, w, lam):
     """Watch from a start on; `norms` are those that the rows of K have had before.
@@ -92,8 +209,8 @@ def begin_watch_of(watch, system, t, z, r, w, lam):
         for j in range(nx):
             speeds[j] = abs(z[nx + j])
     if status == 0:
-        _scale_rows(watch, system)
-        watch.independence = _orthonormalise(watch.rows)
+        _scale_rows(watch, system.jacobian, 1.0)
+        watch.independence = _orthonormalise(watch.rows, watch.along)
         copy_matrix(watch.basis, watch.rows)
         watch.t, watch.started = t, 1
     return status
@@ -121,19 +238,20 @@ def monitor_hook(record, t, h, y):
             return found
     found = _watch(watch, system, t)
     if found == HOOK_DONE and system.m == 2:
-        found = _watch_corners(watch, floats(y + 8 * system.nx, system.nx), abs(h))
+        change = _largest_change(floats(y + 8 * system.nx, system.nx), watch.velocity, watch.speeds, 1.0)
+        found = TURNED_ASIDE if has_corner(watch, watch.independence, change, abs(h)) else HOOK_DONE
     return found if found != HOOK_DONE else signal
 
 
 @part
 def _watch(watch, system, t):
     rows, basis = watch.rows, watch.basis
-    vanishing = _scale_rows(watch, system)
+    vanishing = _scale_rows(watch, system.jacobian, 1.0)
     if watch.started and watch.amplification:
         _watch_amplification(watch, system, basis)
     watch.t_before = watch.t
     watch.t = t
-    watch.independence = _orthonormalise(rows)
+    watch.independence = _orthonormalise(rows, watch.along)
     turned_away = watch.started and watch.independence > 0.0 and have_turned_away(watch, rows, basis)
     copy_matrix(basis, rows)
     watch.started = 1
@@ -147,38 +265,21 @@ def _watch(watch, system, t):
 
 
 @part
-def _watch_corners(watch, v, h):
+def has_corner(watch, independence, change, h):
     """Whether the motion has turned aside, on a way on which the velocities would go on as before."""
-    n = v.size
-    before, speeds = watch.velocity, watch.speeds
-    change = 0.0
-    for j in range(n):
-        speeds[j] = max(speeds[j], abs(v[j]))
-        if speeds[j] > 0.0:
-            change = max(change, abs(v[j] - before[j]) / speeds[j])
-    copy(before, v)
-    watch.largest_independence = max(watch.largest_independence, watch.independence)
-    if watch.independence > NEAR * watch.largest_independence:
+    watch.largest_independence = max(watch.largest_independence, independence)
+    if independence > NEAR * watch.largest_independence:
         watch.usual_rate = max(watch.usual_rate, change / h)
         watch.corner = 0.0
     elif watch.usual_rate > 0.0 and change > SHARP * watch.usual_rate * h:
         watch.corner += change
-    return TURNED_ASIDE if watch.corner > CORNER else HOOK_DONE
+    return watch.corner > CORNER
 
 
-@part
-def _scale_rows(watch, system):
-    """The rows of K, divided by their norms; returns the smallest norm as a part of what is usual for its row."""
-    nx, n_c = system.nx, system.n_c
-    jacobian, rows, norms, vanishing = system.jacobian, watch.rows, watch.norms, 1.0
-    for i in range(n_c):
-        norm = np.sqrt(squares(jacobian[i]))
-        norms[i] = max(norms[i], norm)
-        vanishing = min(vanishing, norm / norms[i] if norms[i] > 0.0 else 1.0)
-        factor = 1.0 / norm if norm > 0.0 else 1.0
-        for j in range(nx):
-            rows[i, j] = factor * jacobian[i, j]
-    return vanishing
+@inlined
+def harmless_distance(n_c):
+    """The square of a distance of bases below which nothing was passed."""
+    return min(LITTLE, LITTLE_IN_ALL / n_c)
 
 
 @part
@@ -189,12 +290,8 @@ def have_turned_away(watch, rows, basis):
     d^2 at most, and with d < 1 its sign is that of 1: the determinant is at least (1 - d n^{-1/2})^n, and 1 - d for
     n = 1. Where d says enough, the determinant is not computed.
     """
-    n_c, distance = rows.shape[0], 0.0
-    for i in range(n_c):
-        for j in range(rows.shape[1]):
-            difference = rows[i, j] - basis[i, j]
-            distance += difference * difference
-    return distance > min(LITTLE, LITTLE_IN_ALL / n_c) and _determinant(watch, rows, basis) < SUSPICIOUS
+    distance = _squared_distance(rows, basis)
+    return distance > harmless_distance(rows.shape[0]) and _determinant(watch, rows, basis) < SUSPICIOUS
 
 
 @part
@@ -233,43 +330,6 @@ def determinant_sign(lu):
 
 
 @part
-def _orthonormalise(rows):
-    """Gram and Schmidt in place, again where a row has lost much; the smallest part that others do not explain."""
-    n_c, nx = rows.shape
-    smallest = 1.0
-    for i in range(n_c):
-        rest = _normalise(rows[i])
-        if rest <= KEPT:
-            _make_orthogonal(rows[i], rows[:i])
-            rest *= _normalise(rows[i])
-        smallest = min(smallest, rest)
-        for k in range(i + 1, n_c):  # one by one for all that follow, which a processor does at the same time
-            product = add_product(0.0, rows[k], rows[i])
-            for j in range(nx):
-                rows[k, j] -= product * rows[i, j]
-    return smallest
-
-
-@part
-def _normalise(v):
-    """Divide a vector by its norm, which is returned; zero stays."""
-    norm = np.sqrt(squares(v))
-    factor = 1.0 / norm if norm > 0.0 else 1.0
-    for j in range(v.size):
-        v[j] *= factor
-    return norm
-
-
-@part
-def _make_orthogonal(v, basis):
-    """v loses its parts along the rows of the basis, one after the other."""
-    for k in range(basis.shape[0]):
-        product = add_product(0.0, v, basis[k])
-        for j in range(v.size):
-            v[j] -= product * basis[k, j]
-
-
-@part
 def _watch_amplification(watch, system, basis):
     """a_B^2 from below, by H_B applied to random-like vectors along the last kernel: two steps of the power method."""
     nx = system.nx
@@ -279,7 +339,7 @@ def _watch_amplification(watch, system, basis):
     for trial in range(2):
         for j in range(nx):
             along[j] = np.cos(1.0 + 2.3 * j + 1.7 * trial)
-        _make_orthogonal(along, basis)
+        _make_orthogonal(along, basis, basis.shape[0], nx)
         norm = squares(along)
         if norm <= 0.0:
             return

@@ -12,7 +12,7 @@ from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction
 from daedal.mechanics.formulations.formulation import MINIMAL_EXTENSION, ProjectedSteps, Shape, Sizes, index_options
 from daedal.mechanics.sparse.equations import SparseEquations
-from daedal.mechanics.start import Start
+from daedal.mechanics.start import ConsistentStart
 from daedal.problems import ImplicitDAE, MechanicalSystem
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NEARLY_DEPENDENT = 1e-10  # the part of a unit row that the others do not explain
 
 
-class Reduction:
+class Reformulation:
     """What a method integrates, and the way back to the variables of the system.
 
     It is made once for a formulation and an assembled system, and may :meth:`begin` from any number of starts, one
@@ -59,11 +59,11 @@ class Reduction:
     """
 
     recover: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
-    multiplier_sizes: Callable[[Start], tuple[np.ndarray, np.ndarray]] | None = None
+    multiplier_sizes: Callable[[ConsistentStart], tuple[np.ndarray, np.ndarray]] | None = None
     tolerances: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
     y0: np.ndarray
     yp0: np.ndarray
-    start: Start
+    start: ConsistentStart
 
     def __init__(self, formulation: Formulation, shape: Shape, assembly, n: int, n_state: int, hook=None):
         self.formulation, self.shape, self.assembly = formulation, shape, assembly
@@ -100,7 +100,7 @@ class Reduction:
         return index_options(self.shape, self.assembly, self.n)
 
     @property
-    def pack(self) -> Callable[[Start], tuple[np.ndarray, np.ndarray]] | None:
+    def pack(self) -> Callable[[ConsistentStart], tuple[np.ndarray, np.ndarray]] | None:
         """The unknowns that belong to consistent values."""
         return self.unknowns
 
@@ -111,7 +111,7 @@ class Reduction:
 
     # --- what a builder supplies -------------------------------------------------------------------------------------
 
-    def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
+    def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
         """Unknowns and derivatives at a start."""
         raise NotImplementedError
 
@@ -123,7 +123,7 @@ class Reduction:
         """Write what depends on the start to the record."""
         raise NotImplementedError
 
-    def choose(self, start: Start) -> None:
+    def choose(self, start: ConsistentStart) -> None:
         """Choose what depends on the start: dependent coordinates, charts, directions."""
         if self.shape.variant == MINIMAL_EXTENSION:
             self._pivot = dependent_coordinates(self.assembly, start)
@@ -139,7 +139,7 @@ class Reduction:
         self.write(record)
         return record
 
-    def begin(self, start: Start, usual_norms: Any = 0.0) -> None:
+    def begin(self, start: ConsistentStart, usual_norms: Any = 0.0) -> None:
         """Start anew, in the records at hand; `usual_norms` of the rows of K are those that the monitor has seen."""
         self.start = start
         self.choose(start)
@@ -162,7 +162,7 @@ class Reduction:
         begin_watch(self.monitor.address, system, start.t, start.z, start.r, start.w, start.lam)
         self.assembly.bridge.raise_pending()
 
-    def restart(self, start: Start) -> Reduction:
+    def restart(self, start: ConsistentStart) -> Reformulation:
         """The same formulation anew, beside this one, whose charts are needed to recover what it has integrated."""
         return self.formulation.reduce(self.assembly, start)
 
@@ -203,7 +203,7 @@ class Reduction:
 
 
 def attach_monitor(
-    reduction: Reduction, *, amplification: bool = False, usual_norms: Any = 0.0, changes: bool = True
+    reduction: Reformulation, *, amplification: bool = False, usual_norms: Any = 0.0, changes: bool = True
 ) -> None:
     """Watch rank, singular configurations and, on demand, the amplification through B after every step.
 
@@ -219,7 +219,7 @@ def attach_monitor(
     reduction._hand_over(usual_norms)
 
 
-def _monitor(reduction: Reduction, changes: bool):
+def _monitor(reduction: Reformulation, changes: bool):
     from daedal.kernels.dense import dense_lu
     from daedal.kernels.records import Record
     from daedal.mechanics.formulations.monitor import MONITOR
@@ -263,10 +263,10 @@ def _check(title: str, shape: Shape):
         raise InvalidProblemError("GGL has a sparse form with projection='GT' only: others would fill G")
 
 
-class SparseReduction(Reduction):
+class SparseReduction(Reformulation):
     """A formulation in the unknowns of :mod:`daedal.mechanics.sparse.equations`."""
 
-    def __init__(self, formulation: Formulation, shape: Shape, assembly: SparseAssembly, start: Start):
+    def __init__(self, formulation: Formulation, shape: Shape, assembly: SparseAssembly, start: ConsistentStart):
         _check(type(formulation).__name__, shape)
         self._stabilised = shape.low > 0 and assembly.n_c > 0
         self._equations = SparseEquations(assembly, shape.directed(start.direction), self._stabilised)
@@ -285,11 +285,11 @@ class SparseReduction(Reduction):
             names=self.names,
         )
 
-    def choose(self, start: Start) -> None:
+    def choose(self, start: ConsistentStart) -> None:
         """The sign of damping."""
         self._equations.levels = self.shape.directed(start.direction)
 
-    def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
+    def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
         """(q, v, lam, mu) and derivatives at a start."""
         y, yp = np.zeros(self.n), np.zeros(self.n)
         y[: self.n_state], yp[: self.n_state] = start.z, start.slope
@@ -312,7 +312,7 @@ class SparseReduction(Reduction):
 # --- dependent coordinates of the minimal extension; what is done after every step ------------------------------------
 
 
-def dependent_coordinates(assembly, start: Start) -> np.ndarray:
+def dependent_coordinates(assembly, start: ConsistentStart) -> np.ndarray:
     """For every position and velocity 1 + the number of the dependent coordinate that it is, or 0."""
     from scipy.linalg import qr
 

@@ -14,8 +14,8 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction, NativeMatrix
 from daedal.mechanics.formulations.formulation import MINIMAL_EXTENSION, ProjectedSteps, Shape, level
-from daedal.mechanics.formulations.reduction import Reduction, step_hook
-from daedal.mechanics.start import Start
+from daedal.mechanics.formulations.reduction import Reformulation, step_hook
+from daedal.mechanics.start import ConsistentStart
 from daedal.problems import SecondOrderDAE
 from daedal.problems.second_order_form import SecondOrderForm
 
@@ -34,7 +34,7 @@ class MechanicalResidual(NativeFunction):
     projected = False  # whether steps are projected onto the constraints
 
 
-def second_order_form(formulation: Formulation, assembly, start: Start, *, project: bool) -> Reduction:
+def second_order_form(formulation: Formulation, assembly, start: ConsistentStart, *, project: bool) -> Reformulation:
     """A formulation for an assembled mechanism, as an equation of second order."""
     if assembly.m != 2 or assembly.linear:
         raise InvalidProblemError("methods for second-order equations are made for mechanical systems")
@@ -62,10 +62,10 @@ def _check(title: str, shape: Shape, assembly):
         )
 
 
-class SecondOrderReduction(Reduction):
+class SecondOrderReduction(Reformulation):
     """A formulation in the unknowns of :mod:`daedal.mechanics.formulations.second_order_residuals`."""
 
-    def __init__(self, formulation: Formulation, shape: Shape, assembly, start: Start, project: bool):
+    def __init__(self, formulation: Formulation, shape: Shape, assembly, start: ConsistentStart, project: bool):
         nx, n_g, n_c, n_r, n_w = assembly.nx, assembly.n_g, assembly.n_c, assembly.n_r, assembly.n_w
         self._project = project
         self._variant = EXTENDED if shape.variant == MINIMAL_EXTENSION else STABILISED if shape.low else DIRECT
@@ -143,7 +143,7 @@ class SecondOrderReduction(Reduction):
             record.array("pivot")[:] = self._pivot[0]
         record["time_scale"] = _time_scale(self.start)
 
-    def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
+    def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
         """(q, v, r, lam, w, extra) and derivatives at a start."""
         nx, n_c, added = self.assembly.nx, self.assembly.n_c, np.zeros(self._extra)
         if self._pivot is not None:
@@ -154,7 +154,7 @@ class SecondOrderReduction(Reduction):
         yp[: self.n_state] = np.concatenate([start.slope, start.rate])
         return np.concatenate([start.z, start.r, start.lam, start.w, added]), yp
 
-    def restart(self, start: Start) -> Reduction:
+    def restart(self, start: ConsistentStart) -> Reformulation:
         """The same form anew."""
         return second_order_form(self.formulation, self.assembly, start, project=self._project)
 
@@ -171,7 +171,7 @@ class SecondOrderReduction(Reduction):
         return tuple(names)
 
 
-def _time_scale(start: Start) -> float:
+def _time_scale(start: ConsistentStart) -> float:
     """A time in which the state changes visibly."""
     nx = start.a.size
     q, v, a = (float(np.max(np.abs(x), initial=0.0)) for x in (start.z[:nx], start.z[nx:], start.a))

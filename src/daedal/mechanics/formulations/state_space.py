@@ -14,8 +14,8 @@ from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import NativeFunction, store_vector
 from daedal.mechanics.formulations.dense_forms import refuse_singular_mass
 from daedal.mechanics.formulations.formulation import ACCELERATION, MINIMAL_EXTENSION, Formulation, Shape, level
-from daedal.mechanics.formulations.reduction import Reduction
-from daedal.mechanics.start import Start
+from daedal.mechanics.formulations.reduction import Reformulation
+from daedal.mechanics.start import ConsistentStart
 from daedal.problems import HessenbergDAE, ImplicitDAE
 from daedal.problems.checks import check_callable, check_positive
 from daedal.problems.coefficients import coefficient_at, derivatives_by_differences
@@ -51,11 +51,11 @@ class StateSpace(Formulation):
         restart = _checked_limit(self.restart) if isinstance(self.coordinates, str) else np.inf
         return Shape(level(system.m, system.m), top=ACCELERATION, restart=restart, charts=True)
 
-    def dense(self, shape: Shape, assembly, start: Start) -> Reduction:
+    def dense(self, shape: Shape, assembly, start: ConsistentStart) -> Reformulation:
         """Charts that begin at the start."""
         return ChartReduction(self, shape, assembly, start)
 
-    def rows(self, assembly, start: Start) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, assembly, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
         """R~ for the lower levels and for the highest one."""
         nx, n_c, n_g = assembly.nx, assembly.n_c, assembly.n_g
         if not isinstance(self.coordinates, str):
@@ -104,10 +104,10 @@ def _checked_limit(restart) -> float:
     return limit
 
 
-class ChartReduction(Reduction):
+class ChartReduction(Reformulation):
     """The state-space form on one chart: y = (R~ z_1, ..., R~ z_m, r)."""
 
-    def __init__(self, formulation: StateSpace, shape: Shape, assembly, start: Start):
+    def __init__(self, formulation: StateSpace, shape: Shape, assembly, start: ConsistentStart):
         m, nx, n_g, n_c = assembly.m, assembly.nx, assembly.n_g, assembly.n_c
         n = (m - 1) * (nx - n_g) + (nx - n_c) + assembly.n_r
         if n == 0:
@@ -151,7 +151,7 @@ class ChartReduction(Reduction):
 
         return self.native(chart_rate)
 
-    def choose(self, start: Start) -> None:
+    def choose(self, start: ConsistentStart) -> None:
         """A chart about the start."""
         self._rows = self._coordinates.rows(self.assembly, start)
 
@@ -168,7 +168,7 @@ class ChartReduction(Reduction):
         record.array("z")[:], record.array("y")[:] = self.start.z, y
         record["t"] = self.start.t
 
-    def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
+    def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
         """The coordinates of a start, and their derivatives."""
         m, nx, (low, top) = self.assembly.m, self.assembly.nx, self._rows
         z, slope, rows = start.z.reshape(m, nx), start.slope.reshape(m, nx), [low] * (m - 1) + [top]
@@ -273,7 +273,7 @@ class EssentialODE(Formulation):
         restart = check_positive(self.restart, "restart")
         return Shape(level(system.m, system.m), top=ACCELERATION, restart=restart, charts=True)
 
-    def dense(self, shape: Shape, assembly, start: Start) -> Reduction:
+    def dense(self, shape: Shape, assembly, start: ConsistentStart) -> Reformulation:
         """A linear ODE, or charts with R B = 0 where they begin."""
         if not assembly.linear:
             return StateSpace("essential", self.restart).dense(shape, assembly, start)
@@ -387,10 +387,10 @@ def _affine_map(problem: HessenbergDAE, c: _ChartCoefficients, rows: np.ndarray)
     return z, zeta
 
 
-class LinearReduction(Reduction):
+class LinearReduction(Reformulation):
     """w' = K(t) w + k(t), (2.20), with K and k from the coefficients."""
 
-    def __init__(self, formulation: EssentialODE, shape: Shape, assembly, start: Start):
+    def __init__(self, formulation: EssentialODE, shape: Shape, assembly, start: ConsistentStart):
         if assembly.nx == assembly.n_c:
             raise InvalidProblemError("the constraints leave no degree of freedom; there is nothing to integrate")
         from daedal.mechanics.formulations.linear_ode import linear_hook
@@ -434,7 +434,7 @@ class LinearReduction(Reduction):
         m = self._problem.order
         return tuple(f"w{j + 1}[{i}]" for j in range(m) for i in range(self.n // m))
 
-    def choose(self, start: Start) -> None:
+    def choose(self, start: ConsistentStart) -> None:
         """R from the start on."""
         self._basis = self._essential.basis(self._problem, start.t)
 
@@ -442,7 +442,7 @@ class LinearReduction(Reduction):
         """When the next chart is due."""
         record["limit"] = self._basis.limit
 
-    def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
+    def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
         """w and w' at a start."""
         n, problem = self.n, self._problem
         rows = self._basis.at(start.t, _ChartCoefficients(problem, start.t))[0]

@@ -18,7 +18,7 @@ from daedal.kernels.five_point import five_point
 from daedal.kernels.functions import is_compiled, store_vector
 from daedal.mechanics.increments import best_increment, typical_size
 from daedal.mechanics.sparse.structure import AugmentedSystem, SingularMatrix, Structure, checked
-from daedal.mechanics.start import Start
+from daedal.mechanics.start import ConsistentStart
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 
@@ -337,10 +337,10 @@ class SparseAssembly:
 
     # --- what the driver and the solution ask for --------------------------------------------------------------------
 
-    def start(self, t: float, state: np.ndarray, guess=None) -> Start:
+    def start(self, t: float, state: np.ndarray, guess=None) -> ConsistentStart:
         """Accelerations and multipliers that belong to a consistent state."""
         a, lam, *_ = self.accelerate(t, state)
-        return Start(float(t), state.copy(), a[0], lam[0])
+        return ConsistentStart(float(t), state.copy(), a[0], lam[0])
 
     def drift(self, times: np.ndarray, states: np.ndarray, suffix: str = "") -> dict[str, float]:
         """The largest residuals of the constraints, on the position and on the velocity level."""

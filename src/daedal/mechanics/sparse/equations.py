@@ -15,7 +15,7 @@ import numpy as np
 
 from daedal.mechanics.sparse.assembly import SparseAssembly
 from daedal.mechanics.sparse.structure import BlockStructure, coloured_entries, column_colours
-from daedal.mechanics.start import Start
+from daedal.mechanics.start import ConsistentStart
 
 _POWER_ITERATIONS = 12
 _SHARE = float(np.sqrt(np.finfo(float).eps))
@@ -152,7 +152,7 @@ def _quotients(target: np.ndarray, structure, entries: np.ndarray, change: np.nd
     target[entries] += change[structure.rows[entries]] / move[structure.indices[entries]]
 
 
-def highest_frequency(assembly: SparseAssembly, start: Start) -> float:
+def highest_frequency(assembly: SparseAssembly, start: ConsistentStart) -> float:
     r"""About the highest frequency of small motions beside the start, by power iteration.
 
     With :math:`S = \partial (f - G^T \lambda) / \partial q` these obey :math:`M \ddot x = S x - G^T \nu, G x = 0`.

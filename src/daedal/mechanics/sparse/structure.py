@@ -127,7 +127,7 @@ class BlockStructure:
         return data
 
 
-class Factors:
+class SparseFactors:
     """LU factors of an equilibrated CSC matrix."""
 
     def __init__(self, data: np.ndarray, pattern):
@@ -194,13 +194,13 @@ class AugmentedSystem:
                 "transpose": (0, n_q, jacobian.indices, jacobian.rows),
             },
         )
-        self.factors: Factors | None = None
+        self.factors: SparseFactors | None = None
 
-    def factor(self, mass: np.ndarray, jacobian: np.ndarray) -> Factors:
+    def factor(self, mass: np.ndarray, jacobian: np.ndarray) -> SparseFactors:
         """Factor anew, for the entries of M and G."""
         self.factors = None
         data = self._blocks.assemble({"mass": mass, "jacobian": jacobian, "transpose": jacobian})
-        self.factors = Factors(data, self._blocks.pattern)
+        self.factors = SparseFactors(data, self._blocks.pattern)
         return self.factors
 
     def solve(self, mass, jacobian, top: np.ndarray, bottom: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -213,7 +213,7 @@ class AugmentedSystem:
             raise SingularMatrix(np.full(b.size, np.nan))
         return x[: self.n_q], x[self.n_q :]
 
-    def _refined(self, factors: Factors, mass, jacobian, b: np.ndarray) -> np.ndarray | None:
+    def _refined(self, factors: SparseFactors, mass, jacobian, b: np.ndarray) -> np.ndarray | None:
         """Iterative refinement down to round-off; None if the factors are too far from the matrix."""
         transpose, sizes = jacobian.T, (abs(mass), abs(jacobian))
         x, residual, last = np.zeros_like(b), b, np.inf

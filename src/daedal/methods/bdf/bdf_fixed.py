@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import entry, part
+from daedal.kernels.convergence import CONVERGED
 from daedal.kernels.differences import leading_coefficient, predict, update_coefficients, update_differences
 from daedal.kernels.endings import Ending
-from daedal.kernels.newton import CONVERGED, SINGULAR
+from daedal.kernels.newton import SINGULAR, newton_to_roundoff
 from daedal.kernels.records import record_at
 from daedal.methods.bdf.dassl_step import DASSL, apply_hook
-from daedal.methods.newton_to_roundoff import newton_to_roundoff
 from daedal.methods.one_step import ending_of
 from daedal.methods.run_record import RUN, STEP
 from daedal.methods.step_size import step_to_try
@@ -67,4 +67,5 @@ def _solve_step(system, linear, run, method, t):
             y[i] -= change
             yp[i] -= run.cj * change
             correction[i] = -change
-    return newton_to_roundoff(system, linear, t, y, yp, run.cj, run.h, weights, delta, correction, max_change)
+    progress, h = run.newton, run.h
+    return newton_to_roundoff(system, linear, progress, t, y, yp, run.cj, h, weights, delta, correction, max_change)

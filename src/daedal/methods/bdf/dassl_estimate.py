@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from daedal.kernels.callbacks import RAISED, UNEVALUABLE
 from daedal.kernels.compilation import inlined, part
+from daedal.kernels.convergence import CONVERGED
 from daedal.kernels.linear import solve_linear
 from daedal.kernels.matrix import slope_times
-from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import norm
 from daedal.kernels.system import residual
 

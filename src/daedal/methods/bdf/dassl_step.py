@@ -22,7 +22,17 @@ from daedal.kernels.differences import (
 from daedal.kernels.endings import Ending
 from daedal.kernels.linear import LINEAR, prepare_matrix, solve_linear
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
-from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, TOLERANCE, UNKNOWN_RATE, newton
+from daedal.kernels.newton import (
+    CONVERGED,
+    DIVERGED,
+    KRYLOV_FAILED,
+    SINGULAR,
+    TOLERANCE,
+    UNKNOWN_RATE,
+    apply_correction,
+    expect_mean_rate,
+    newton,
+)
 from daedal.kernels.norms import norm
 from daedal.kernels.records import FLOAT, INTEGER, Struct, at, record_at
 from daedal.kernels.signatures import f64, i64
@@ -30,7 +40,6 @@ from daedal.kernels.system import HOOK_CHANGED, after_step, residual
 from daedal.kernels.vectors import power
 from daedal.methods.bdf.dassl_estimate import FILTERED, MATRIX_NEEDED, error_and_order, estimate_size, set_test_weights
 from daedal.methods.run_record import RUN, STEP
-from daedal.methods.staggered import apply_correction, newton_on
 
 _TOO_ACCURATE, _ERROR_TEST_FAILED = int(Ending.TOO_ACCURATE), int(Ending.ERROR_TEST_FAILED)
 _NEWTON_FAILED, _MATRIX_SINGULAR = int(Ending.NEWTON_FAILED), int(Ending.MATRIX_SINGULAR)
@@ -77,7 +86,6 @@ DASSL = Struct(
         ("looks", INTEGER),  # how often the owner of the run may still be asked about trouble
         ("tight", INTEGER),  # rtol is so small that round-off may exceed the tolerance
         ("cj_matrix", FLOAT),
-        ("rate_factor", FLOAT),
         ("error_constant", FLOAT),
         ("size", FLOAT),  # norm of the estimate before it is multiplied by a constant of the order
         ("error_km1", FLOAT),  # error estimate at order k - 1
@@ -102,7 +110,7 @@ def dassl_begin(address):
         method.k_last = run.degree
         run.h_last = run.h
     method.cj_matrix = 1.0 / run.h
-    method.rate_factor = UNKNOWN_RATE
+    expect_mean_rate(run.newton)
     method.initial_phase = 1
     method.matrix_status = MATRIX_NEEDED
     rtol = run.rtol
@@ -168,7 +176,7 @@ def _step(system, linear, run, method):
             if ratio < _REFRESH_BELOW or ratio > _REFRESH_ABOVE:
                 method.matrix_status = MATRIX_NEEDED
             if run.cj != cj_before:
-                method.rate_factor = UNKNOWN_RATE
+                run.newton.factor = UNKNOWN_RATE
         scaled_from = method.constant_steps
         scale_differences(phi, method.c.beta, scaled_from, k)
         t_before = run.t
@@ -266,7 +274,7 @@ def _newton_test_weights(run, method):
 def _correct(system, linear, run, method, t):
     """Solve for y_{n+1}; with an old matrix a failure leads to a second try with a new one."""
     n = run.n
-    y, yp, delta, correction = run.y, run.yp, method.delta, run.correction
+    y, yp, delta = run.y, run.yp, method.delta
     weights = _newton_test_weights(run, method)
     method.new_matrix = 0
     while True:
@@ -276,21 +284,18 @@ def _correct(system, linear, run, method, t):
             return status
         if method.matrix_status == MATRIX_NEEDED:
             method.cj_matrix = run.cj
-            method.rate_factor = UNKNOWN_RATE
+            run.newton.factor = UNKNOWN_RATE
             status = prepare_matrix(system, linear, t, y, yp, delta, run.cj, run.h, run.inverse_weights)
             if status != 0:
                 return status
             method.matrix_status = _MATRIX_CURRENT
             method.new_matrix = 1
         elif not method.remember_rate:
-            method.rate_factor = UNKNOWN_RATE
+            run.newton.factor = UNKNOWN_RATE
         if method.leading == n:
-            status, rate_factor = newton(
-                system, linear, t, y, yp, delta, correction, run.cj, method.cj_matrix, method.rate_factor, weights
-            )
+            status = _iterate(system, linear, run, method, t, weights, 0, n)
         else:
-            status, rate_factor = _staggered(system, linear, run, method, t, weights)
-        method.rate_factor = rate_factor
+            status = _staggered(system, linear, run, method, t, weights)
         if (status == DIVERGED or status == KRYLOV_FAILED) and method.matrix_status == _MATRIX_OLD:
             method.matrix_status = MATRIX_NEEDED
             continue
@@ -301,32 +306,43 @@ def _correct(system, linear, run, method, t):
 
 
 @part
+def _iterate(system, linear, run, method, t, weights, first, last):
+    y, yp, delta, correction = run.y, run.yp, method.delta, run.correction
+    cj, cj_matrix, progress = run.cj, method.cj_matrix, run.newton
+    return newton(system, linear, progress, t, y, yp, delta, correction, cj, cj_matrix, weights, first, last)
+
+
+@part
 def _staggered(system, linear, run, method, t, weights):
-    """The solution of the step, then its sensitivities; the status, and the factor of the rate of the former."""
+    """The solution of the step, then its sensitivities.
+
+    The staggered direct method, of DASSAC, forms and factors a matrix for them, which are solutions of linear
+    equations once the solution is known, and needs one solve (M. Caracotsios, W. E. Stewart, Comput. Chem. Eng. 9,
+    1985).
+    """
     n, cj, leading = run.n, run.cj, method.leading
     y, yp, delta, correction = run.y, run.yp, method.delta, run.correction
-    for i in range(n):
-        correction[i] = 0.0
-    status, rate_factor = newton_on(
-        system, linear, t, y, yp, delta, correction, cj, method.cj_matrix, method.rate_factor, weights, 0, leading
-    )
+    status = _iterate(system, linear, run, method, t, weights, 0, leading)
     if status == CONVERGED:
         status = residual(system, t, y, yp, delta)
     if status != CONVERGED:
-        return status, rate_factor
+        return status
     if not method.direct:
-        status, _ = newton_on(
-            system, linear, t, y, yp, delta, correction, cj, method.cj_matrix, UNKNOWN_RATE, weights, leading, n
-        )
-        return status, rate_factor
+        factor = run.newton.factor
+        run.newton.factor = UNKNOWN_RATE
+        status = _iterate(system, linear, run, method, t, weights, leading, n)
+        run.newton.factor = factor
+        return status
     method.cj_matrix = cj
     status = prepare_matrix(system, linear, t, y, yp, delta, cj, run.h, run.inverse_weights)
     if status == 0:
         system.newton_iterations += 1
         status = solve_linear(system, linear, t, y, yp, delta, cj, cj, weights, delta)
     if status == 0:
+        for i in range(leading, n):
+            correction[i] = 0.0
         apply_correction(y, yp, delta, correction, cj, leading, n)
-    return status, rate_factor
+    return status
 
 
 @part

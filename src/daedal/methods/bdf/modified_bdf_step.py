@@ -10,10 +10,11 @@ import numpy as np
 
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import entry, part
+from daedal.kernels.convergence import CONVERGED, DIVERGED, ROUND_OFF, UNKNOWN, expect_full, judge, start
 from daedal.kernels.endings import Ending
 from daedal.kernels.linear import LINEAR, prepare_matrix, solve_linear
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
-from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, UNKNOWN_RATE, newton
+from daedal.kernels.newton import KRYLOV_FAILED, SINGULAR, expect_mean_rate, newton
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import FLOAT, INTEGER, Struct, at, optional, record_at
 from daedal.kernels.second_order import SECOND_ORDER, derivatives, gather, scatter
@@ -74,7 +75,6 @@ MODIFIED_BDF = Struct(
         ("matrix_needed", INTEGER),
         ("matrix_new", INTEGER),
         ("c2_matrix", FLOAT),
-        ("rate_factor", FLOAT),
         ("constant", INTEGER),  # steps since the last change of the step size
         ("same_order", INTEGER),  # and of the order
         ("blocked", INTEGER),  # steps for which the order must not be raised
@@ -224,7 +224,7 @@ def _correct(system, linear, method, form, run, t, h):
     correction, weights = method.xp, method.weights
     _newton_weights(method, form, run)
     if run.fixed:
-        return _iterate_to_roundoff(system, linear, method, form, t, h)
+        return _iterate_to_roundoff(system, linear, method, form, run.newton, t, h)
     ratio = form.c2 / method.c2_matrix
     if ratio < _REFRESH_BELOW or ratio > _REFRESH_ABOVE or method.thesis:
         method.matrix_needed = 1
@@ -242,9 +242,9 @@ def _correct(system, linear, method, form, run, t, h):
             method.c2_matrix = form.c2
             method.matrix_needed = 0
             method.matrix_new = 1
-        status, _ = newton(
-            system, linear, t, x, e, delta, correction, 1.0, method.c2_matrix / form.c2, UNKNOWN_RATE, weights
-        )
+        old = method.c2_matrix / form.c2
+        expect_mean_rate(run.newton)
+        status = newton(system, linear, run.newton, t, x, e, delta, correction, 1.0, old, weights, 0, form.n)
         if status == CONVERGED:
             status = _follow(system, linear, method, form, t)
         if (status == DIVERGED or status == KRYLOV_FAILED) and not method.matrix_new:
@@ -296,7 +296,7 @@ def _follow(system, linear, method, form, t):
 
 
 @part
-def _iterate_to_roundoff(system, linear, method, form, t, h):
+def _iterate_to_roundoff(system, linear, method, form, progress, t, h):
     """Newton's method with a new matrix in every iteration: with prescribed steps no tolerance says when to stop."""
     n = form.n
     x, e, delta, base = method.x, method.e, method.delta, form.base
@@ -306,8 +306,10 @@ def _iterate_to_roundoff(system, linear, method, form, t, h):
         e[i] = 0.0
     for i in range(n):
         weights[i] = max(weights[i], _TRACE * matrix_weights[i])
-    before, scale = np.inf, wrms(x, weights)
-    for _ in range(_MOST_ITERATIONS):
+    scale = wrms(x, weights)
+    expect_full(progress, _MOST_ITERATIONS, 0.0, 0.0, 0.5)
+    start(progress, UNKNOWN)
+    while True:
         status = residual(system, t, x, e, delta)
         if status == 0:
             status = prepare_matrix(system, linear, t, x, e, delta, 1.0, h, matrix_weights)
@@ -317,18 +319,16 @@ def _iterate_to_roundoff(system, linear, method, form, t, h):
         if status != 0:
             return status
         size = wrms(delta, weights)
-        if not size < np.inf:
-            return DIVERGED
-        if size >= 0.5 * before and before <= _STAGNATION * scale:
-            return CONVERGED
+        scale = max(scale, size)
+        progress.rounding = _STAGNATION * scale
+        verdict = judge(progress, size, 0.0)
+        if verdict == ROUND_OFF or verdict == DIVERGED:
+            return CONVERGED if verdict == ROUND_OFF else DIVERGED
         for i in range(n):
             x[i] -= delta[i]
             e[i] -= delta[i]
-        if size == 0.0:
+        if verdict == CONVERGED:
             return CONVERGED
-        scale = max(scale, size)
-        before = size
-    return DIVERGED
 
 
 @part

@@ -1,5 +1,8 @@
 r"""Explicit Runge-Kutta methods, for y' = f(t, y) and for formulations that are ordinary differential equations.
 
+A method is its tableau: a class that derives from :class:`ExplicitRungeKutta` and states one runs alone, in lanes, on
+GPUs, with dense output and with sensitivities. :func:`explicit_tableau` makes the tableau from textbook coefficients.
+
 References
 ----------
 E. Hairer, S. P. Norsett, G. Wanner: Solving Ordinary Differential Equations I, 2nd ed., Springer 1993, sections II.1,
@@ -9,6 +12,7 @@ II.4 to II.6, II.10 and IV.2 of volume II (the stiffness test); J. R. Dormand, P
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -19,6 +23,7 @@ from daedal.errors import InvalidProblemError
 from daedal.methods.base import NORMS, Method
 from daedal.methods.explicit import dormand_prince
 from daedal.methods.run import OneStepRun
+from daedal.methods.tableau import ROUNDOFF, RungeKuttaTableau
 from daedal.methods.task import Equations
 
 
@@ -122,33 +127,123 @@ _DOP853 = Tableau(
     suspicious=2.5,
 )
 
-_RK4_B = (1 / 6, 1 / 3, 1 / 3, 1 / 6, 0.0)
+
+def explicit_tableau(
+    formula: RungeKuttaTableau,
+    order: int,
+    *,
+    dense: Sequence[Sequence[float]] | None = None,
+    stability: float = np.inf,
+    suspicious: float = np.inf,
+) -> Tableau:
+    r"""The tableau of an explicit method from the coefficients of a textbook.
+
+    Parameters
+    ----------
+    formula : RungeKuttaTableau
+        With `embedded` weights for the error estimate; without them the method takes constant steps only. If its last
+        stage is not :math:`f(t_1, y_1)`, that slope is added.
+    order : int
+        The order of the method.
+    dense : sequence of sequences, optional
+        :math:`y(t_0 + \theta h) \approx y_0 + h \sum_i b_i(\theta) k_i`, where row i holds the coefficients of
+        :math:`\theta, \theta^2, \dots` in :math:`b_i`. Cubic Hermite interpolation if not given.
+    stability, suspicious : float
+        See :class:`Tableau`; only for methods whose last two stages are at the end of the step.
+
+    Examples
+    --------
+    >>> from daedal import RungeKuttaTableau
+    >>> heun = explicit_tableau(RungeKuttaTableau([[], [1]], ["1/2", "1/2"], embedded=[1, 0]), order=2)
+    >>> heun.a, heun.e, heun.degree
+    (((), (1.0,), (0.5, 0.5)), (-0.5, 0.5, 0.0), 3)
+    """
+    if not formula.explicit:
+        raise InvalidProblemError(f"{formula.name}: not explicit; an implicit method is daedal.ImplicitRungeKutta")
+    rows, b, c = [row[:i] for i, row in enumerate(formula.a)], list(formula.b), list(formula.c)
+    e = [x - y for x, y in zip(b, formula.embedded or b, strict=True)]
+    if b[-1] != 0 or tuple(rows[-1]) != tuple(b[:-1]):
+        rows, b, e, c = [*rows, tuple(b)], [*b, 0], [*e, 0], [*c, 1]
+    weights = tuple(map(float, b))
+    inner, degree = _hermite(weights), 3
+    if dense is not None:
+        inner, degree = _extension(formula.name, weights, dense), len(dense[0])
+    return Tableau(
+        a=tuple(tuple(map(float, row)) for row in rows),
+        b=weights,
+        c=tuple(map(float, c)),
+        e=tuple(map(float, e)),
+        order=order,
+        inner=inner,
+        degree=degree,
+        stability=stability,
+        suspicious=suspicious,
+    )
 
 
-def _rk4_inner(theta: float) -> np.ndarray:
-    """Cubic Hermite interpolation."""
-    b, first, last = np.array(_RK4_B), np.eye(5)[0], np.eye(5)[4]
-    return theta * b + theta * (theta - 1.0) * ((1.0 - 2.0 * theta) * b + (theta - 1.0) * first + theta * last)
+def _hermite(weights: Sequence[float]) -> Callable[[float], np.ndarray]:
+    """Cubic Hermite interpolation, from the slopes of the first and the last stage."""
+    b, first, last = np.array(weights), np.eye(len(weights))[0], np.eye(len(weights))[-1]
+
+    def inner(theta: float) -> np.ndarray:
+        return theta * b + theta * (theta - 1.0) * ((1.0 - 2.0 * theta) * b + (theta - 1.0) * first + theta * last)
+
+    return inner
 
 
-_RK4 = Tableau(
-    a=((), (1 / 2,), (0.0, 1 / 2), (0.0, 0.0, 1.0), _RK4_B[:4]),
-    b=_RK4_B,
-    c=(0.0, 1 / 2, 1 / 2, 1.0, 1.0),
-    e=(0.0, 0.0, 0.0, 0.0, 0.0),
-    order=4,
-    inner=_rk4_inner,
+def _extension(name: str, weights: Sequence[float], dense: Sequence[Sequence[float]]) -> Callable[[float], np.ndarray]:
+    """A continuous extension; a row that is missing belongs to a slope at the end that it does not use."""
+    given = np.array([[float(x) for x in row] for row in dense])
+    rows = np.zeros((len(weights), given.shape[1]))
+    if given.shape[0] > len(weights):
+        raise InvalidProblemError(f"{name}: dense has {given.shape[0]} rows for {len(weights)} slopes")
+    rows[: len(given)] = given
+    if np.abs(rows.sum(axis=1) - weights).max() > ROUNDOFF or abs(rows[:, 0].sum() - 1.0) > ROUNDOFF:
+        raise InvalidProblemError(f"{name}: dense does not lead from y_0, with its slope, to y_1 at theta = 1")
+    powers = np.arange(1, rows.shape[1] + 1)
+    return lambda theta: rows @ theta**powers
+
+
+_RK4 = explicit_tableau(
+    RungeKuttaTableau([[], ["1/2"], [0, "1/2"], [0, 0, 1]], ["1/6", "1/3", "1/3", "1/6"], name="RK4"), order=4
 )
 
 
-class _Explicit(Method):
-    """An explicit Runge-Kutta method, given by its tableau."""
+@dataclass(frozen=True)
+class ExplicitRungeKutta(Method):
+    """An explicit Runge-Kutta method, given by its tableau.
+
+    Parameters
+    ----------
+    norm : {"rms", "max"}
+        Of the error: root mean square, or the largest component.
+    stop_when_stiff : bool or int
+        End the run where steps seem to be limited by stability; a number is how many suspicious steps it takes.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.methods.explicit.runge_kutta import ExplicitRungeKutta, explicit_tableau
+    >>> ralston = daedal.RungeKuttaTableau([[], ["2/3"]], ["1/4", "3/4"], embedded=[1, 0], name="Ralston")
+    >>> class Ralston(ExplicitRungeKutta):
+    ...     name = "ralston"
+    ...     tableau = explicit_tableau(ralston, order=2)
+    >>> sol = daedal.solve(daedal.ODE(lambda t, y: -y, 1), (0.0, 1.0), [1.0], method="ralston")
+    >>> print(sol.method, abs(sol.y[0, -1] - 0.36788) < 1e-4)
+    Ralston, order 2 True
+    """
+
+    norm: str = "rms"
+    stop_when_stiff: bool | int = False
 
     needs = ("rate",)
     explicit = True
     tableau: ClassVar[Tableau]
-    norm: str = "rms"
-    stop_when_stiff: bool | int = False
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "tableau" in cls.__dict__:
+            cls.controlled = any(cls.tableau.e)
 
     def __post_init__(self):
         if self.norm not in NORMS:
@@ -168,6 +263,11 @@ class _Explicit(Method):
     def title(self) -> str:
         """What a solution says of the method."""
         return f"{type(self).__name__}, order {self.max_order}"
+
+    def require_error_estimate(self, fixed_step: float | None) -> None:
+        """Refuse a run with error control if there are no embedded weights."""
+        if fixed_step is None and not self.controlled:
+            raise InvalidProblemError(f"{type(self).__name__} has no error estimate: give fixed_step, or use DOPRI5")
 
     def prepare(self, equations: Equations) -> OneStepRun:
         """The tableau as a record, and room for the stages."""
@@ -200,7 +300,7 @@ class _Explicit(Method):
 
 
 @dataclass(frozen=True)
-class DOPRI5(_Explicit):
+class DOPRI5(ExplicitRungeKutta):
     """The method of Dormand and Prince: order 5, error estimate of order 4, dense output of order 4.
 
     For an :class:`ODE`, and for formulations of mechanisms that are ordinary differential equations: index 1,
@@ -214,15 +314,12 @@ class DOPRI5(_Explicit):
         End the run where steps seem to be limited by stability; a number is how many suspicious steps it takes.
     """
 
-    norm: str = "rms"
-    stop_when_stiff: bool | int = False
-
     name = "dopri5"
     tableau = _DOPRI5
 
 
 @dataclass(frozen=True)
-class DOP853(_Explicit):
+class DOP853(ExplicitRungeKutta):
     """The method of order 8 of Dormand and Prince, as Hairer's code of this name has it: dense output of order 7.
 
     The error estimate is made of two embedded methods, of order 5 and 3, which count like one of order 7. Twelve
@@ -245,22 +342,13 @@ class DOP853(_Explicit):
     True True
     """
 
-    norm: str = "rms"
-    stop_when_stiff: bool | int = False
-
     name = "dop853"
     tableau = _DOP853
 
 
 @dataclass(frozen=True)
-class RK4(_Explicit):
+class RK4(ExplicitRungeKutta):
     """The classical method of order 4, for constant steps."""
 
     name = "rk4"
     tableau = _RK4
-    controlled = False
-
-    def require_error_estimate(self, fixed_step: float | None) -> None:
-        """There is none."""
-        if fixed_step is None:
-            raise InvalidProblemError("RK4 has no error estimate: give fixed_step, or use DOPRI5")

@@ -2,7 +2,8 @@ r"""Explicit Runge-Kutta steps in compiled code, for y' = f(t, y).
 
     k_i = f(t + c_i h, y + h sum_{j<i} a_ij k_j),    y_1 = y + h sum_i b_i k_i,    error = h || sum_i e_i k_i ||
 
-A tableau is data: one kernel runs them all. A step leaves the polynomial through its values at equidistant points,
+A tableau is data: one kernel runs them all. :func:`explicit_steps` states the step once, for one run and for the lanes
+of ensembles (:mod:`daedal.kernels.arithmetic`). A step leaves the polynomial through its values at equidistant points,
 in the Newton form that all methods share. It is that of the method, with the stages that it may need, where something
 lies inside of the step; that of Hermite where the owner of the equations stops the run. Elsewhere nobody looks at it,
 and only y is written.
@@ -10,10 +11,11 @@ and only y is written.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, NamedTuple
 
+from daedal.kernels.arithmetic import ONE, NumberOperations
 from daedal.kernels.callbacks import RAISED
-from daedal.kernels.compilation import entry, part
+from daedal.kernels.compilation import entry, inlined, part
 from daedal.kernels.records import FLOAT, INTEGER, Struct, floats, record_at
 from daedal.kernels.signatures import f64
 from daedal.kernels.system import HOOK_CHANGED, rate
@@ -22,16 +24,16 @@ from daedal.methods.one_step import (
     ATTEMPT,
     HOPELESS,
     close_polynomial,
-    combine,
+    count_stiff,
     give_to_owner,
     hermite_polynomial,
     polynomial,
     size_in,
     size_of_error,
-    watch_stiffness,
-    weighted_sum,
+    stiffness,
 )
 from daedal.methods.run_record import RUN, differences
+from daedal.methods.sums import sums_of
 
 SHARE = 0.01  # of the second error estimate (HNW II.10)
 HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, leaves the last slope usable
@@ -57,6 +59,118 @@ TABLEAU = Struct(
 )
 
 
+class StepAccess(NamedTuple):
+    """Where the step of a run, or of eight, finds its arrays: functions of its record, as are the rest.
+
+    The record has n, error, and phi, whose first row is y at the start of the step.
+    """
+
+    tableau: Any
+    """The TABLEAU record."""
+    slopes: Any
+    """The slopes of the stages."""
+    stage: Any
+    """Where y of a stage is written."""
+    evaluate: Any
+    """``evaluate(run, t, i)``: the slope of stage i, at the y that was written; not 0 to give up."""
+    size_of_error: Any
+    """``size_of_error(run, maximum)``: the norm of ``run.error`` in units of the tolerance."""
+
+
+class ExplicitSteps(NamedTuple):
+    """The functions that :func:`explicit_steps` makes."""
+
+    stages: Any
+    dense_stages: Any
+    size_of_estimate: Any
+
+
+def explicit_steps(number: NumberOperations, owner: StepAccess) -> ExplicitSteps:
+    """A step in parts: its stages, those for dense output, the size of its error."""
+    spread, get, put, root, where_less = number.spread, number.get, number.put, number.root, number.where_less
+    combine, weighted_sum, *_ = sums_of(number)
+    tableau_of, slopes_of, stage_of, evaluate, size_of_error = owner
+
+    @part
+    def stages(run, t, h):
+        """All stages but the first; the last one is y at the end of the step."""
+        tableau = tableau_of(run)
+        a, c, k, start, stage = tableau.a, tableau.c, slopes_of(run), run.phi[0], stage_of(run)
+        for i in range(1, tableau.stages):
+            combine(a[i], i, k, start, h, 0, run.n, stage)
+            status = evaluate(run, t + c[i] * h, i)
+            if status != 0:
+                return status
+        return 0
+
+    @part
+    def dense_stages(run, t, h):
+        """The stages that the polynomial of the step needs."""
+        tableau = tableau_of(run)
+        a, c, k, start, stage = tableau.a_dense, tableau.c, slopes_of(run), run.phi[0], stage_of(run)
+        for i in range(tableau.stages, tableau.stages + tableau.dense_stages):
+            combine(a[i - tableau.stages], i, k, start, h, 0, run.n, stage)
+            status = evaluate(run, t + c[i] * h, i)
+            if status != 0:
+                return status
+        return 0
+
+    @part
+    def size_of(run, tableau, weights, h):
+        """The norm of h sum_i e_i k_i in units of the tolerance."""
+        error = run.error
+        weighted_sum(weights, tableau.stages, slopes_of(run), 0, run.n, error)
+        for i in range(run.n):
+            put(error, i, get(error, i) * h)
+        return size_of_error(run, tableau.maximum_norm)
+
+    @part
+    def size_of_estimate(run, h):
+        """The size of the error, from two estimates where the method has two (HNW II.10)."""
+        tableau = tableau_of(run)
+        size = size_of(run, tableau, tableau.e, h)
+        if tableau.two_errors:
+            other = size_of(run, tableau, tableau.e3, h)
+            squared = size * size + SHARE * other * other
+            size = size * (size / root(where_less(spread(0.0), squared, squared, spread(1.0))))
+        return size
+
+    return ExplicitSteps(stages, dense_stages, size_of_estimate)
+
+
+# --- single runs ------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _tableau(run):
+    return record_at(run.method, TABLEAU)
+
+
+@inlined
+def _slopes(run):
+    return record_at(run.method, TABLEAU).k
+
+
+@inlined
+def _stage(run):
+    return run.slope
+
+
+@part
+def _evaluate(run, t, i):
+    return rate(run.system, t, run.slope, record_at(run.method, TABLEAU).k[i])
+
+
+@part
+def _size_of_error(run, maximum):
+    return size_of_error(run.system, run, maximum)
+
+
+_stages, dense_stages, _size_of_estimate = explicit_steps(
+    ONE, StepAccess(_tableau, _slopes, _stage, _evaluate, _size_of_error)
+)
+
+
 @entry(ATTEMPT)
 def runge_kutta_attempt(address, t, h):
     """The stages from phi_0, y_1 and its error."""
@@ -73,38 +187,18 @@ def runge_kutta_accept(address, t, h):
 
 @part
 def _attempt(system, tableau, run, h):
-    n, s, k = run.n, tableau.stages, tableau.k
-    start, y, stage = differences(run)[0], run.y, run.slope
-    a, c, e = tableau.a, tableau.c, tableau.e
     if not run.slope_known:
-        status = rate(system, run.t, start, k[0])
+        status = rate(system, run.t, differences(run)[0], tableau.k[0])
         if status != 0:
             return status if status == RAISED else HOPELESS
         run.slope_known = 1
-    for i in range(1, s):
-        combine(a[i], i, k, start, h, 0, n, stage)
-        status = rate(system, run.t + c[i] * h, stage, k[i])
-        if status != 0:
-            return status
-    copy(y, stage)  # the last stage is that at the end of the step
+    status = _stages(run, run.t, h)
+    if status != 0:
+        return status
+    copy(run.y, run.slope)  # the last stage is that at the end of the step
     if not run.fixed:
-        size = _size_of_error(system, tableau, run, h, k, e)
-        if tableau.two_errors and size > 0.0:
-            other = _size_of_error(system, tableau, run, h, k, tableau.e3)
-            size *= size / np.sqrt(size * size + SHARE * other * other)
-        run.error_of_step = size
+        run.error_of_step = _size_of_estimate(run, h)
     return 0
-
-
-@part
-def _size_of_error(system, tableau, run, h, k, e):
-    """The norm of h sum_i e_i k_i in units of the tolerance."""
-    n = run.n
-    error = run.error
-    weighted_sum(e, tableau.stages, k, 0, n, error)
-    for i in range(n):
-        error[i] *= h
-    return size_of_error(system, run, tableau.maximum_norm)
 
 
 @part
@@ -118,30 +212,16 @@ def _is_looked_into(run, t):
 
 
 @part
-def dense_stages(system, tableau, run, h, k):
-    """The stages that the polynomial of the step needs; 0 or the status of a function that cannot be evaluated."""
-    n, s, more = run.n, tableau.stages, tableau.dense_stages
-    start, stage = differences(run)[0], run.slope
-    a, c = tableau.a_dense, tableau.c
-    for i in range(more):
-        combine(a[i], s + i, k, start, h, 0, n, stage)
-        status = rate(system, run.t + c[s + i] * h, stage, k[s + i])
-        if status != 0:
-            return status
-    return 0
-
-
-@part
 def _accept(system, tableau, run, t, h):
     n, s = run.n, tableau.stages
     nodes, k, y, yp = tableau.degree, tableau.k, run.y, run.yp
     changed, whole = False, _is_looked_into(run, t)
     if whole and tableau.dense_stages > 0:
-        status = dense_stages(system, tableau, run, h, k)
+        status = dense_stages(run, run.t, h)
         if status != 0:
             return status
     if run.stop_when_stiff:
-        watch_stiffness(run, h, k, tableau.a, run.scratch, tableau.stiff_limit)
+        count_stiff(run, h, stiffness(run, h, k, tableau.a, run.scratch), tableau.stiff_limit)
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:

@@ -15,9 +15,17 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.compilation import entry, part
+from daedal.kernels.convergence import (
+    CONTINUE,
+    DIVERGED,
+    SIMPLIFIED,
+    TO_ROUNDOFF,
+    expect,
+    judge,
+    start,
+)
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, factor, solve
-from daedal.kernels.newton import DIVERGED
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, floats, record_at
 from daedal.kernels.signatures import f64, i64
@@ -46,7 +54,7 @@ EXTRAPOLATION = Struct(
         ("entries", INTEGER),
         ("f_y", ADDRESS),
         ("f_yp", ADDRESS),
-        ("look", ADDRESS),  # working memory of `first_look`
+        ("look", ADDRESS),  # working memory of `after_first_look`
         ("moving_f_y", f64["entries"]),  # of scheme 2
         ("moving_f_yp", f64["entries"]),
         ("rows", i64["entries"]),
@@ -71,7 +79,8 @@ EXTRAPOLATION = Struct(
 
 _MOST_ITERATIONS, _POLISHING = 12, 50  # of Newton's method; with constant steps
 _TOLERANCE = 1e-4  # of Newton's method, in units of the tolerance; extrapolation enlarges what is left
-_STALLED, _ROUNDING, _PLATEAU = 0.5, 1e-2, 100.0  # corrections that fall no longer are round-off if they are so small
+_ROUNDING, _PLATEAU = 1e-2, 100.0  # corrections that fall no longer are round-off if they are so small
+_UNKNOWN = 10.0  # rate / (1 - rate) before a rate has been seen
 _NOISE = 4.0  # corrections by so many times the round-off end Newton's method
 
 
@@ -219,10 +228,12 @@ def _solve_implicit(system, linear, run, method, t, h, before):
     for j in range(n):
         y[j] += step[j]
         v[j] = step[j] / h
-    noise = wrms(method.noise, weights)
-    tolerance = _NOISE * noise if run.fixed else max(_TOLERANCE, _NOISE * noise)
-    size_before, rate = 0.0, 1.0
-    for m in range(_POLISHING if run.fixed else _MOST_ITERATIONS):
+    noise, progress = wrms(method.noise, weights), run.newton
+    kind, most = (TO_ROUNDOFF, _POLISHING) if run.fixed else (SIMPLIFIED, _MOST_ITERATIONS)
+    tolerance = max(_TOLERANCE, _NOISE * noise)
+    expect(progress, kind, most, tolerance, _NOISE * noise, max(_ROUNDING, _PLATEAU * noise))
+    start(progress, _UNKNOWN)
+    while True:
         status = residual(system, t, y, v, r)
         if status == 0:
             status = solve(linear.matrix, t, r)
@@ -231,22 +242,17 @@ def _solve_implicit(system, linear, run, method, t, h, before):
         system.newton_iterations += 1
         method.iterations += 1
         size = wrms(r, weights)
-        if not size < np.inf:
+        verdict = judge(progress, size, 0.0)
+        if verdict == DIVERGED:
             break
         for j in range(n):
             step[j] -= r[j]
             y[j] -= r[j]
             v[j] = step[j] / h
-        if m > 0:
-            rate = size / size_before
-        settled = size <= 0.1 * tolerance or (m > 0 and rate < 1.0 and rate / (1.0 - rate) * size <= tolerance)
-        if settled or (m > 1 and rate >= _STALLED and size <= max(_ROUNDING, _PLATEAU * noise)):
+        if verdict != CONTINUE:
             for j in range(n):
                 r[j] = step[j]
             return 0
-        if m > 1 and rate >= 1.0:
-            break
-        size_before = max(size, np.finfo(np.float64).tiny)
     correction, tried = run.correction, run.y
     for j in range(n):
         correction[j] = r[j]

@@ -32,10 +32,11 @@ from daedal.methods.one_step import (
     HOPELESS,
     close_polynomial,
     combine,
+    count_stiff,
     give_to_owner,
     polynomial,
     size_in,
-    watch_stiffness,
+    stiffness,
 )
 from daedal.methods.run_record import RUN, differences
 
@@ -178,7 +179,7 @@ def _accept(system, method, c, run, t, h):
     k, y, yp = method.k, run.y, run.yp
     changed = False
     if run.stop_when_stiff and method.known_first:
-        watch_stiffness(run, h, k, method.a, method.bar, _STIFF_LIMIT)
+        count_stiff(run, h, stiffness(run, h, k, method.a, method.bar), _STIFF_LIMIT)
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:

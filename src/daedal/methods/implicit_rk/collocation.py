@@ -15,14 +15,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
-from daedal.methods.implicit_rk.collocation_tableaux import (
-    KINDS,
-    STAGES,
-    error_weights,
-    newton_data,
-    polynomials,
-    tableau,
-)
+from daedal.methods.implicit_rk.collocation_stages import KINDS, STAGES, collocation_stages
+from daedal.methods.implicit_rk.stage_systems import StageMatrices, in_deviations, storage
 from daedal.methods.run import OneStepRun
 from daedal.methods.second_order import SecondOrderWorkspace, set_fixed_tolerances, start_of
 from daedal.methods.task import Equations, Outcome, Task
@@ -31,6 +25,7 @@ LARGEST = 300
 """Unknowns up to which collocation works."""
 _KEPT_RATIO = 1.2  # steps grow only if it is worth a new factorisation
 _MOST_FAILURES = 15
+_UNKNOWN = 1000.0  # rate / (1 - rate) of Newton's method before a rate has been seen: a second correction is computed
 _PROJECTIONS = ("auto", "always", "never")
 
 
@@ -93,7 +88,7 @@ class Collocation(Method):
     @property
     def max_order(self) -> int:
         """The classical order."""
-        return tableau(self.kind, self.stages).order
+        return collocation_stages(self.kind, self.stages).order
 
     def prepare(self, equations: Equations) -> OneStepRun:
         """Room for the stages and their matrices."""
@@ -116,51 +111,71 @@ class _CollocationRun(OneStepRun):
     """A run of a collocation method."""
 
     def __init__(self, method: Collocation, equations: Equations, workspace: SecondOrderWorkspace):
-        from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Record
-        from daedal.methods.implicit_rk.collocation_newton import COLLOCATION
+        from daedal.methods.implicit_rk import collocation_newton as newton
+        from daedal.methods.implicit_rk import stages
         from daedal.methods.implicit_rk.collocation_step import collocation_accept, collocation_attempt
         from daedal.methods.one_step import MEMORY, OWN
 
         self._form = form = equations.second_order
         n, kind, s = form.problem.n, method.kind, method.stages
-        coefficients, data, weights = tableau(kind, s), newton_data(kind, s), error_weights(kind, s)
-        pairs, thesis = data.pairs.shape[0], method.controller == "thesis"
+        data = collocation_stages(kind, s)
+        weights = data.error_weights
+        thesis = method.controller == "thesis"
         mass = getattr(form.problem.residual, "mass", None)
+        places = storage(n, "dense")
+        self._matrices = StageMatrices(places, workspace.bridge)
+        self._matrices.give(workspace.matrix_address)
+        extra = None if data.newton.real else np.array([[data.gamma**k, 0.0] for k in range(3)])
+        system = self._matrices.system(data.newton, in_deviations(data.newton, 3), extra)
         record = Record.allocated(
-            COLLOCATION,
+            newton.COLLOCATION,
+            linear=workspace.linear,
+            solve=stages.solve_stages.address,
+            iterate=stages.iterate_stages.address,
+            factor=stages.factor_systems.address,
+            correct=stages.correct_stages.address,
+            linearise=newton.collocation_linearise.address,
+            residuals=newton.collocation_residuals.address,
+            predict=newton.collocation_predict.address,
+            n=n,
+            most_stages=s,
+            leading=n,
+            levels=3,
+            entries=places.rows.size,
+            rows=places.rows,
+            columns=places.columns,
+            place=places.place,
+            count=1,
+            systems=np.array([system.address]),
+            gamma=np.array([data.gamma]),
+            unit=1.0,
+            some_powers=True,
+            unknown=_UNKNOWN,
             second_order=workspace.second_order,
             s=s,
-            known=coefficients.known,
-            stiffly_accurate=coefficients.stiffly_accurate,
-            n_real=data.real.size,
-            n_pairs=pairs,
-            gamma=data.gamma,
+            known=data.known,
+            stiffly_accurate=data.end >= 0,
             position_ratio=weights[1],
             filtered=_projects(form.problem.residual) or not np.any(form.problem.order == 0),
-            c=coefficients.c,
+            c=data.c,
             w=np.ascontiguousarray(data.w),
-            w2=np.ascontiguousarray(data.w2),
+            w2=data.w @ data.w,
             known_column=np.ascontiguousarray(data.known_column),
-            transform=np.ascontiguousarray(data.transform),
-            inverse=np.ascontiguousarray(data.inverse),
-            pairs=np.ascontiguousarray(data.pairs),
-            polynomials=polynomials(kind, s),
+            polynomials=data.polynomials,
             error_weights=np.ascontiguousarray(weights[0]),
             thesis=thesis,
             mass=0 if mass is None else mass[0].ctypes.data,
             n_mass=0 if mass is None else mass[1],
-            real_lu=dense_lu(n),
-            first_lu=dense_lu(2 * n if pairs > 0 else 1),
-            second_lu=dense_lu(2 * n if pairs > 1 else 1),
         )
+        record["z"] = record["deviations"] + 8 * n * data.known
         super().__init__(
             method,
             equations,
             attempt=collocation_attempt,
             accept=collocation_accept,
             order=method.max_order,
-            control_order=s + 1 - coefficients.known,
+            control_order=s + 1 - data.known,
             start_order=0 if thesis else s + 1,
             controller=OWN if thesis else MEMORY,
             kept_ratio=_KEPT_RATIO,

@@ -1,8 +1,9 @@
-r"""The stages of a collocation step for F(t, x, x', x'') = 0: the simplified Newton method, decoupled by eigenvalues.
+r"""The stages of a collocation step for F(t, x, x', x'') = 0: their residuals, Jacobians, prediction and tests.
 
 The unknowns are the deviations Z of the stage values from the tangent, so that second derivatives lose no digits, and
 multipliers are unknowns by their stage values: the matrix stays well conditioned for small steps, where one for second
-derivatives of the multipliers (Wunderlich chapter 6) does not.
+derivatives of the multipliers (Wunderlich chapter 6) does not. Newton's method is that of `stages`, with the systems
+F_x + (g/h) F_x' + (g/h)^2 F_x'' for the eigenvalues g of A^{-1}.
 """
 
 from __future__ import annotations
@@ -10,18 +11,21 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import UNEVALUABLE, is_given
-from daedal.kernels.compilation import inlined, part
-from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
+from daedal.kernels.compilation import entry, inlined, part
+from daedal.kernels.convergence import SIMPLIFIED, TO_ROUNDOFF, expect
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import FLOAT, INTEGER, Struct, at, data_of, floats, optional
+from daedal.kernels.records import FLOAT, INTEGER, Struct, at, data_of, float_rows, optional, record_at
 from daedal.kernels.second_order import SECOND_ORDER, evaluate_matrix, evaluate_second_order
 from daedal.kernels.signatures import f64
 from daedal.kernels.vectors import power
 from daedal.methods.bdf.thesis_control import POINTS
+from daedal.methods.implicit_rk.stages import STAGE_FIELDS
+from daedal.methods.one_step import ATTEMPT
+from daedal.methods.run_record import RUN
 
-_MAX_ITERATIONS, _POLISHING = 10, 15
+_MAX_ITERATIONS, _POLISHING = 10, 50  # the latter where round-off has to be reached
 _TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
+_ROUNDING = 1e-3  # corrections that may be round-off where it has to be reached
 _NOISE = 100.0 * np.finfo(np.float64).eps
 _INCREMENT = 2.0**-26
 _WEIGHT_SHARE = 2.0**-13
@@ -29,22 +33,17 @@ _WEIGHT_SHARE = 2.0**-13
 COLLOCATION = Struct(
     "COLLOCATION",
     [
+        *STAGE_FIELDS,
         ("second_order", at(SECOND_ORDER)),
         ("s", INTEGER),
         ("known", INTEGER),
         ("stiffly_accurate", INTEGER),
-        ("n_real", INTEGER),
-        ("n_pairs", INTEGER),
-        ("gamma", FLOAT),
         ("position_ratio", FLOAT),
         ("filtered", INTEGER),  # whether errors along constraint forces may be left out of the test
         ("c", f64["s"]),
         ("w", f64["s - known", "s - known"]),
         ("w2", f64["s - known", "s - known"]),
         ("known_column", f64["s - known"]),
-        ("transform", f64["s - known", "s - known"]),
-        ("inverse", f64["s - known", "s - known"]),
-        ("pairs", f64["n_pairs", 2]),
         ("polynomials", f64["3 * s", "s + 2"]),
         ("error_weights", f64["s + 1"]),
         ("thesis", INTEGER),  # the controller of the thesis
@@ -53,34 +52,56 @@ COLLOCATION = Struct(
         ("past_y", f64[POINTS, "second_order.n_y"]),
         # x, x', x'' at the start of the step and at its end
         *[(name, f64["second_order.n"]) for name in ("x", "xp", "xpp", "new_x", "new_xp", "new_xpp")],
-        # stages: deviations, highest derivatives, those of the last step, corrections
-        ("z", f64["s", "second_order.n"]),
+        # stages: deviations, highest derivatives, those of the last step
+        ("deviations", f64["s", "second_order.n"]),
         ("k", f64["s", "second_order.n"]),
         ("old_k", f64["s", "second_order.n"]),
         ("old_x", f64["second_order.n"]),
         ("old_xp", f64["second_order.n"]),
         ("old_h", FLOAT),
-        ("r", f64["s", "second_order.n"]),
-        ("hat", f64["s", "second_order.n"]),
         ("stage", f64[3, "second_order.n"]),
         ("theta", f64[3, "s"]),
-        ("weights", f64["second_order.n"]),
-        ("others", f64["second_order.n"]),  # weights of multipliers, and of variables that are only computed along
-        # Jacobians and factors
-        ("j0", f64["second_order.n", "second_order.n"]),
-        ("j1", f64["second_order.n", "second_order.n"]),
-        ("j2", f64["second_order.n", "second_order.n"]),
         ("n_mass", INTEGER),
         ("mass", optional(f64["n_mass", "n_mass"])),  # F_x'' of the leading variables, if the residual leaves it
-        ("real_lu", LU),
-        ("first_lu", LU),
-        ("second_lu", LU),
-        ("h_matrix", FLOAT),
-        ("jacobian_known", INTEGER),
-        ("jacobian_new", INTEGER),
-        ("rate", FLOAT),
     ],
 )
+
+
+@inlined
+def jacobian(method, level):
+    """F_x, F_x' or F_x'', column by column."""
+    return float_rows(data_of(method.derivatives[level]), method.n, method.n)
+
+
+@entry(ATTEMPT)
+def collocation_linearise(address, t, h):
+    """The Jacobians at the start of the step."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, COLLOCATION)
+    method.jacobian_known = 0
+    method.factored[:] = 0.0
+    status = _jacobians(run.system, method, method.second_order, run, h)
+    if status == 0:
+        method.jacobian_known = 1
+        method.jacobian_fresh = 1
+    return status
+
+
+@entry(ATTEMPT)
+def collocation_predict(address, t, h):
+    """Z from the polynomial of the last step, or from the first two derivatives at the start."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, COLLOCATION)
+    _predict(method, method.second_order, h)
+    return 0
+
+
+@entry(ATTEMPT)
+def collocation_residuals(address, t, h):
+    """R_i = F at the stages, from Z."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, COLLOCATION)
+    return evaluate_stages(run.system, method, method.second_order, run, h)
 
 
 @part
@@ -92,9 +113,9 @@ def _jacobians(system, method, form, run, h):
             return status
     n = form.n
     x, xp, xpp = method.x, method.xp, method.xpp
-    base, value = method.stage[0], method.hat[0]
+    base, value = method.stage[0], method.residual
     weights, others, order = method.weights, method.others, form.order
-    j0, j1, j2 = method.j0, method.j1, method.j2
+    j0, j1, j2 = jacobian(method, 0), jacobian(method, 1), jacobian(method, 2)
     system.jacobians += 1
     system.residuals += 1
     status = evaluate_second_order(form, run.t, x, xp, xpp, base)
@@ -146,10 +167,10 @@ def _jacobians(system, method, form, run, h):
 @part
 def _given_jacobians(system, method, form, run, h):
     """F_x, F_x' and F_x'' from F_x + c1 F_x' + c2 F_x'': in the units of the step, so that no digits are lost."""
-    n, g = form.n, method.gamma / h
+    n, g = form.n, method.gamma[0] / h
     x, xp, xpp = method.x, method.xp, method.xpp
     size = n * n
-    j0, j1, j2 = floats(data_of(method.j0), size), floats(data_of(method.j1), size), floats(data_of(method.j2), size)
+    j0, j1, j2 = method.derivatives[0], method.derivatives[1], method.derivatives[2]
     system.jacobians += 1
     status = evaluate_matrix(form, run.t, x, xp, xpp, 0.0, 0.0, j0)
     if status == 0:
@@ -163,44 +184,11 @@ def _given_jacobians(system, method, form, run, h):
 
 
 @part
-def _factor(system, method, form, h):
-    """E for the real eigenvalue (or the gamma of the error estimate) and for the pairs."""
-    n = form.n
-    j0, j1, j2 = method.j0, method.j1, method.j2
-    g = method.gamma / h
-    real = method.real_lu.data
-    for j in range(n):
-        for i in range(n):
-            real[j, i] = j0[j, i] + g * (j1[j, i] + g * j2[j, i])
-    system.factorisations += 1
-    if factor_lu(method.real_lu) != 0:
-        return SINGULAR
-    pairs = method.pairs
-    for p in range(method.n_pairs):
-        lu = method.first_lu if p == 0 else method.second_lu
-        columns = lu.data
-        re, im = pairs[p, 0] / h, pairs[p, 1] / h
-        re2, im2 = re * re - im * im, 2.0 * re * im
-        for j in range(n):
-            for i in range(n):
-                real_part = j0[j, i] + re * j1[j, i] + re2 * j2[j, i]
-                imaginary = im * j1[j, i] + im2 * j2[j, i]
-                columns[j, i] = real_part
-                columns[j, n + i] = imaginary
-                columns[n + j, i] = -imaginary
-                columns[n + j, n + i] = real_part
-        system.factorisations += 1
-        if factor_lu(lu) != 0:
-            return SINGULAR
-    return 0
-
-
-@part
 def _predict(method, form, h):
     """Z from the polynomial of the last step, or from the first two derivatives at the start."""
     n, stages, known = form.n, method.s, method.known
     x, xp, xpp = method.x, method.xp, method.xpp
-    z, c, order = method.z, method.c, form.order
+    z, c, order = method.deviations, method.c, form.order
     old_x, old_xp, old_k = method.old_x, method.old_xp, method.old_k
     theta = method.theta
     for i in range(known, stages):
@@ -241,9 +229,9 @@ def inside(order, theta, k, j, stages, a, h, x, xp):
 
 
 @part
-def _stage_weights(method, form, run, h):
+def expect_stages(method, form, run, h):
     """Corrections are judged by what they mean for x and x'; those of multipliers when x has converged."""
-    source, inverse, g = form.source, run.inverse_weights, abs(method.gamma / h)
+    source, inverse, g, progress = form.source, run.inverse_weights, abs(method.gamma[0] / h), run.newton
     weights, others, order, included = method.weights, method.others, form.order, run.included
     for j in range(form.n_y):
         i = source[j]
@@ -254,14 +242,22 @@ def _stage_weights(method, form, run, h):
         i = source[j] - form.n
         if i >= 0 and included[j] != 0.0:
             weights[i] = max(weights[i], g * inverse[j])
+    noise = _NOISE * wrms(method.x, weights)  # corrections that round-off explains
+    if run.fixed or method.thesis:
+        expect(progress, TO_ROUNDOFF, _POLISHING, _TOLERANCE, 0.0, _ROUNDING)
+        progress.slowest, progress.stalls_to_stop, progress.stalls_to_fail = 0.5, 1, _POLISHING
+        progress.wildest = np.inf
+    else:
+        expect(progress, SIMPLIFIED, _MAX_ITERATIONS, _TOLERANCE, noise, max(noise, _TOLERANCE))
+    progress.follow_tolerance, progress.follow_below, progress.follow_last = np.inf, np.inf, 1.0
 
 
 @part
-def _residuals(system, method, form, run, h):
+def evaluate_stages(system, method, form, run, h):
     """R_i = F at the stages, from Z; the highest derivatives are left in k."""
     n, stages, known = form.n, method.s, method.known
     x, xp, xpp = method.x, method.xp, method.xpp
-    z, k, r = method.z, method.k, method.r
+    z, k, r = method.deviations, method.k, method.r
     count = stages - known
     w1, w2 = method.w, method.w2
     first = method.known_column
@@ -287,105 +283,10 @@ def _residuals(system, method, form, run, h):
             else:
                 k[i, j] = work[0, j]
         system.residuals += 1
-        status = evaluate_second_order(form, run.t + c[i] * h, work[0], work[1], work[2], r[i])
+        status = evaluate_second_order(form, run.t + c[i] * h, work[0], work[1], work[2], r[i - known])
         if status != 0:
             return status
     if known:
         for j in range(n):
             k[0, j] = xpp[j] if order[j] == 2 else xp[j] if order[j] == 1 else x[j]
     return 0
-
-
-@part
-def _correction(method, form):
-    """r := the correction of Z, by the decoupled systems."""
-    n, known = form.n, method.known
-    count = method.s - known
-    r, hat = method.r, method.hat
-    transform, inverse = method.transform, method.inverse
-    for i in range(count):
-        for j in range(n):
-            value = 0.0
-            for l in range(count):
-                value += inverse[i, l] * r[known + l, j]
-            hat[i, j] = value
-    if method.n_real > 0:
-        solve_lu(method.real_lu, hat[0])
-    for p in range(method.n_pairs):
-        solve_lu(method.first_lu if p == 0 else method.second_lu, hat[method.n_real + 2 * p])  # and the next row
-    for i in range(count):
-        for j in range(n):
-            value = 0.0
-            for l in range(count):
-                value += transform[i, l] * hat[l, j]
-            r[known + i, j] = value
-
-
-@part
-def solve_stages(system, method, form, run, h):
-    """The simplified Newton method for all stages; with old Jacobians a failure leads to a second try."""
-    n, known = form.n, method.known
-    _stage_weights(method, form, run, h)
-    while True:
-        method.jacobian_new = 0
-        if not method.jacobian_known:
-            status = _jacobians(system, method, form, run, h)
-            if status != 0:
-                return status
-            method.jacobian_new = 1
-            method.h_matrix = 0.0
-        if method.h_matrix != h:
-            status = _factor(system, method, form, h)
-            if status != 0:
-                method.h_matrix = 0.0
-                if method.jacobian_new:
-                    return status
-                method.jacobian_known = 0
-                continue
-            method.h_matrix = h
-        _predict(method, form, h)
-        status = _iterate(system, method, form, run, h, n, known)
-        if status == DIVERGED and not method.jacobian_new:
-            method.jacobian_known = 0
-            continue
-        return status
-
-
-@part
-def _iterate(system, method, form, run, h, n, known):
-    stages, exact = method.s, run.fixed or method.thesis
-    z, r, weights, others = method.z, method.r, method.weights, method.others
-    before, rate, rest = np.inf, 0.0, np.inf
-    method.rate = 0.0
-    noise = _NOISE * wrms(method.x, weights)  # corrections that round-off explains
-    for iteration in range(_POLISHING if exact else _MAX_ITERATIONS):
-        status = _residuals(system, method, form, run, h)
-        if status != 0:
-            return status
-        _correction(method, form)
-        system.newton_iterations += 1
-        total, rest_before, rest = 0.0, rest, 0.0
-        for i in range(known, stages):
-            size, other = wrms(r[i], weights), wrms(r[i], others)
-            total += size * size
-            rest += other * other
-        size, rest = np.sqrt(total / (stages - known)), np.sqrt(rest / (stages - known))
-        if not size < np.inf:
-            return DIVERGED
-        if exact and iteration > 1 and size >= 0.5 * before and before < 1e-3:
-            return CONVERGED  # round-off
-        if iteration > 0:
-            rate = size / before
-            method.rate = max(method.rate, rate) if iteration > 1 else rate
-            if rate >= 0.99 and size > max(noise, _TOLERANCE) and not (exact and iteration < 4):
-                return DIVERGED
-        for i in range(known, stages):
-            for j in range(n):
-                z[i, j] -= r[i, j]
-        factor = rate / (1.0 - rate) if 0.0 < rate < 0.99 else 1.0
-        followed = rest <= 1.0 or rest >= 0.5 * rest_before  # the latter is noise
-        if not exact and followed and (size * factor <= _TOLERANCE or size <= noise):
-            if iteration > 0 or size <= max(noise, 1e-3 * _TOLERANCE):
-                return _residuals(system, method, form, run, h)
-        before = size
-    return CONVERGED if exact and before < 1.0 else DIVERGED

@@ -11,15 +11,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.compilation import entry, inlined, part
-from daedal.kernels.dense import solve_lu
-from daedal.kernels.newton import CONVERGED, DIVERGED
+from daedal.kernels.compilation import caller, entry, inlined, part
+from daedal.kernels.convergence import CONVERGED, DIVERGED
+from daedal.kernels.matrix import solve
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import record_at
 from daedal.kernels.second_order import gather, scatter
 from daedal.kernels.system import HOOK_CHANGED
 from daedal.methods.bdf.thesis_control import extrapolation_error, remember, step_after_failure, step_after_success
-from daedal.methods.implicit_rk.collocation_newton import COLLOCATION, inside, solve_stages, weights_at
+from daedal.methods.implicit_rk.collocation_newton import (
+    COLLOCATION,
+    evaluate_stages,
+    expect_stages,
+    inside,
+    jacobian,
+    weights_at,
+)
 from daedal.methods.one_step import ATTEMPT, close_polynomial, give_to_owner
 from daedal.methods.run_record import RUN
 
@@ -28,13 +35,15 @@ _NOISE = 2000.0 * np.finfo(np.float64).eps
 _TARGET = 0.6
 _THESIS_START, _THESIS_ORDER = 3, 2  # steps without error test, and the k of its exponent 1/(k + 1)
 
+_call = caller(ATTEMPT)
+
 
 @entry(ATTEMPT)
 def collocation_attempt(address, t, h):
     """The stages, the end of the step and its error."""
     run = record_at(address, RUN)
     method = record_at(run.method, COLLOCATION)
-    return _attempt(run.system, method, method.second_order, run, t, h)
+    return _attempt(run.system, method, method.second_order, run, address, t, h)
 
 
 @entry(ATTEMPT)
@@ -46,10 +55,15 @@ def collocation_accept(address, t, h):
 
 
 @part
-def _attempt(system, method, form, run, t, h):
+def _attempt(system, method, form, run, address, t, h):
     if run.attempt_error_failures + run.attempt_newton_failures > 0:
-        method.jacobian_known = method.jacobian_new
-    status = solve_stages(system, method, form, run, h)
+        method.jacobian_known = method.jacobian_fresh
+    else:
+        method.jacobian_fresh = 0
+    expect_stages(method, form, run, h)
+    status = _call(method.solve, address, t, h)
+    if status == CONVERGED and not (run.fixed or method.thesis):
+        status = evaluate_stages(system, method, form, run, h)  # the last correction changes the highest derivatives
     if status != CONVERGED:
         return status
     _finish(method, form, h)
@@ -87,7 +101,7 @@ def _finish(method, form, h):
     n, stages = form.n, method.s
     x, xp = method.x, method.xp
     new_x, new_xp, new_xpp = method.new_x, method.new_xp, method.new_xpp
-    z, k, order = method.z, method.k, form.order
+    z, k, order = method.deviations, method.k, form.order
     theta = method.theta
     weights_at(method, 1.0, theta)
     for j in range(n):
@@ -117,9 +131,9 @@ def _error(method, form, run, h, noise):
     x, xp, xpp = method.x, method.xp, method.xpp
     k, order = method.k, form.order
     weights = method.error_weights
-    j1, j2 = method.j1, method.j2
-    e, d = method.stage[0], method.hat[0]
-    g = method.gamma / h
+    j1, j2 = jacobian(method, 1), jacobian(method, 2)
+    e, d = method.stage[0], method.residual
+    g = method.gamma[0] / h
     for j in range(n):
         first = xpp[j] if order[j] == 2 else xp[j]
         value = weights[0] * first
@@ -137,10 +151,10 @@ def _error(method, form, run, h, noise):
         elif order[j] == 1:
             for i in range(n):
                 d[i] += g * j1[j, i] * e[j]
-    solve_lu(method.real_lu, d)
+    solve(method.linear.matrix, run.t, d)
     _differentiation_error(method, form, h, e)
     if method.filtered:
-        _along_stiff_forces(method, form, g, e)
+        _along_stiff_forces(method, form, run.t, g, e)
     source, vector = form.source, run.scratch
     y, start = run.y, run.phi[0]
     rtol, atol, scale = run.rtol, run.atol, run.scale
@@ -150,7 +164,7 @@ def _error(method, form, run, h, noise):
         if i >= n:
             vector[j] = max(abs(g * d[i - n]), abs(e[i - n]) - noise * abs(g * x[i - n]))
         else:
-            position = d[i] * abs(method.gamma) * method.position_ratio
+            position = d[i] * abs(method.gamma[0]) * method.position_ratio
             vector[j] = position if order[i] == 2 else d[i] if order[i] == 1 else 0.0
         scale[j] = included[j] / (rtol[j] * max(abs(y[j]), abs(start[j])) + atol[j])
     return wrms(vector, scale)
@@ -163,14 +177,14 @@ def _node(method, c, h, j):
 
 
 @part
-def _along_stiff_forces(method, form, g, e):
+def _along_stiff_forces(method, form, t, g, e):
     """Of the error e of velocities by differentiation the part along stiff forces, S^2 e.
 
     S = (g^2 M + g C + K)^{-1} (g C + K) is 1 there. The rest is corrected: along constraint forces by the projection,
     elsewhere, where S is about (h omega)^2, by the equations of motion. Constraints are the rows without accelerations.
     """
     n = form.n
-    j0, j1, j2 = method.j0, method.j1, method.j2
+    j0, j1, j2 = jacobian(method, 0), jacobian(method, 1), jacobian(method, 2)
     order, stiff = form.order, method.stage[1]
     for _ in range(2):
         for i in range(n):
@@ -181,7 +195,7 @@ def _along_stiff_forces(method, form, g, e):
                 for j in range(n):
                     if order[j] == 2:
                         stiff[i] += (g * j1[j, i] + j0[j, i]) * e[j]
-        solve_lu(method.real_lu, stiff)
+        solve(method.linear.matrix, t, stiff)
         for i in range(n):
             e[i] = stiff[i]
 
@@ -196,7 +210,7 @@ def _differentiation_error(method, form, h, e):
     """
     n, count = form.n, method.s - method.known + 2
     x, xp = method.x, method.xp
-    z, c, old_x = method.z, method.c, method.old_x
+    z, c, old_x = method.deviations, method.c, method.old_x
     begin = 0 if method.old_h != 0.0 else 1
     slope = 0.0
     for i in range(1, count):
@@ -256,7 +270,7 @@ def _accept(system, method, form, run, t, h):
         yp[j] = xpp[i - n] if i >= n else xp[i]
     if method.thesis and not run.fixed:
         _thesis_rules(method, run, t, h)
-    method.jacobian_known = 1 if method.rate < _GOOD_RATE and not (run.fixed or method.thesis) else 0
+    method.jacobian_known = 1 if run.newton.worst < _GOOD_RATE and not (run.fixed or method.thesis) else 0
     return CONVERGED
 
 

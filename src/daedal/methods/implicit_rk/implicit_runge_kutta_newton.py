@@ -4,47 +4,45 @@ The unknowns are the slopes of the stages (Brenan, Campbell and Petzold (4.1.2))
 
     F(t_n + c_i h, y_n + h sum_j a_ij Y'_j, Y'_i) = 0,
 
-found block by block: the stages of a block depend on each other, and on those of earlier blocks. The simplified Newton
-method has the matrix I (x) F_y' + h A (x) F_y with F_y and F_y' at the start of the step. Where it fails with constant
-steps, which cannot be shortened, derivatives at all stages and of every iteration take its place.
+found block by block: the stages of a block depend on each other, and on those of earlier blocks. Newton's method is
+that of `stages`, with derivatives at the start of the step. Where it fails with constant steps, which cannot be
+shortened, derivatives at all stages and of every iteration take their place, in one matrix for all stages of a block.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.compilation import caller, entry, inlined, part
+from daedal.kernels.compilation import caller, entry, part
+from daedal.kernels.convergence import CONVERGED, DIVERGED, SIMPLIFIED, TO_ROUNDOFF, expect
 from daedal.kernels.dense import LU
-from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, MATRIX, factor, solve
-from daedal.kernels.newton import CONVERGED, DIVERGED
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import (
     ADDRESS,
     FLOAT,
     INTEGER,
     Struct,
-    at,
+    data_of,
+    float_rows,
+    floats,
     integer_rows,
     optional,
     record_at,
 )
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import residual
-from daedal.kernels.vectors import power, smallest
 from daedal.methods.implicit_rk.implicit_stages import MOST_DEGREE, PLACES
+from daedal.methods.implicit_rk.stages import STAGE_FIELDS
+from daedal.methods.one_step import ATTEMPT
 from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN, STEP
 
 IRK = Struct(
     "IRK",
     [
-        ("linear", at(LINEAR)),
-        ("linearise", ADDRESS),
-        ("form", ADDRESS),
-        ("correct", ADDRESS),
+        *STAGE_FIELDS,
         # the method
-        ("n", INTEGER),
         ("s", INTEGER),
         ("order", INTEGER),
         ("known", INTEGER),  # whether the slope of the first stage is y' at the start
@@ -73,41 +71,31 @@ IRK = Struct(
         ("inherits", INTEGER),  # whether errors of algebraic variables are passed on to the next step
         ("inside_inherited", optional(f64[PLACES])),  # by which factors, at the places inside
         ("of_halves", FLOAT),  # and in the difference of a step and its halves
-        ("factor", ADDRESS),
-        ("h_matrix", FLOAT),
-        # matrices of Newton's method: for steps, then for their halves
+        ("factor_defect", ADDRESS),
+        # systems of stages: for steps, then for their halves
         ("n_matrices", INTEGER),
-        ("matrices", i64["2 * n_matrices"]),  # their addresses
-        ("places", i64["2 * n_matrices"]),  # addresses of the places of their blocks
-        ("factored", f64["2 * n_matrices"]),  # the step for which they are factored, or 0
         ("level", INTEGER),  # 1 for halves
-        # dF/dy and dF/dy', entry by entry: at the start, or at every stage
-        ("entries", INTEGER),
-        ("rows", i64["entries"]),
-        ("columns", i64["entries"]),
-        ("place", i64["entries"]),
-        ("f_y", f64["s + 1", "entries"]),
+        # constant steps: one matrix for all stages of a block, with derivatives at each of them, where it is needed
+        ("at_stages", INTEGER),
+        ("form", ADDRESS),  # the function that solves with it
+        ("linearise_there", ADDRESS),
+        ("matrices", i64["n_matrices"]),  # addresses, and of the places of their blocks; 0 with variable steps
+        ("places", i64["n_matrices"]),
+        ("f_y", f64["s + 1", "entries"]),  # dF/dy and dF/dy' at every stage; the last ones belong to projections
         ("f_yp", f64["s + 1", "entries"]),
-        ("look", ADDRESS),  # working memory of `first_look`
-        ("slot", INTEGER),  # which of them; the last one belongs to projections
-        ("at_stages", INTEGER),  # whether they are those of the stages
+        ("slot", INTEGER),  # which of them
         ("stage_t", FLOAT),
-        ("jacobian_known", INTEGER),
-        ("jacobian_fresh", INTEGER),  # whether it is one of this step
         # slopes, with that of the start in front: of the step, of its halves, and a guess
         *[(name, f64["s + 1", "n"]) for name in ("whole", "first", "second", "guess")],
-        ("r", f64["s", "n"]),
-        ("hat", f64["s * n"]),
-        *[(name, f64["n"]) for name in ("stage_y", "stage_yp", "residual", "middle", "secant", "weights", "inherited")],
-        ("power", f64["n"]),  # index class of each variable, less one
-        ("some_powers", INTEGER),
-        ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
-        ("suspicious", INTEGER),  # whether it is to look at the equations in any case
-        # the block that is being solved
+        *[(name, f64["n"]) for name in ("middle", "secant", "inherited")],
+        ("suspicious", INTEGER),  # whether the owner of the run is to look at the equations in any case
+        # the block that is being solved: the start of its step, and the addresses of y there and of slopes
         ("block", INTEGER),
+        ("t0", FLOAT),
         ("h", FLOAT),
+        ("start", ADDRESS),
+        ("slopes", ADDRESS),
         ("slowest", FLOAT),  # rate of convergence in this step
-        ("rate_factor", FLOAT),  # rate / (1 - rate)
         ("trouble", INTEGER),  # steps that are not to grow, since Newton's method has failed
         # projection: which unknown is which multiplier, which equation which constraint, or -1, and which derivative
         # stands in an equation; the directions of the multipliers, and constraints times these
@@ -125,181 +113,97 @@ IRK = Struct(
 _TOLERANCE = 1e-3  # of Newton's method, in units of the error tolerance
 _MOST, _POLISHING = 15, 60  # iterations; the latter of constant steps, which end at round-off
 _NOISE = 30.0 * np.finfo(np.float64).eps
-_STALLED, _STALLS = 0.9, 2
 _ROUNDING = 0.1  # corrections, in units of the tolerance, that may be round-off if they do not fall
 _ROUNDING_FIXED = 1e-2  # the same with constant steps, as long as derivatives at the stages are left to try
 _PLATEAU = 300.0  # the same in units of the round-off of y
-_WILD = 10.0  # by which corrections may grow once
-_LOOK = 2
-_UNKNOWN = 1.0  # rate / (1 - rate) before a rate has been seen
+_FOLLOWING, _SMALL = 3e-3, 1e-2  # what is left of variables of index 2 and 3, and the last correction with them
 
-_call = caller(STEP)
-
-
-@entry(STEP)
-def irk_linearise(address):
-    """F_y and F_y' at the point in `stage_t`, `stage_y`, `stage_yp`."""
-    run = record_at(address, RUN)
-    method = record_at(run.method, IRK)
-    return _linearise(run.system, method.linear, run, method)
-
-
-@entry(STEP)
-def irk_form(address):
-    """The matrix of a block, factored."""
-    run = record_at(address, RUN)
-    return _form(run.system, record_at(run.method, IRK), run.t)
-
-
-@entry(STEP)
-def irk_correct(address):
-    """r := the correction of the slopes of a block."""
-    run = record_at(address, RUN)
-    return _correct(record_at(run.method, IRK), run.n, run.t)
+_call, _call_step = caller(ATTEMPT), caller(STEP)
 
 
 @part
-def _linearise(system, linear, run, method):
-    y, yp, r, h = method.stage_y, method.stage_yp, method.residual, method.h
-    f_y, f_yp = method.f_y[method.slot], method.f_yp[method.slot]
-    method.h_matrix = 0.0
-    return separate(system, linear.matrix, run, method.stage_t, y, yp, r, 1.0 / h, h, method.place, f_y, f_yp)
-
-
-@inlined
-def _matrix_number(method):
-    """Which matrix belongs to the block and the level."""
-    return method.level * method.n_matrices + method.block_matrix[method.block]
-
-
-@part
-def _form(system, method, t):
-    """delta_ij F_y' / h + a_ij F_y for the stages i, j of the block."""
-    number, entries = _matrix_number(method), method.entries
-    size = method.block_size[method.block]
-    begin = method.block_first[method.block]
-    matrix = record_at(method.matrices[number], MATRIX)
-    places = integer_rows(method.places[number], size, entries)
-    data, a = matrix.data, method.a
-    f_y, f_yp = method.f_y, method.f_yp
-    factored = method.factored
-    factored[number] = 0.0
-    if matrix.kind == BANDED:
-        data[:] = 0.0
-    for j in range(size):
-        for i in range(size):
-            slot = begin + i if method.at_stages else 0
-            weight = a[begin + i, begin + j]
-            for e in range(entries):
-                value = weight * f_y[slot, e]
-                if i == j:
-                    value += f_yp[slot, e] / method.h
-                data[places[j, e] + i] = value
-    system.factorisations += 1
-    method.rate_factor = _UNKNOWN
-    status = factor(matrix, t)
-    if status == 0 and not method.at_stages:
-        factored[number] = method.h
-    return status
-
-
-@part
-def _correct(method, n, t):
-    """The unknowns of all stages of a component stand together."""
-    size = method.block_size[method.block]
-    matrix = record_at(method.matrices[_matrix_number(method)], MATRIX)
-    r, hat = method.r, method.hat[: size * n]
-    for i in range(size):
-        for j in range(n):
-            hat[size * j + i] = r[i, j]
-    status = solve(matrix, t, hat)
-    for i in range(size):
-        for j in range(n):
-            r[i, j] = hat[size * j + i]
-    return status
-
-
-@part
-def linearise_at_start(run, method, address, h):
-    """F_y and F_y' at the start of the step."""
-    n = run.n
-    y, yp, start, slope = method.stage_y, method.stage_yp, run.phi[0], run.yp
-    for j in range(n):
-        y[j], yp[j] = start[j], slope[j]
-    method.stage_t, method.slot, method.h, method.at_stages, method.jacobian_known = run.t, 0, h, 0, 0
-    method.factored[:] = 0.0
-    status = _call(method.linearise, address)
-    if status == 0:
-        method.jacobian_known = 1
-        method.jacobian_fresh = 1
-    return status
-
-
-@part
-def solve_stages(system, run, method, address, t0, t1, h, start, k):
-    """The slopes of all stages of a step from t0 to t1 = t0 + h, in the rows of k behind the first; `k` is a guess."""
+def solve_all_stages(system, run, method, address, t0, t1, h, start, k):
+    """The slopes of all stages of a step from t0 to t1 = t0 + h, in the rows of k after the first; `k` is a guess."""
     n, guess = run.n, method.guess
     for i in range(method.s + 1):
         for j in range(n):
             guess[i, j] = k[i, j]
+    method.t0, method.h, method.start, method.slopes = t0, h, data_of(start), data_of(k)
     for block in range(method.blocks):
-        method.block = block
         if block == 0 and method.known:
             for j in range(n):
                 k[1, j] = k[0, j]
             continue
-        status = _solve_block(system, run, method, address, t0, t1, h, start, k, guess)
+        take_block(method, block)
+        status = _solve_block(run, method, address, t1, h, start)
         if status != CONVERGED:
+            if status == DIVERGED:
+                _give_up(run, method, h, start, k)
             return status
     return CONVERGED
 
 
 @part
-def _solve_block(system, run, method, address, t0, t1, h, start, k, guess):
-    """Old derivatives lead to a second try, constant steps to a third one with derivatives at the stages."""
-    n = run.n
-    first, size = method.block_first, method.block_size
-    begin, count = first[method.block], size[method.block]
-    method.at_stages = 0
-    while True:
-        if not method.at_stages:
-            if not method.jacobian_known:
-                status = linearise_at_start(run, method, address, h)
-                if status != 0:
-                    return status
-            method.h = h
-            if method.factored[_matrix_number(method)] != h:
-                status = _call(method.form, address)
-                if status != 0 and not method.jacobian_fresh and status > 0:
-                    method.jacobian_known = 0
-                    continue
-                if status != 0:
-                    return status
-        status = _iterate(system, run, method, address, t0, t1, h, start, k)
-        if status != DIVERGED:
-            break
-        if not method.at_stages and not method.jacobian_fresh:
-            method.jacobian_known = 0
-        elif run.fixed and not method.at_stages:
-            method.at_stages = 1
-        else:
-            break
-        for i in range(begin, begin + count):
-            for j in range(n):
-                k[i + 1, j] = guess[i + 1, j]
-    if method.at_stages:
-        method.jacobian_known = 0
-        method.at_stages = 0
-    return status
+def take_block(method, block):
+    """Make a block of stages the one that is being solved."""
+    method.block = block
+    method.current = method.level * method.n_matrices + method.block_matrix[block]
 
 
 @part
-def _residuals(system, run, method, address, t0, t1, h, start, k):
+def _solve_block(run, method, address, t1, h, start):
+    """Constant steps lead to a second try with derivatives at the stages."""
+    progress, weights = run.newton, method.weights
+    method.z, method.unit = method.slopes + 8 * run.n * (method.block_first[method.block] + 1), 1.0 / h
+    noise = _NOISE * max(wrms(start, weights), 1.0 if run.fixed else 0.0)
+    rounding = max(_ROUNDING_FIXED if run.fixed else _ROUNDING, _PLATEAU * noise)
+    tolerance = max(_TOLERANCE, noise)
+    if run.fixed:
+        expect(progress, TO_ROUNDOFF, _POLISHING, tolerance, noise, rounding)
+    else:
+        expect(progress, SIMPLIFIED, _MOST, tolerance, noise, rounding)
+    progress.follow_tolerance, progress.follow_below, progress.follow_last = _FOLLOWING, _SMALL, np.inf
+    status = _call(method.solve, address, t1, h)
+    method.slowest = max(method.slowest, progress.worst)
+    if status != DIVERGED or not run.fixed:
+        return status
+    usual = method.correct
+    progress.rounding = max(_ROUNDING, _PLATEAU * noise)
+    method.at_stages, method.correct = 1, method.form
+    status = _call(method.predict, address, t1, h)
+    if status == 0:
+        status = _call(method.iterate, address, t1, h)
+    method.at_stages, method.correct = 0, usual
+    return status
+
+
+@entry(ATTEMPT)
+def irk_predict(address, t, h):
+    """The guess for the slopes of the block."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, IRK)
+    n, begin, guess = run.n, method.block_first[method.block], method.guess
+    k = float_rows(method.slopes, method.s + 1, n)
+    for i in range(begin, begin + method.block_size[method.block]):
+        for j in range(n):
+            k[i + 1, j] = guess[i + 1, j]
+    return 0
+
+
+@entry(ATTEMPT)
+def irk_residuals(address, t, h):
     """r_i = F at the stages of the block, with derivatives if they are wanted."""
+    run = record_at(address, RUN)
+    return _residuals(run.system, run, record_at(run.method, IRK), address, t, h)
+
+
+@part
+def _residuals(system, run, method, address, t1, h):
     n, y, yp = run.n, method.stage_y, method.stage_yp
     begin = method.block_first[method.block]
     count = method.block_size[method.block]
     a, c, r = method.a, method.c, method.r
+    start, k = floats(method.start, n), float_rows(method.slopes, method.s + 1, n)
     for i in range(begin, begin + count):
         for j in range(n):
             y[j] = 0.0
@@ -311,81 +215,18 @@ def _residuals(system, run, method, address, t0, t1, h, start, k):
                     y[j] += weight * k[l + 1, j]
         for j in range(n):
             y[j] = start[j] + h * y[j]
-        time = t1 if c[i] == 1.0 else t0 + c[i] * h
+        time = t1 if c[i] == 1.0 else method.t0 + c[i] * h
         status = residual(system, time, y, yp, r[i - begin])
         if status == 0 and method.at_stages:
             method.stage_t, method.slot = time, i
-            status = _call(method.linearise, address)
+            status = _call_step(method.linearise_there, address)
         if status != 0:
             return status
     return 0
 
 
 @part
-def _iterate(system, run, method, address, t0, t1, h, start, k):
-    """Newton's method for the block from the guess in k."""
-    n = run.n
-    begin = method.block_first[method.block]
-    count = method.block_size[method.block]
-    r, weights = method.r, method.weights
-    most = _POLISHING if run.fixed else _MOST
-    noise = _NOISE * max(wrms(start, weights), 1.0 if run.fixed else 0.0)
-    rounding = max(_ROUNDING_FIXED if run.fixed and not method.at_stages else _ROUNDING, _PLATEAU * noise)
-    tolerance = max(_TOLERANCE, noise)
-    method.rate_factor = max(method.rate_factor, np.finfo(np.float64).eps) ** 0.8
-    before, stalls, rest = 0.0, 0, np.inf
-    for m in range(1, most + 1):
-        status = _residuals(system, run, method, address, t0, t1, h, start, k)
-        if status == 0 and method.at_stages:
-            status = _call(method.form, address)
-        if status != 0:
-            return status
-        system.newton_iterations += 1
-        status = _call(method.correct, address)
-        if status != 0:
-            return status
-        size = _size(method, r, count, weights, True)
-        if not size < np.inf:
-            return _diverged(run, method, h, start, k)
-        for i in range(count):
-            for j in range(n):
-                k[begin + i + 1, j] -= r[i, j] / h
-        if size <= noise:
-            return CONVERGED
-        if m > 1:
-            ratio = size / before
-            stalls = stalls + 1 if ratio > _STALLED else 0
-            rest = _size(method, r, count, weights, False) if method.some_powers else size
-            if rest <= rounding and (stalls >= _STALLS or (stalls > 0 and not run.fixed)):
-                return CONVERGED
-            if rest > rounding and (ratio > _WILD or (m > _LOOK and stalls >= _STALLS)):
-                return _diverged(run, method, h, start, k)
-            if stalls == 0:
-                method.rate_factor = ratio / (1.0 - ratio)
-            expected = method.rate_factor * rest * power(min(ratio, 1.0), most - m)
-            if m > _LOOK and stalls == 0 and not run.fixed and expected > rounding:
-                return _diverged(run, method, h, start, k)
-            method.slowest = max(method.slowest, ratio)
-        if method.rate_factor * size <= tolerance and not run.fixed:
-            return CONVERGED
-        before = size
-    return CONVERGED if rest <= rounding else _diverged(run, method, h, start, k)
-
-
-@part
-def _size(method, r, count, weights, everything):
-    """The norm of the corrections of a block; without variables of a higher index, whose round-off is divided by h."""
-    total, power = 0.0, method.power
-    lowest = smallest(power)
-    for i in range(count):
-        for j in range(weights.size):
-            if everything or power[j] == lowest:
-                total += (r[i, j] * weights[j]) ** 2
-    return np.sqrt(total / (count * weights.size))
-
-
-@part
-def _diverged(run, method, h, start, k):
+def _give_up(run, method, h, start, k):
     """Keep the last correction for messages."""
     n, last = run.n, method.block_size[method.block] - 1
     r, correction, y = method.r, run.correction, run.y
@@ -393,4 +234,63 @@ def _diverged(run, method, h, start, k):
         correction[j] = r[last, j]
         y[j] = start[j] + h * k[method.s, j]
     run.cj = 1.0 / h
-    return DIVERGED
+
+
+# --- derivatives at every stage ---------------------------------------------------------------------------------------
+
+
+@entry(STEP)
+def irk_linearise_there(address):
+    """F_y and F_y' at the point in `stage_t`, `stage_y`, `stage_yp`, in the rows `slot`."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, IRK)
+    return _linearise_there(run.system, method.linear, run, method)
+
+
+@part
+def _linearise_there(system, linear, run, method):
+    y, yp, r, h, place = method.stage_y, method.stage_yp, method.residual, method.h, method.place
+    f_y, f_yp = method.f_y[method.slot], method.f_yp[method.slot]
+    method.factored[method.count] = 0.0
+    return separate(system, linear.matrix, run, method.stage_t, y, yp, r, 1.0 / h, h, place, f_y, f_yp)
+
+
+@entry(ATTEMPT)
+def irk_correct_coupled(address, t, h):
+    """r := the correction of the slopes of a block, by the matrix delta_ij F_y' / h + a_ij F_y of its stages i, j."""
+    run = record_at(address, RUN)
+    return _correct_coupled(run.system, record_at(run.method, IRK), run.n, t, h)
+
+
+@part
+def _correct_coupled(system, method, n, t, h):
+    """The unknowns of all stages of a component stand together."""
+    number, entries = method.block_matrix[method.block], method.entries
+    begin, size = method.block_first[method.block], method.block_size[method.block]
+    matrix = record_at(method.matrices[number], MATRIX)
+    places = integer_rows(method.places[number], size, entries)
+    data, a = matrix.data, method.a
+    f_y, f_yp = method.f_y, method.f_yp
+    r, hat = method.r, method.hat[: size * n]
+    if matrix.kind == BANDED:
+        data[:] = 0.0
+    for j in range(size):
+        for i in range(size):
+            weight = a[begin + i, begin + j]
+            for e in range(entries):
+                value = weight * f_y[begin + i, e]
+                if i == j:
+                    value += f_yp[begin + i, e] / h
+                data[places[j, e] + i] = value
+    system.factorisations += 1
+    status = factor(matrix, t)
+    if status != 0:
+        return status
+    for i in range(size):
+        for j in range(n):
+            hat[size * j + i] = r[i, j]
+    status = solve(matrix, t, hat)
+    for i in range(size):
+        for j in range(n):
+            r[i, j] = hat[size * j + i]
+    return status

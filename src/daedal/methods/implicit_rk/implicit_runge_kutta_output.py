@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import caller, entry, inlined, part
+from daedal.kernels.convergence import CONVERGED
 from daedal.kernels.matrix import BANDED, factor, solve
-from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import record_at
 from daedal.kernels.system import residual
@@ -31,7 +31,7 @@ _call = caller(STEP)
 
 
 @entry(STEP)
-def irk_factor(address):
+def irk_factor_defect(address):
     """The factors of F_y + (g/h) F_y'."""
     run = record_at(address, RUN)
     method = record_at(run.method, IRK)
@@ -40,8 +40,8 @@ def irk_factor(address):
 
 @part
 def _factor(system, linear, method, t):
-    matrix, entries, weight = linear.matrix, method.entries, method.g / method.h_matrix
-    f_y, f_yp, place = method.f_y[0], method.f_yp[0], method.place
+    matrix, entries, weight = linear.matrix, method.entries, method.g / method.factored[method.count]
+    f_y, f_yp, place = method.derivatives[0], method.derivatives[1], method.place
     data = matrix.data
     if matrix.kind == BANDED:
         data[:] = 0.0
@@ -105,11 +105,12 @@ def add_defect(system, linear, run, method, address, t, h):
     inherited, share = method.inherited, method.inside_inherited
     if method.some_powers or wrms(run.phi[0], run.inverse_weights) > _SHARPEST:
         return CONVERGED
-    if method.h_matrix != h:
-        method.h_matrix = h
-        status = _call(method.factor, address)
+    factored, own = method.factored, method.count
+    if factored[own] != h:
+        factored[own] = h
+        status = _call(method.factor_defect, address)
         if status != 0:
-            method.h_matrix = 0.0
+            factored[own] = 0.0
             return status
     if method.inherits:
         status = _find_inherited(system, linear, run, method, t)
@@ -143,7 +144,7 @@ def _find_inherited(system, linear, run, method, t):
     """
     n, entries = run.n, method.entries
     inherited, r = method.inherited, method.residual
-    rows, columns, f_y = method.rows, method.columns, method.f_y[0]
+    rows, columns, f_y = method.rows, method.columns, method.derivatives[0]
     for j in range(n):
         inherited[j] = 0.0
     status = residual(system, run.t, run.phi[0], run.yp, r)

@@ -8,13 +8,11 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.dense import dense_lu
-from daedal.kernels.records import Record
 from daedal.methods.implicit_rk import implicit_runge_kutta_newton as newton
-from daedal.methods.implicit_rk.block_storage import storage
-from daedal.methods.implicit_rk.first_look import room_for_look
-from daedal.methods.implicit_rk.implicit_runge_kutta_output import irk_factor
+from daedal.methods.implicit_rk.implicit_runge_kutta_output import irk_factor_defect
 from daedal.methods.implicit_rk.implicit_runge_kutta_step import irk_accept, irk_attempt, irk_begin
 from daedal.methods.implicit_rk.implicit_stages import MOST_DEGREE, PLACES, Stages, inside, stages_of
+from daedal.methods.implicit_rk.stage_systems import StageMatrices, in_slopes, transformation
 from daedal.methods.implicit_rk.variable_classes import LARGEST_JUDGED, ClassifiedRun
 from daedal.methods.one_step import MEMORY
 from daedal.methods.task import Equations, Task
@@ -34,25 +32,29 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
     """A run of an implicit Runge-Kutta method."""
 
     def __init__(self, method: Any, equations: Equations, workspace: Workspace, kind: str):
-        n, problem = equations.n, equations.problem
+        self._kept: list[StageMatrices] = []
+        self._coupled: list[Any] = []
         self._stages = stages = stages_of(method.coefficients)
-        s, matrices = stages.s, stages.matrices
-        places = storage(n, kind, problem.bandwidth, problem.sparsity)
-        entries = places.rows.size
-        f_y, f_yp = np.zeros((s + 1, entries)), np.zeros((s + 1, entries))
-        self._matrices = [places.block_matrix(workspace.bridge, block.size) for _ in range(2) for block in matrices]
-        self._block_places = [np.ascontiguousarray(places.block_places(block.size)) for block in matrices] * 2
-        self._places, self._inner = places, np.zeros((2, 0, s + 1))
-        self._f_y, self._f_yp = f_y[0], f_yp[0]
+        s, matrices, systems = stages.s, stages.matrices, []
+        for _ in range(2):  # steps and their halves
+            for block in matrices:
+                found = transformation(stages.of_block(block))
+                systems.append(self.stage_matrices(workspace, kind).system(found, in_slopes(found)))
+                self._kept.append(self._matrices)
+        self._inner = np.zeros((2, 0, s + 1))
         order, embedded = method.max_order, stages.embedded
-        record = Record.allocated(
+        record = self.stage_record(
             newton.IRK,
-            n=n,
-            linear=workspace.linear,
-            linearise=newton.irk_linearise.address,
-            form=newton.irk_form.address,
-            correct=newton.irk_correct.address,
-            factor=irk_factor.address,
+            workspace,
+            systems,
+            residuals=newton.irk_residuals,
+            predict=newton.irk_predict,
+            most_stages=max(block.size for block in matrices),
+            gamma=np.ones(len(systems)),
+            unknown=1.0,
+            form=newton.irk_correct_coupled.address,
+            linearise_there=newton.irk_linearise_there.address,
+            factor_defect=irk_factor_defect.address,
             s=s,
             order=order,
             known=stages.known,
@@ -71,15 +73,6 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
             straight=stages.stage_order < 2,
             halves=np.array([stages.slope((half + c) / 2.0) for half in (0, 1) for c in stages.c]),
             n_matrices=len(matrices),
-            matrices=np.array([matrix.address for matrix in self._matrices]),
-            places=np.array([array.ctypes.data for array in self._block_places]),
-            entries=entries,
-            rows=places.rows,
-            columns=places.columns,
-            place=places.place,
-            f_y=f_y,
-            f_yp=f_yp,
-            look=room_for_look(n),
         )
         super().__init__(
             method,
@@ -105,6 +98,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
             self.workspace.prepare_matrices(accurate=True)
             known = self.method.variable_index is not None or self.equations.mechanism is not None
             self.own["searches"] = not known and self.equations.n <= LARGEST_JUDGED
+            self._allow_coupled()
         halved = self.own["doubling"] and task.fixed_step is None
         self._inner = _inner(self._stages, MOST_DEGREE // 2 if halved else MOST_DEGREE)
         degree = self._inner.shape[1] + 1
@@ -123,6 +117,16 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
         self._finds_classes = bool(self.own["searches"])
         self.own["suspicious"] = not self._stages.solvable or self.method.projection == "always"
         self.own["searches"] = self.own["suspicious"] or self.equations.n <= LARGEST_JUDGED
+
+    def _allow_coupled(self) -> None:
+        """Matrices for all stages of a block together, which constant steps may need."""
+        assert self.workspace is not None
+        if not self._coupled:
+            for block in self._stages.matrices:
+                self._coupled.append(self._places.matrix(self.workspace.bridge, m=block.size))
+                self._coupled.append(np.ascontiguousarray(self._places.block_places(block.size)))
+        self.own.array("matrices")[:] = [matrix.address for matrix in self._coupled[::2]]
+        self.own.array("places")[:] = [places.ctypes.data for places in self._coupled[1::2]]
 
     def reconsider(self, task: Task) -> int:
         """Look at the equations at the start: what they are, whether the method can solve them, what is projected."""
@@ -168,9 +172,8 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
 
     def _project(self) -> None:
         """Multipliers, constraints and derivatives of equations in Hessenberg form of index 2, for projections."""
-        n, places = self.equations.n, self._places
-        e, b = np.zeros((n, n)), np.zeros((n, n))
-        e[places.rows, places.columns], b[places.rows, places.columns] = self._f_yp, self._f_y
+        n = self.equations.n
+        e, b = self.partials_at_start()
         rows, columns = ~np.any(e, axis=1), ~np.any(e, axis=0)
         entries = e[~rows][:, ~columns]
         plain = rows.sum() == columns.sum() > 0 and np.allclose(entries, np.eye(len(entries)))

@@ -25,7 +25,7 @@ PLACES = 3
 
 
 @dataclass(frozen=True)
-class Block:
+class StageBlock:
     """Stages that are found together: the first one, how many, and which matrix of Newton's method is theirs."""
 
     first: int
@@ -59,7 +59,7 @@ class Stages:
     @cached_property
     def known(self) -> bool:
         """Whether the first stage is the end of the last step, with its slope."""
-        return self.end > 0 and not np.any(self.a[0]) and self.c[0] == 0.0
+        return bool(self.end > 0 and not np.any(self.a[0]) and self.c[0] == 0.0)
 
     @cached_property
     def solvable(self) -> bool:
@@ -72,9 +72,9 @@ class Stages:
         )
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[StageBlock, ...]:
         """The finest partition into consecutive stages with a block lower triangular matrix."""
-        found: list[Block] = []
+        found: list[StageBlock] = []
         matrices: list[np.ndarray] = []
         first = 0
         while first < self.s:
@@ -85,14 +85,19 @@ class Stages:
             equal = [k for k, other in enumerate(matrices) if np.array_equal(part, other)]
             if not equal:
                 matrices.append(part)
-            found.append(Block(first, last + 1 - first, equal[0] if equal else len(matrices) - 1))
+            found.append(StageBlock(first, last + 1 - first, equal[0] if equal else len(matrices) - 1))
             first = last + 1
         return tuple(found)
 
     @cached_property
-    def matrices(self) -> tuple[Block, ...]:
+    def matrices(self) -> tuple[StageBlock, ...]:
         """The first block of each matrix of Newton's method."""
         return tuple({block.matrix: block for block in reversed(self.blocks)}[k] for k in range(self._n_matrices))
+
+    def of_block(self, block: StageBlock) -> np.ndarray:
+        """The part of A that belongs to a block."""
+        last = block.first + block.size
+        return self.a[block.first : last, block.first : last]
 
     @property
     def _n_matrices(self) -> int:

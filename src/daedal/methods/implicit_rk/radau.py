@@ -15,11 +15,10 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method, check_variable_index
-from daedal.methods.correctors import check_corrector
-from daedal.methods.implicit_rk.block_storage import storage
-from daedal.methods.implicit_rk.collocation_tableaux import RADAU_STAGES, RadauTableau, radau_tableau
+from daedal.methods.implicit_options import check_corrector, check_matrix_options, storage_kind
+from daedal.methods.implicit_rk.collocation_stages import RADAU_STAGES, CollocationStages, collocation_stages
+from daedal.methods.implicit_rk.stage_systems import in_deviations
 from daedal.methods.implicit_rk.variable_classes import ClassifiedRun
-from daedal.methods.matrix_options import check_matrix_options, storage_kind
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations
 from daedal.methods.workspace import Workspace
@@ -94,7 +93,7 @@ class Radau(Method):
     @property
     def max_order(self) -> int:
         """The highest classical order."""
-        return radau_tableau(RADAU_STAGES[-1] if self.stages == "auto" else self.stages).order
+        return 2 * (RADAU_STAGES[-1] if self.stages == "auto" else self.stages) - 1
 
     def prepare(self, equations: Equations) -> OneStepRun:
         """Matrices for all systems, and room for the stages."""
@@ -106,51 +105,45 @@ class _RadauRun(ClassifiedRun):
     """A run of Radau IIA."""
 
     def __init__(self, method: Radau, equations: Equations, workspace: Workspace, kind: str):
-        from daedal.kernels.records import Record
-        from daedal.methods.implicit_rk import radau_matrix as matrix
-        from daedal.methods.implicit_rk.first_look import room_for_look
-        from daedal.methods.implicit_rk.radau_step import radau_accept, radau_attempt, radau_begin
+        from daedal.methods.implicit_rk import radau_step as step
         from daedal.methods.one_step import OWN
 
         n, problem = equations.n, equations.problem
-        places = storage(n // problem.copies, kind, problem.bandwidth, problem.sparsity)
-        self._places, self._f_y, self._f_yp = places, np.zeros(places.rows.size), np.zeros(places.rows.size)
-        tableaux = [radau_tableau(s) for s in RADAU_STAGES]
+        schemes = [collocation_stages("radau", s) for s in RADAU_STAGES]
         automatic = method.stages == "auto"
         lowest = 0 if automatic else RADAU_STAGES.index(method.stages)
         most = len(RADAU_STAGES) if automatic else lowest + 1
-        pairs = [
-            places.block_matrix(workspace.bridge, 2, problem.copies) if p < tableaux[most - 1].pairs.shape[0] else None
-            for p in range(matrix.MOST_PAIRS)
-        ]
-        record = Record.allocated(
-            matrix.RADAU,
-            n=n,
-            linear=workspace.linear,
-            linearise=matrix.radau_linearise.address,
-            factor=matrix.radau_factor.address,
-            correct=matrix.radau_correct.address,
-            **{name: pair for name, pair in zip(("first", "second", "third"), pairs, strict=True) if pair is not None},
-            entries=places.rows.size,
-            f_y=self._f_y,
-            f_yp=self._f_yp,
-            **{name: getattr(places, name) for name in ("rows", "columns", "place")},
-            **dict(zip(("pair_place", "pair_next"), places.block_places(2), strict=True)),
-            **_tables(tableaux, matrix.MOST_STAGES, matrix.MOST_PAIRS),
-            scheme=lowest,
+        matrices = self.stage_matrices(workspace, kind)
+        matrices.give(workspace.matrix_address)
+        systems = [matrices.system(x.newton, in_deviations(x.newton)) for x in schemes[:most]]
+        record = self.stage_record(
+            step.RADAU,
+            workspace,
+            [*systems, *systems[:1] * (len(schemes) - most)],
+            residuals=step.radau_residuals,
+            predict=step.radau_predict,
+            most_stages=step.MOST_STAGES,
+            leading=n // problem.copies if method.corrector == "staggered" else n,
+            gamma=np.array([x.gamma for x in schemes]),
+            shared=True,
+            unit=1.0,
+            may_be_flat=True,
+            discounts=True,
+            unknown=1.0,
+            **_tables(schemes, step.MOST_STAGES),
+            current=lowest,
             lowest=lowest,
             highest=most - 1,
-            look=room_for_look(n // problem.copies),
-            leading=n // problem.copies if method.corrector == "staggered" else n,
         )
+        record["z"] = record["deviations"]
         super().__init__(
             method,
             equations,
-            attempt=radau_attempt,
-            accept=radau_accept,
-            begin=radau_begin,
+            attempt=step.radau_attempt,
+            accept=step.radau_accept,
+            begin=step.radau_begin,
             order=method.max_order,
-            start_order=tableaux[lowest].s + 1,
+            start_order=schemes[lowest].s + 1,
             controller=OWN,
             most_failures=_MOST_FAILURES,
             record=record,
@@ -163,17 +156,16 @@ class _RadauRun(ClassifiedRun):
         return 2 * degrees - 1
 
 
-def _tables(tableaux: list[RadauTableau], stages: int, pairs: int) -> dict[str, np.ndarray]:
+def _tables(schemes: list[CollocationStages], most: int) -> dict[str, np.ndarray]:
     """The coefficients of all methods, one after the other."""
-    count = len(tableaux)
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("w", "transform", "inverse"), (stages, stages))
-    shapes |= dict.fromkeys(("c", "d", "value", "slope"), (stages,)) | {"pairs": (pairs, 2)}
-    tables = {name: np.zeros((count, *shape)) for name, shape in shapes.items()}
-    for k, tableau in enumerate(tableaux):
-        for name, table in tables.items():
-            values = getattr(tableau, name)
-            table[k][tuple(slice(length) for length in values.shape)] = values
-    tables["stages"] = np.array([tableau.s for tableau in tableaux])
-    for name in ("gamma", "share", "middle"):
-        tables[name] = np.array([getattr(tableau, name) for tableau in tableaux])
+    count = len(schemes)
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("c", "d", "value", "slope"), (count, most))
+    shapes |= {"w": (count, most, most), "middle": (count,)}
+    tables = {name: np.zeros(shape) for name, shape in shapes.items()}
+    for k, scheme in enumerate(schemes):
+        s = scheme.s
+        tables["c"][k, :s], tables["d"][k, :s], tables["w"][k, :s, :s] = scheme.c, scheme.d, scheme.w
+        tables["middle"][k], tables["value"][k, :s], tables["slope"][k, :s] = scheme.worst
+    tables["stages"] = np.array([scheme.s for scheme in schemes])
+    tables["share"] = np.array([scheme.share for scheme in schemes])
     return tables

@@ -1,4 +1,6 @@
-r"""A step of Radau IIA for F(t, y, y') = 0 in compiled code: error estimate, step size, stages, output.
+r"""A step of Radau IIA for F(t, y, y') = 0 in compiled code: stages, error estimate, step size, output.
+
+The unknowns of Newton's method are Z_i = Y_i - y_0; the equations are F(t_i, y_0 + Z_i, (1/h) sum_j w_ij Z_j) = 0.
 
 The estimate is that of Hairer and Wanner (J. Comput. Appl. Math. 111, 1999, 93-111) for implicit equations. Their
 embedded method compares y' at the start of the step with the slope of the collocation polynomial u there:
@@ -16,17 +18,47 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import UNEVALUABLE
-from daedal.kernels.compilation import caller, entry, part
+from daedal.kernels.compilation import caller, entry, inlined, part
+from daedal.kernels.convergence import CONVERGED, DIVERGED, SIMPLIFIED, TO_ROUNDOFF, expect
+from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.matrix import solve
-from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import wrms
-from daedal.kernels.records import record_at
+from daedal.kernels.records import FLOAT, INTEGER, Struct, record_at
+from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK_CHANGED, residual
-from daedal.methods.implicit_rk.first_look import after_first_look
-from daedal.methods.implicit_rk.radau_matrix import RADAU, gamma_of, stages_of
-from daedal.methods.implicit_rk.radau_newton import most_iterations, share_of_class, solve_stages
+from daedal.kernels.vectors import largest
+from daedal.methods.implicit_rk.stages import STAGE_FIELDS, share_of_class
 from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
+from daedal.methods.partial_derivatives import after_first_look
 from daedal.methods.run_record import RUN, STEP
+
+MOST_STAGES = 7
+
+RADAU = Struct(
+    "RADAU",
+    [
+        *STAGE_FIELDS,
+        # the methods, one after the other; of tables the first rows and columns are in use
+        ("stages", i64[3]),
+        ("c", f64[3, MOST_STAGES]),
+        ("w", f64[3, MOST_STAGES, MOST_STAGES]),
+        ("d", f64[3, MOST_STAGES]),
+        ("share", f64[3]),
+        ("middle", f64[3]),
+        ("value", f64[3, MOST_STAGES]),
+        ("slope", f64[3, MOST_STAGES]),
+        ("lowest", INTEGER),  # which of them may be in use; `current` is
+        ("highest", INTEGER),
+        ("deviations", f64[MOST_STAGES, "n"]),  # of the stages from the start
+        ("defect", f64["n"]),
+        # state
+        ("smooth_rate", FLOAT),  # of Newton's method, for the choice of the stages
+        ("troubled", INTEGER),  # whether Newton's method has failed since the last step
+        ("since_change", INTEGER),  # steps with these stages
+        ("h_before", FLOAT),
+        ("error_before", FLOAT),
+    ],
+)
 
 _SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 3.0
 _FIRST = 0.1  # by which a rejected first step is shortened
@@ -45,6 +77,18 @@ _SETTLED = 5  # steps before there are more stages
 _SHARP = (1e6, 1e9)  # y in units of the tolerance from which a run begins with 5 and with 7 stages
 _LONGER, _SHORTER = 1.2, 0.8  # ratios of steps between which there may be more stages
 
+_TOLERANCE = 0.003  # of Newton's method, in units of the error tolerance
+_TIGHT = 3e-4  # the same with variables of index 2 and 3, to which errors of the others come divided by h
+_TIGHTEST = 1e-7  # with variables of index 3, to which what a constraint leaves comes divided by h^2 of the next step
+_SMALL = 1e-2  # the last correction with them, in units of the tolerance: the first ratios may be too good
+_FEWEST, _MORE = 10, 2.5  # iterations with 3 stages, and for each further one
+_FURTHER = 2  # with the sharper tolerance
+_POLISHING = 100  # iterations of constant steps, which end at round-off
+_POLISHED = 1e-2  # size of corrections with them, in tolerances, that may be round-off
+_NOISE = 30.0 * np.finfo(np.float64).eps
+_ROUNDING = 0.1  # size of corrections, in units of the tolerance, that may be rounding errors if they do not fall
+_PLATEAU = 300.0  # the same in units of the round-off of y
+
 _call = caller(ATTEMPT)
 
 
@@ -56,13 +100,13 @@ def radau_begin(address):
     method.error_before = 1e-2
     digits = wrms(run.y, run.inverse_weights)
     for limit in _SHARP:
-        if digits > limit and method.scheme < method.highest:
-            method.scheme += 1
+        if digits > limit and method.current < method.highest:
+            method.current += 1
     if not method.searches:
         return 0
     n = method.linear.matrix.n
     status = _call(method.linearise, address, run.t, run.h)
-    return after_first_look(status, method, method.f_y, method.f_yp, n)
+    return after_first_look(status, method, method.derivatives[0], method.derivatives[1], n)
 
 
 @entry(ATTEMPT)
@@ -85,11 +129,14 @@ def _attempt(system, linear, run, method, address, t, h):
     n, s = run.n, stages_of(method)
     run.cj = gamma_of(method) / h
     run.order = 2 * s - 1
-    status = solve_stages(system, run, method, address, t, h)
+    _expect(run, method, h)
+    status = _call(method.solve, address, t, h)
     if status != CONVERGED:
         method.troubled = 1
+        if status == DIVERGED:
+            _give_up(run, method, h)
         return status
-    start, y, last = run.phi[0], run.y, method.z[s - 1]
+    start, y, last = run.phi[0], run.y, method.deviations[s - 1]
     for j in range(n):
         y[j] = start[j] + last[j]
     if run.fixed:
@@ -102,11 +149,112 @@ def _attempt(system, linear, run, method, address, t, h):
     return status
 
 
+@entry(ATTEMPT)
+def radau_predict(address, t, h):
+    """Z from the polynomial of the last step, the tangent at the start of a run, or nothing."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, RADAU)
+    n, s = run.n, stages_of(method)
+    start, z, slope = run.phi[0], method.deviations, method.stage_yp
+    c = method.c[method.current]
+    for i in range(s):
+        if method.flat:
+            for j in range(n):
+                z[i, j] = 0.0
+            continue
+        newton_polynomial(run.t + c[i] * h, run.t, run.psi, run.phi, run.degree, z[i], slope)
+        for j in range(n):
+            z[i, j] -= start[j]
+    return 0
+
+
+@entry(ATTEMPT)
+def radau_residuals(address, t, h):
+    """r_i = F at the stages."""
+    run = record_at(address, RUN)
+    return _residuals(run.system, run, record_at(run.method, RADAU), t, h)
+
+
+@part
+def _residuals(system, run, method, t, h):
+    n, s = run.n, stages_of(method)
+    start, y, yp = run.phi[0], method.stage_y, method.stage_yp
+    z, r = method.deviations, method.r
+    c, w = method.c[method.current], method.w[method.current]
+    for i in range(s):
+        for j in range(n):
+            y[j] = start[j] + z[i, j]
+            yp[j] = 0.0
+        for l in range(s):
+            weight = w[i, l] / h
+            for j in range(n):
+                yp[j] += weight * z[l, j]
+        status = residual(system, t if i == s - 1 else run.t + c[i] * h, y, yp, r[i])
+        if status != 0:
+            tried = run.y
+            for j in range(n):
+                tried[j] = y[j]
+            return status
+    return 0
+
+
+@inlined
+def stages_of(method):
+    return method.stages[method.current]
+
+
+@inlined
+def gamma_of(method):
+    return method.gamma[method.current]
+
+
+@part
+def _most_iterations(method):
+    """How many iterations a step may take."""
+    return _FEWEST + int(_MORE * (stages_of(method) - 3)) + (_FURTHER if method.some_powers else 0)
+
+
+@part
+def _expect(run, method, h):
+    """What ends Newton's method. Corrections of variables of index 2 and 3 count like their errors, but have to fall
+    as far as they can.
+    """
+    n, progress = run.n, run.newton
+    weights, others = method.weights, method.others
+    plain, power = run.inverse_weights, method.power
+    share = share_of_class(run, method, h) if method.some_powers else 1.0
+    for i in range(n):
+        weights[i] = plain[i] if power[i] == 0.0 else plain[i] * share ** power[i]
+        others[i] = 0.0 if power[i] == 0.0 else plain[i]
+    noise = _NOISE * wrms(run.phi[0], weights)
+    tight = _TIGHTEST if largest(power) > 1.0 else _TIGHT
+    tolerance = max(tight if method.some_powers else _TOLERANCE, noise)
+    if run.fixed:
+        expect(progress, TO_ROUNDOFF, _POLISHING, tolerance, noise, _POLISHED)
+    else:
+        rounding = max(tolerance if method.some_powers else _ROUNDING, _PLATEAU * noise)
+        expect(progress, SIMPLIFIED, _most_iterations(method), tolerance, noise, rounding)
+    progress.follow_tolerance, progress.follow_below, progress.follow_last = _TOLERANCE, _SMALL, np.inf
+
+
+@part
+def _give_up(run, method, h):
+    """Keep the last correction for messages, and shorten the step."""
+    n, last = run.n, stages_of(method) - 1
+    r, correction, y = method.r, run.correction, run.y
+    z, start = method.deviations, run.phi[0]
+    for j in range(n):
+        correction[j] = r[last, j]
+        y[j] = start[j] + z[last, j]
+    run.h = run.newton.shorter * h
+    run.cj = gamma_of(method) / h
+
+
 @part
 def _estimate(system, linear, run, method, t, h):
     """The error in units of the tolerance, filtered again where it is too large at first or after a failure."""
     n, s = run.n, stages_of(method)
-    z, d, share = method.z, method.d[method.scheme], method.share
+    z, d, share = method.deviations, method.d[method.current], method.share
     yp, slope, change = run.yp, method.stage_yp, method.stage_y
     error, power, correction = run.error, method.power, run.correction
     factor = share_of_class(run, method, h) if method.some_powers else 1.0
@@ -137,7 +285,7 @@ def _estimate(system, linear, run, method, t, h):
             return status
         for j in range(n):
             if power[j] == 0.0:
-                error[j] = max(abs(change[j]) * share[method.scheme], abs(defect[j]))
+                error[j] = max(abs(change[j]) * share[method.current], abs(defect[j]))
             elif not again:  # what constraints determine is no stiff component
                 scaled = factor ** power[j]
                 seen = min(shorter ** power[j], scaled * _SHARPEST / digits)
@@ -161,9 +309,9 @@ def _defect(system, linear, run, method, t, h):
     round-off, nothing is said.
     """
     n, s = run.n, stages_of(method)
-    z, start = method.z, run.phi[0]
+    z, start = method.deviations, run.phi[0]
     y, yp, defect = method.stage_y, method.residual, method.defect
-    value, slope = method.value[method.scheme], method.slope[method.scheme]
+    value, slope = method.value[method.current], method.slope[method.current]
     for j in range(n):
         y[j] = start[j]
         yp[j] = 0.0
@@ -174,7 +322,7 @@ def _defect(system, linear, run, method, t, h):
         for j in range(n):
             y[j] += value[i] * z[i, j]
             yp[j] += slope[i] / h * z[i, j]
-    status = residual(system, run.t + method.middle[method.scheme] * h, y, yp, defect)
+    status = residual(system, run.t + method.middle[method.current] * h, y, yp, defect)
     if status == UNEVALUABLE:
         for j in range(n):
             defect[j] = 0.0
@@ -185,7 +333,7 @@ def _defect(system, linear, run, method, t, h):
 @part
 def _slope_times(method, n, total, v, result):
     """result = F_y' v, for all copies of n unknowns."""
-    f_yp, rows, columns = method.f_yp, method.rows, method.columns
+    f_yp, rows, columns = method.derivatives[1], method.rows, method.columns
     for i in range(total):
         result[i] = 0.0
     for k in range(total // n):
@@ -197,8 +345,8 @@ def _slope_times(method, n, total, v, result):
 @part
 def _quotient(run, method):
     """h / h_new by the error of the step, less bold where Newton's method took many iterations (IV.8)."""
-    most = most_iterations(method)
-    factor = min(_SAFETY, _SAFETY * (1 + 2 * most) / (method.iterations + 2 * most))
+    most = _most_iterations(method)
+    factor = min(_SAFETY, _SAFETY * (1 + 2 * most) / (run.newton.iterations + 2 * most))
     quotient = max(run.error_of_step, 1e-12) ** (1.0 / (stages_of(method) + 1)) / factor
     return max(1.0 / _LARGEST, min(1.0 / _SMALLEST, quotient))
 
@@ -211,7 +359,7 @@ def _accept(system, run, method, t, h):
             return status
     _keep_polynomial(run, method, h)
     method.jacobian_fresh = 0
-    method.jacobian_known = 1 if method.rate <= _GOOD_RATE and not run.fixed else 0
+    method.jacobian_known = 1 if run.newton.rate <= _GOOD_RATE and not run.fixed else 0
     if not run.fixed:
         _next_step(run, method, t, h)
     return 0
@@ -244,8 +392,8 @@ def _choose_stages(run, method, grow):
     and the rate of convergence, which is proportional to it, larger.
     """
     method.since_change += 1
-    method.smooth_rate = min(10.0, max(method.rate, 0.5 * method.smooth_rate))
-    scheme, s = method.scheme, stages_of(method)
+    method.smooth_rate = min(10.0, max(run.newton.rate, 0.5 * method.smooth_rate))
+    scheme, s = method.current, stages_of(method)
     digits = max(wrms(run.y, run.inverse_weights), 1.0)
     rate = method.smooth_rate * digits ** (1.0 / (s + 1) - 1.0 / (s + 3))
     if method.troubled or method.smooth_rate >= _LOWER:
@@ -253,8 +401,8 @@ def _choose_stages(run, method, grow):
             scheme = max(method.lowest, scheme - 1)
     elif rate <= _RAISE and _SHORTER < grow < _LONGER and method.since_change > _SETTLED:
         scheme = min(method.highest, scheme + 1)
-    if scheme != method.scheme:
-        method.scheme = scheme
+    if scheme != method.current:
+        method.current = scheme
         method.since_change = 0
     method.troubled = 0
 
@@ -264,7 +412,7 @@ def _keep_polynomial(run, method, h):
     """The polynomial through the end of the step, the stages before it and the start, in Newton form; y' at the end."""
     n, s = run.n, stages_of(method)
     phi, psi, y, yp = run.phi, run.psi, run.y, run.yp
-    z, c, w = method.z, method.c[method.scheme], method.w[method.scheme]
+    z, c, w = method.deviations, method.c[method.current], method.w[method.current]
     for j in range(n):
         yp[j] = 0.0
     for l in range(s):

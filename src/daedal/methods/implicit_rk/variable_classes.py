@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.analysis.index import LocalIndex, judge, partials, structural_classes
+from daedal.kernels.compilation import Entry
 from daedal.kernels.endings import Ending
-from daedal.methods.implicit_rk.block_storage import Storage
+from daedal.kernels.records import Record, Struct
+from daedal.methods.implicit_rk.stage_systems import StageMatrices, Storage, storage
+from daedal.methods.partial_derivatives import room_for_look
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Task
+from daedal.methods.workspace import Workspace
 from daedal.problems.checks import check_vector
 
 LARGEST_JUDGED = 200
@@ -20,15 +24,47 @@ _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
 class ClassifiedRun(OneStepRun):
-    """A run whose record has `power`, the index class of each variable less one, and derivatives entry by entry.
+    """A run whose record begins with STAGE_FIELDS, with `power`, the index class of each variable less one.
 
     The compiled `begin` of the method asks with the ending TROUBLED to have the classes judged, where `searches` is set
     and the index is not 0 or 1 at first sight.
     """
 
     _places: Storage
-    _f_y: np.ndarray
-    _f_yp: np.ndarray
+    _matrices: StageMatrices
+
+    def stage_matrices(self, workspace: Workspace, kind: str) -> StageMatrices:
+        """Matrices for systems of stages, the first of which is that of the linear solver."""
+        problem = workspace.problem
+        self._places = storage(problem.n // problem.copies, kind, problem.bandwidth, problem.sparsity)
+        self._matrices = StageMatrices(self._places, workspace.bridge, problem.copies)
+        return self._matrices
+
+    def stage_record(
+        self, struct: Struct, workspace: Workspace, systems: list[Record], residuals: Entry, predict: Entry, **values
+    ) -> Record:
+        """The record of a method for F(t, y, y') = 0 whose stages are found together."""
+        from daedal.methods.implicit_rk import stages
+
+        places, n = self._places, workspace.problem.n
+        addresses = {"solve": stages.solve_stages, "iterate": stages.iterate_stages, "factor": stages.factor_systems}
+        addresses |= {"linearise": stages.linearise_first_order, "correct": stages.correct_stages}
+        addresses |= {"residuals": residuals, "predict": predict}
+        return Record.allocated(
+            struct,
+            linear=workspace.linear,
+            n=n,
+            levels=2,
+            entries=places.rows.size,
+            rows=places.rows,
+            columns=places.columns,
+            place=places.place,
+            look=room_for_look(places.n),
+            count=len(systems),
+            systems=np.array([system.address for system in systems]),
+            **{name: function.address for name, function in addresses.items()},
+            **({"leading": n} | values),
+        )
 
     def load(self, task: Task) -> None:
         """The classes of the variables as far as they are known."""
@@ -70,10 +106,14 @@ class ClassifiedRun(OneStepRun):
         """The index of the linearised equations, from exact derivatives where they are given."""
         if self.equations.problem.jacobian is None:
             return self.local_index(task)
+        return judge(*self.partials_at_start())
+
+    def partials_at_start(self) -> tuple[np.ndarray, np.ndarray]:
+        """F_y' and F_y as the first step has them."""
         places, n = self._places, self._places.n
         e, b = np.zeros((n, n)), np.zeros((n, n))
-        e[places.rows, places.columns], b[places.rows, places.columns] = self._f_yp, self._f_y
-        return judge(e, b)
+        b[places.rows, places.columns], e[places.rows, places.columns] = self.own.array("derivatives")
+        return e, b
 
     def _classes_by_structure(self, task: Task) -> np.ndarray:
         """Classes from the places of derivatives next to the start, where fewer of them vanish by chance.

@@ -20,15 +20,15 @@ import numpy as np
 
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import entry, part
+from daedal.kernels.convergence import CONVERGED, DIVERGED
 from daedal.kernels.endings import Ending
 from daedal.kernels.linear import LINEAR
-from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
+from daedal.kernels.newton import SINGULAR, newton_to_roundoff
 from daedal.kernels.records import INTEGER, Struct, at, record_at
 from daedal.kernels.signatures import f64
 from daedal.kernels.system import HOOK_CHANGED
 from daedal.kernels.vectors import copy
 from daedal.methods.derivative_space import SPACE, apply, find_space, look
-from daedal.methods.newton_to_roundoff import newton_to_roundoff
 from daedal.methods.one_step import ending_of, give_to_owner
 from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
@@ -209,9 +209,8 @@ def _solve(system, linear, run, method, t, h):
                 zp[i] = run.cj * (z[i] - s[i]) + r[i] - turned[i]
         for i in range(n):
             correction[i] = 0.0
-        status = newton_to_roundoff(
-            system, linear, t, z, zp, run.cj, h, run.inverse_weights, method.delta, correction, method.max_change
-        )
+        delta, weights, most = method.delta, run.inverse_weights, method.max_change
+        status = newton_to_roundoff(system, linear, run.newton, t, z, zp, run.cj, h, weights, delta, correction, most)
         if status != CONVERGED or not turns:
             return status
         change, size = 0.0, 0.0

@@ -17,13 +17,13 @@ from daedal.analysis.index import is_clearly_index_1, judge, partials
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.functions import store_vector
 from daedal.methods.base import Method
-from daedal.methods.matrix_options import check_matrix_options, check_name, storage_kind
+from daedal.methods.implicit_options import check_matrix_options, check_name, storage_kind
 from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
 
-_MOST_FAILURES = 30
+MOST_FAILURES = 30
 _LARGEST_JUDGED = 200  # unknowns up to which the index is found at the start
 _RANK = 1e-10  # singular values below it, after scaling, count as zero
 _SAME = 1e-6  # relative difference of dF/dy' v at two points that counts as none
@@ -154,7 +154,7 @@ class _RosenbrockRun(OneStepRun):
             attempt=rosenbrock_attempt,
             accept=rosenbrock_accept,
             order=tableau.order,
-            most_failures=_MOST_FAILURES,
+            most_failures=MOST_FAILURES,
             record=record,
             workspace=workspace,
         )

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
-from daedal.multibody.arguments import positive
 from daedal.multibody.body import Frame, checked_name, ground
 from daedal.multibody.constraints.base import Constraint, frame_along_axis
 from daedal.multibody.kinematics import cross
-from daedal.multibody.rotation import direction, frame_along
+from daedal.multibody.rotation import direction, frame_along, positive
 from daedal.problems.checks import check_finite
 
 
@@ -29,7 +28,7 @@ def _dot(a, b):
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-class _OnPlane(Constraint):
+class OnPlane(Constraint):
     """Something round on a plane: the frame of the plane has its normal along z."""
 
     wheel: Frame
@@ -42,13 +41,11 @@ class _OnPlane(Constraint):
         return self.wheel, self.plane
 
     def _slip(self, motion, arm):
-        """Velocity along the plane of the point of the wheel at `arm` from its centre, relative to the plane."""
+        """Velocity of the point of the wheel at `arm` from its centre, relative to the plane."""
         centre, base = motion.position(self.wheel), motion.position(self.plane)
-        axes = motion.rotation(self.plane)
         of_wheel = motion.velocity(self.wheel) + cross(motion.angular_velocity(self.wheel), arm)
         of_plane = motion.velocity(self.plane) + cross(motion.angular_velocity(self.plane), centre + arm - base)
-        slip = of_wheel - of_plane
-        return [_dot(axes[:, 0], slip), _dot(axes[:, 1], slip)]
+        return of_wheel - of_plane
 
     def _height(self, motion):
         d = motion.position(self.wheel) - motion.position(self.plane)
@@ -56,7 +53,7 @@ class _OnPlane(Constraint):
 
 
 @dataclass(frozen=True, eq=False)
-class Rolling(_OnPlane):
+class Rolling(OnPlane):
     """A thin disc, a wheel or a coin that rolls on a plane without slip, upright or leaning.
 
     Parameters
@@ -124,7 +121,7 @@ class Rolling(_OnPlane):
 
 
 @dataclass(frozen=True, eq=False)
-class _Disc(_OnPlane):
+class _Disc(OnPlane):
     """A disc that rolls on a plane in space."""
 
     name: str
@@ -147,7 +144,10 @@ class _Disc(_OnPlane):
         return (self._height(motion) - self.radius * np.sqrt(_dot(across, across)),)
 
     def velocity_residual(self, t, motion):
-        """Velocity of the point that touches."""
+        """Velocity of the point that touches: the way the disc rolls, and across.
+
+        So of two wheels on one axle the same condition of each follows from the others, wherever the axle turns.
+        """
         n, e = motion.rotation(self.plane)[:, 2], motion.rotation(self.wheel)[:, 2]
         across = cross(n, e)
         s = np.sqrt(_dot(across, across))
@@ -156,11 +156,12 @@ class _Disc(_OnPlane):
                 f"the wheel of constraint '{self.name}' lies flat, so that no point of its rim is the lowest. "
                 "Remedy: start with a wheel that leans, by the orientation of the body or the angles of its joints"
             )
-        return self._slip(motion, -self.radius / s * cross(e, across))
+        slip = self._slip(motion, -self.radius / s * cross(e, across))
+        return [_dot(across, slip) / s, _dot(cross(n, across), slip) / s]
 
 
 @dataclass(frozen=True, eq=False)
-class _InPlane(_OnPlane):
+class _InPlane(OnPlane):
     """A wheel that rolls along a line in the plane."""
 
     name: str
@@ -199,7 +200,7 @@ class _InPlane(_OnPlane):
 
 
 @dataclass(frozen=True, eq=False)
-class RollingSphere(_OnPlane):
+class RollingSphere(OnPlane):
     """A ball that rolls on a plane without slip; it may spin about the normal.
 
     Parameters
@@ -254,5 +255,7 @@ class RollingSphere(_OnPlane):
         return (self._height(motion) - self.radius,)
 
     def velocity_residual(self, t, motion):
-        """Velocity of the point that touches."""
-        return self._slip(motion, -self.radius * motion.rotation(self.plane)[:, 2])
+        """Velocity of the point that touches, along the axes of the plane."""
+        axes = motion.rotation(self.plane)
+        slip = self._slip(motion, -self.radius * axes[:, 2])
+        return [_dot(axes[:, 0], slip), _dot(axes[:, 1], slip)]

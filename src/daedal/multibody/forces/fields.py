@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.arguments import positive
 from daedal.multibody.body import Frame
-from daedal.multibody.forces.force import Force, frame_of, function, title, two_frames, vector
+from daedal.multibody.forces.force import Force, frame_of, title, two_frames, vector, vector_or_function
 from daedal.multibody.forces.spring import line
-from daedal.multibody.rotation import point
+from daedal.multibody.rotation import point, positive
 from daedal.problems.checks import check_finite, set_checked
 
 _SPEED_AT_REST = 1e-200  # added below the root, so that the derivative of the speed exists at rest
@@ -20,7 +19,7 @@ _SPEED_AT_REST = 1e-200  # added below the root, so that the derivative of the s
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GeneralForce(Force):
-    """A force on a body, given by a function of one's own.
+    """A force on a body, constant or given by a function.
 
     Parameters
     ----------
@@ -28,8 +27,9 @@ class GeneralForce(Force):
         A name that no other force of the model has.
     at : Body or Frame
         Where it acts: at the origin of the frame.
-    force : callable
-        ``force(t, motion)``, two or three components in the axes of the ground, or of the frame with `follows`.
+    force : vector or callable
+        Two or three components, or ``force(t, motion)`` that returns them, in the axes of the ground, or of the frame
+        with `follows`.
     follows : bool
         Whether the force turns with the body, as the thrust of a rocket does.
 
@@ -50,11 +50,14 @@ class GeneralForce(Force):
 
     def __post_init__(self):
         what = title(self)
-        set_checked(self, at=frame_of(self.at, f"at of {what}"), force=function(self.force, f"force of {what}"))
+        given = vector_or_function(self.force, f"force of {what}")
+        set_checked(self, at=frame_of(self.at, f"at of {what}"), force=given)
         set_checked(self, frames=(self.at,))
 
     def _vector(self, t, motion):
-        value = vector(self.force(t, motion), f"the function of {title(self)}")
+        value = self.force
+        if callable(value):
+            value = vector(value(t, motion), f"the function of {title(self)}")
         return motion.rotation(self.at) @ value if self.follows else value
 
     def apply(self, t, motion, loads):
@@ -64,7 +67,7 @@ class GeneralForce(Force):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Torque(Force):
-    """A torque on a body, given by a function of one's own.
+    """A torque on a body, constant or given by a function.
 
     Parameters
     ----------
@@ -72,9 +75,9 @@ class Torque(Force):
         A name that no other force of the model has.
     at : Body or Frame
         The body, or a frame on it whose axes are meant.
-    torque : callable
-        ``torque(t, motion)``, three components in the axes of the ground, or of the frame with `follows`; a single
-        number is a torque about the z axis.
+    torque : number, vector or callable
+        Three components, or ``torque(t, motion)`` that returns them, in the axes of the ground, or of the frame with
+        `follows`; a single number is a torque about the z axis.
     follows : bool
         Whether the torque turns with the body.
 
@@ -94,13 +97,17 @@ class Torque(Force):
 
     def __post_init__(self):
         what = title(self)
-        set_checked(self, at=frame_of(self.at, f"at of {what}"), torque=function(self.torque, f"torque of {what}"))
+        torque = self.torque if callable(self.torque) or np.ndim(self.torque) else (0.0, 0.0, self.torque)
+        given = vector_or_function(torque, f"torque of {what}")
+        set_checked(self, at=frame_of(self.at, f"at of {what}"), torque=given)
         set_checked(self, frames=(self.at,))
 
     def apply(self, t, motion, loads):
         """Act on the body."""
-        given = self.torque(t, motion)
-        value = vector(given if np.ndim(given) else (0.0, 0.0, given), f"the function of {title(self)}")
+        value = self.torque
+        if callable(value):
+            given = value(t, motion)
+            value = vector(given if np.ndim(given) else (0.0, 0.0, given), f"the function of {title(self)}")
         loads.torque(self.at, motion.rotation(self.at) @ value if self.follows else value)
 
 
@@ -155,7 +162,7 @@ class Gravitation(Force):
 
     def apply(self, t, motion, loads):
         """Attract."""
-        distance, _, along = line(self.a, self.b, motion)
+        distance, _, along = line(self.a, self.b, motion, title(self))
         pull = self._strength / distance**2 * along
         loads.force(self.a, pull)
         loads.force(self.b, -pull)

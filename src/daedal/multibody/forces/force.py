@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.arguments import of_shape
 from daedal.multibody.body import Body, Frame, checked_name
 from daedal.multibody.joints import Joint
 from daedal.multibody.motion import power_of
+from daedal.multibody.rotation import of_shape
 from daedal.problems.checks import check_arguments, check_callable, check_finite, check_real
 
 
@@ -132,6 +132,16 @@ def function(value: Any, what: str) -> Any:
     """A function."""
     check_callable(value, what)
     return value
+
+
+def vector_or_function(value: Any, what: str) -> Any:
+    """Two or three finite numbers as a vector of three, or a function."""
+    if callable(value):
+        return value
+    numbers = check_real(value, what, "be two or three numbers or a function of (t, motion)")
+    if numbers.shape not in ((2,), (3,)) or not np.all(np.isfinite(numbers)):
+        raise InvalidProblemError(f"{what} must be two or three finite numbers or a function, got {value!r}")
+    return np.append(numbers, np.zeros(3 - numbers.size))
 
 
 def vector(values: Any, what: str):

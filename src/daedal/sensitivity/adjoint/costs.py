@@ -20,8 +20,8 @@ from scipy.sparse import linalg as sparse_linalg
 import daedal
 from daedal.errors import DaedalError, InvalidProblemError
 from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments
-from daedal.sensitivity.motion import VariationalMotion
 from daedal.sensitivity.variational import equations_of
+from daedal.sensitivity.variational_motion import VariationalMotion
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import gradient, jacobian
@@ -32,7 +32,7 @@ from daedal.symbolic.tracing.tracer import Tracer
 
 DENSE = 60
 """Unknowns up to which matrices are dense."""
-_NARROW = 0.1  # width of a band, in parts of the unknowns, up to which it is stored as such
+_NARROW = 0.1  # width of a band, as a fraction of the unknowns, up to which it is stored as such
 
 Places = tuple[np.ndarray, np.ndarray]
 
@@ -154,7 +154,7 @@ def sparse_solver(matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def check_regular(info: int) -> None:
-    """Refuse what LAPACK says of a matrix that is singular."""
+    """Refuse a matrix that LAPACK reports as singular."""
     if info > 0:
         raise DaedalError("gradient: the matrix of the adjoint equations is singular")
 
@@ -381,7 +381,7 @@ class _Batch:
 
     def __call__(self, times: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """One row for each point."""
-        from daedal.sensitivity.adjoint.batch import evaluate_many
+        from daedal.sensitivity.adjoint.adjoint_loops import evaluate_many
 
         code, place = self._code, self._code.slices[""]
         results = np.empty((times.size, place.stop - place.start))
@@ -390,7 +390,7 @@ class _Batch:
 
     def summed(self, times: np.ndarray, weights: np.ndarray, points: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """The weighted sum over all points."""
-        from daedal.sensitivity.adjoint.batch import add_many
+        from daedal.sensitivity.adjoint.adjoint_loops import add_many
 
         code, place = self._code, self._code.slices[""]
         total = np.zeros(place.stop - place.start)

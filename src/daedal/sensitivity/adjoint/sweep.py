@@ -11,9 +11,9 @@ for the cost :math:`\int g\, dt + h(y(T))`; :math:`\nu` belongs to algebraic var
     \frac{dJ}{dp} = h_p + \nu^T B(T) + \int (g_p + \mu^T B)\, dt - (E^T \mu)^T s \,\big|_{t_0}
 
 (Y. Cao, S. Li, L. Petzold, R. Serban, Adjoint sensitivity analysis for differential-algebraic equations, SIAM J. Sci.
-Comput. 24, 2003). Steps are those of the solution, of Radau IIA with three stages
-(:mod:`daedal.sensitivity.adjoint.sweep`), which is stable however stiff the problem is; the last one is divided towards
-the end, where adjoint variables may begin with a layer.
+Comput. 24, 2003). Steps are those of the solution, of Radau IIA with three stages, which
+is stable however stiff the problem is; the last one is divided towards the end, where adjoint variables may begin with
+a layer.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from scipy import linalg, sparse
 from scipy.linalg import lapack
 from scipy.sparse import linalg as sparse_linalg
 
+import daedal
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.kernels.dense import dense_lu
 from daedal.sensitivity.adjoint.costs import LinearisedRun, bandwidth, check_regular, sparse_solver, storage_for
@@ -39,19 +40,12 @@ from daedal.sensitivity.adjoint.costs import LinearisedRun, bandwidth, check_reg
 # one real and a pair of complex ones (Hairer and Wanner II, section IV.8). Its factors solve the system by iteration,
 # and serve further steps for as long as that converges.
 
-_ROOT6 = np.sqrt(6.0)
-# Radau IIA of order 5: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, Table IV.5.6
-NODES = np.array([(4.0 - _ROOT6) / 10.0, (4.0 + _ROOT6) / 10.0, 1.0])
-TABLEAU = np.array(
-    [
-        [(88.0 - 7.0 * _ROOT6) / 360.0, (296.0 - 169.0 * _ROOT6) / 1800.0, (-2.0 + 3.0 * _ROOT6) / 225.0],
-        [(296.0 + 169.0 * _ROOT6) / 1800.0, (88.0 + 7.0 * _ROOT6) / 360.0, (-2.0 - 3.0 * _ROOT6) / 225.0],
-        [(16.0 - _ROOT6) / 36.0, (16.0 + _ROOT6) / 36.0, 1.0 / 9.0],
-    ]
-)
+_RADAU = daedal.formula("radau5")  # Radau IIA of order 5
+assert isinstance(_RADAU, daedal.RungeKuttaTableau)
+NODES, TABLEAU = (np.array(values, dtype=float) for values in (_RADAU.c, _RADAU.a))
 WEIGHTS = TABLEAU[-1]
 SMALL = 16  # unknowns up to which the 3 n equations are solved as they stand
-_PRECISE = 1e-3  # relative residual of a solution, in parts of rtol
+_PRECISE = 1e-3  # relative residual of a solution, as a fraction of rtol
 NARROW = 4  # diagonals on each side of a band up to which the same is done
 _STALE, _MOST_ITERATIONS = 4, 12  # iterations with factors of another step, and with those of this one
 _SLOWEST = 0.2  # the rate of an iteration that goes on
@@ -75,7 +69,7 @@ class SmallSteps:
 
     def back(self, values: np.ndarray, sizes: np.ndarray, known: np.ndarray, w: np.ndarray):
         """w where the steps begin, and mu at all stages, (steps, 3, n)."""
-        from daedal.sensitivity.adjoint.batch import small_steps
+        from daedal.sensitivity.adjoint.adjoint_loops import small_steps
 
         w, mu = w.copy(), np.empty((sizes.size, 3 * w.size))
         address = self._lu.data.ctypes.data
@@ -363,7 +357,7 @@ def graded(times: np.ndarray, fastest: float) -> np.ndarray:
 
 
 class SweepPart(NamedTuple):
-    """What some steps give: E^T mu where they begin, and their parts of the cost and of its gradient."""
+    """Result of some steps: E^T mu where they begin, and their contributions to the cost and its gradient."""
 
     w: np.ndarray
     value: float

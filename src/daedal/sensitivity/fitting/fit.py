@@ -9,7 +9,7 @@ import numpy as np
 
 import daedal
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.state_form import StateForm
+from daedal.hybrid.mode_state import StateForm
 from daedal.sensitivity.fitting.experiment import measurements
 from daedal.sensitivity.fitting.fit_result import Fit
 from daedal.sensitivity.fitting.runs import FitPoint, RunsCompared, ShotPieces
@@ -139,7 +139,7 @@ def fit(
     comparison = RunsCompared(problem, runs, unknowns, outputs, {"rtol": rtol, "atol": atol, **options})
     search = _FitSearch(comparison, unknowns, loss, f_scale, max_evaluations)
     with _FitBar(progress) as bar:
-        comparison.told = bar
+        comparison.on_point = bar
         x = unknowns.start()
         interrupted = False
         try:

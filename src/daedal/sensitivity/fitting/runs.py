@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,7 +38,7 @@ class RunsCompared:
     """All runs of a fit; keeps the last point and the best one."""
 
     def __init__(self, problem: Any, runs: list[Measurements], unknowns: Unknowns, outputs: Mapping, options: dict):
-        self.runs, self.unknowns, self._outputs = runs, unknowns, outputs
+        self.runs, self.unknowns, self.outputs = runs, unknowns, outputs
         self._split = None if isinstance(problem, daedal.SecondOrderDAE) else state_split(problem)
         arguments = StateArguments(problem, problem.params is not None, self._split is not None)
         self._places = {name: arguments.of(f, f"outputs[{name!r}]", state_only=True) for name, f in outputs.items()}
@@ -49,7 +49,7 @@ class RunsCompared:
         self._last: FitPoint | None = None
         self.best: FitPoint | None = None
         self.evaluations = self.failed = 0
-        self.told: Callable[[FitPoint], None] = lambda point: None
+        self.on_point: Callable[[FitPoint], None] = lambda point: None
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
         """Weighted residuals, model minus measurement; huge where the model cannot be solved."""
@@ -76,7 +76,7 @@ class RunsCompared:
             if self.best is None or point.cost < self.best.cost:
                 self.best = point
         self._last = point
-        self.told(point)
+        self.on_point(point)
         return point
 
     def _computed(self, x: np.ndarray) -> FitPoint:
@@ -85,7 +85,7 @@ class RunsCompared:
         residuals, rows, solutions = [], [], []
         for k, run in enumerate(self.runs):
             sol = self._solved(k, run, values)
-            model, derivatives = self.measured(k, run, sol, values)
+            model, derivatives = self.measured(k, run, sol, values, self.unknowns.quantities(k))
             seen = run.weights > 0.0
             residuals.append(((model - run.values) * run.weights)[seen])
             block = np.zeros((int(seen.sum()), values.size))
@@ -113,15 +113,17 @@ class RunsCompared:
             raise InvalidProblemError(f"the run ended at t = {sol.t[-1]:g}, before the last measurement: {sol.message}")
         return sol
 
-    def measured(self, k: int, run: Measurements, sol: Any, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What the model says of the measured columns (columns, times), and its derivatives by each quantity."""
+    def measured(
+        self, k: int, run: Measurements, sol: Any, values: np.ndarray, quantities: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The measured columns of the model (columns, times), and their derivatives by each quantity."""
         place = {float(t): i for i, t in enumerate(sol.t)}
         at = np.array([place[float(t)] for t in run.t])
-        sensitivities = [sol.sensitivity(name) for name in self.unknowns.quantities(k)]
+        sensitivities = [sol.sensitivity(name) for name in quantities]
         model = np.empty(run.values.shape)
         derivatives = np.empty((len(sensitivities), *run.values.shape))
         for row, column in enumerate(run.columns):
-            if column in self._outputs:
+            if column in self.outputs:
                 model[row], derivatives[:, row] = self._output(k, run, column, sol, sensitivities, values, at)
             else:
                 model[row] = sol[column][at]
@@ -130,7 +132,7 @@ class RunsCompared:
 
     def _output(self, k, run, column, sol, sensitivities, values, at):
         """A function of the state, and its derivative along each sensitivity by central differences."""
-        function, states = self._outputs[column], np.asarray(sol.y)
+        function, states = self.outputs[column], np.asarray(sol.y)
         places, split, is_mechanical = self._places[column], self._split, isinstance(sol, daedal.MechanicalSolution)
         numbers = {i: one.quantity for i, one in enumerate(self.unknowns.all)}
 
@@ -198,6 +200,11 @@ class ShotPieces:
             raise InvalidProblemError(f"shooting must be a number of pieces, at least 2, got {pieces!r}")
         self._comparison, self.weight = comparison, 1.0
         self._places = _differential(problem)
+        missing = [name for run in comparison.runs for name in run.columns if name in comparison.outputs]
+        if missing:
+            raise InvalidProblemError(
+                f"shooting: measured values must be variables; {', '.join(dict.fromkeys(missing))} is an output"
+            )
         self._variables = [problem.label(i) for i in self._places]
         self._split = problem.n_q if isinstance(problem, daedal.MechanicalSystem) else None
         self._edges = [np.linspace(*run.t_span, int(pieces) + 1) for run in comparison.runs]
@@ -329,7 +336,7 @@ class ShotPieces:
                 columns, factors = self._columns(k, i, asked, slopes, m, n, last)
                 part = _part(run, self._edges[k], i)
                 if part.t.size:
-                    model, derivatives = _seen(comparison, part, sol, values, asked)
+                    model, derivatives = comparison.measured(k, part, sol, values, asked)
                     seen = part.weights > 0.0
                     measured.append(((model - part.values) * part.weights)[seen])
                     block = np.zeros((measured[-1].size, point.size))
@@ -363,20 +370,6 @@ class ShotPieces:
                 columns.append(own.get(name))
                 factors.append(float(slopes[own[name]]) if name in own else 0.0)
         return columns, factors
-
-
-def _seen(comparison: RunsCompared, part: Any, sol: Any, values: np.ndarray, asked: list[str]):
-    """The measured columns of a piece and their derivatives by what it was differentiated by."""
-    place = {float(t): j for j, t in enumerate(sol.t)}
-    at = np.array([place[float(t)] for t in part.t])
-    missing = [column for column in part.columns if column not in sol.names]
-    if missing:
-        raise InvalidProblemError(f"shooting: measured values must be variables; {', '.join(missing)} is an output")
-    model = np.array([sol[column][at] for column in part.columns])
-    derivatives = np.array(
-        [[component(sol, column, sol.sensitivity(name))[at] for column in part.columns] for name in asked]
-    )
-    return model, derivatives
 
 
 def _part(run: Any, edges: np.ndarray, i: int) -> Any:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.errors import InvalidProblemError, near_names
+from daedal.common.messages import unknown_name
+from daedal.errors import InvalidProblemError
 from daedal.problems.symbols import symbol_name
+from daedal.sensitivity.differentiation import ParameterNumbers, entries_of, unknown_quantity
 from daedal.sensitivity.fitting.experiment import Measurements
-from daedal.symbolic.tracing.parameters import ParameterLayout
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,8 @@ class Unknowns:
 
     def __init__(self, problem: Any, given: Any, bounds: Any, log: Any, runs: list[Measurements]):
         self._problem = problem
-        self._layout = None if problem.params is None else ParameterLayout(problem.params, all_numbers=True)
-        self.labels = [] if self._layout is None else self._layout.labels(problem.params)
-        self._numbers = np.zeros(0) if self._layout is None else self._layout.numbers(problem.params)
+        self._parameters = ParameterNumbers(problem.params, all_numbers=True)
+        self.labels = self._parameters.labels
         self._variables = _variables(problem)
         starts = self._expanded(_starts(given))
         own = [f"{quantity} in {run.name}" for run in runs for quantity in run.unknown]
@@ -85,9 +85,9 @@ class Unknowns:
 
     def _parts(self, name: str) -> list[str]:
         """The numbers that a name stands for: those of a vector, or of a mapping, if it is the name of one."""
-        if name in self.labels or name.endswith("(0)"):
+        if name.endswith("(0)"):
             return [name]
-        return [label for label in self.labels if label.startswith((f"{name}[", f"{name}."))] or [name]
+        return entries_of(name, self.labels) or [name]
 
     def _expanded(self, starts: dict[str, Any]) -> dict[str, Any]:
         """One entry for each number."""
@@ -149,11 +149,11 @@ class Unknowns:
                     "state the start as a parameter of a mode"
                 )
             if quantity[:-3] not in self._variables:
-                raise InvalidProblemError(_unknown(quantity, [f"{name}(0)" for name in self._variables]))
+                raise unknown_quantity(quantity, [], self._variables, "parameters")
             if known is not None:
                 return known
             return _initial_value(initial, self._variables, quantity)
-        return float(self._numbers[self._position(quantity)]) if known is None else known
+        return float(self._parameters.values[self._position(quantity)]) if known is None else known
 
     def _position(self, name: str) -> int:
         if name not in self.labels:
@@ -161,7 +161,7 @@ class Unknowns:
                 raise InvalidProblemError(
                     f"parameters: {name!r} is asked for, but the problem was stated without params"
                 )
-            raise InvalidProblemError(_unknown(name, [*self.labels, *(f"{one}(0)" for one in self._variables)]))
+            raise unknown_quantity(name, self.labels, self._variables, "parameters")
         return self.labels.index(name)
 
     # --- numbers ------------------------------------------------------------------------------------------------------
@@ -199,20 +199,18 @@ class Unknowns:
         return [i for i, one in enumerate(self.all) if one.experiment in (None, k)]
 
     def quantities(self, k: int) -> list[str]:
-        """What the solver is to differentiate by in run k; an unknown of its own hides the shared one."""
+        """What the solver differentiates by in run k; an unknown of this run replaces the shared one."""
         return list(dict.fromkeys(self.all[i].quantity for i in self.of(k)))
 
     def params(self, run: Measurements, values: np.ndarray) -> Any:
         """The parameters of a run: those of the problem, what was different in it, and what is estimated."""
-        if self._layout is None:
-            return None
-        numbers = self._numbers.copy()
-        for name, value in run.params.items():
-            numbers[self._position(name)] = value
-        for one, value in zip(self.all, values, strict=True):
-            if not one.is_initial:
-                numbers[self._position(one.quantity)] = value
-        return self._layout.rebuilt(self._problem.params, numbers.tolist())
+        changes = {self._position(name): float(value) for name, value in run.params.items()}
+        changes |= {
+            self._position(one.quantity): float(value)
+            for one, value in zip(self.all, values, strict=True)
+            if not one.is_initial
+        }
+        return self._parameters.changed(changes)
 
     def initial(self, k: int, run: Measurements, values: np.ndarray) -> Any:
         """The initial values of a run, with those that are estimated in their places."""
@@ -265,7 +263,7 @@ def _bounds(given: Any, starts: list[str]) -> dict[str, tuple[float, float]]:
                 f"bounds of {name!r}: the lower one, {low:g}, must be below the upper one, {high:g}"
             )
         if str(name) not in starts:
-            raise InvalidProblemError(f"bounds: {_unknown(str(name), list(starts))}")
+            raise unknown_name(name, starts, "parameter or initial value", "bounds")
         found[str(name)] = (low, high)
     return found
 
@@ -278,13 +276,8 @@ def _logarithmic(given: Any, starts: list[str]) -> Any:
     )
     for name in names:
         if name not in starts:
-            raise InvalidProblemError(f"log: {_unknown(name, list(starts))}")
+            raise unknown_name(name, starts, "parameter or initial value", "log")
     return names
-
-
-def _unknown(name: str, known: list[str]) -> str:
-    hint = near_names(name, known) or f"known: {', '.join(known[:12])}"
-    return f"there is no parameter or initial value {name!r}; {hint.rstrip()}"
 
 
 def _initial_value(initial: Any, variables: list[str], quantity: str) -> float:

@@ -48,6 +48,15 @@ typedef double real;
 #define MAXIMUM(a, b) ((a) >= (b) || (a) != (a) ? (a) : (b))
 #define MINIMUM(a, b) ((a) <= (b) || (a) != (a) ? (a) : (b))
 
+/* x^exponent of step sizes, of which a few digits do. */
+FUNCTION real power(real x, real exponent) {
+#ifdef __CUDACC__
+  return (real)exp2f((float)exponent * log2f((float)x));
+#else
+  return (real)pow(x, exponent);
+#endif
+}
+
 /* Python's a % b, which has the sign of b, and a // b. */
 FUNCTION real modulo(real a, real b) {
   const real rest = fmod(a, b);

@@ -17,7 +17,7 @@ from daedal.symbolic import Graph, Traced
 from daedal.symbolic.derivative import jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.tracing.linearly_implicit import LinearlyImplicit
-from daedal.symbolic.tracing.motion import Motion
+from daedal.symbolic.tracing.motion import MotionDerivatives
 from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 _FEWEST_FOR_BAND = 40  # unknowns from which a narrow band is used although nobody asked for it
@@ -64,7 +64,7 @@ def _traced(problem, vectors, factors, linear_solver, always: bool, follow: int 
     _set(result, "residual", tracer.result.functions.get("residual"))
     _matrix(tracer, problem, result, linear_solver, residual)
     if traced is not None and isinstance(problem, SecondOrderDAE):
-        object.__setattr__(result, "motion", Motion(tracer, traced))
+        object.__setattr__(result, "motion", MotionDerivatives(tracer, traced))
     elif traced is not None and problem.copies == 1:
         object.__setattr__(result, "linearly_implicit", LinearlyImplicit(tracer, traced, vectors, *residual.groups))
     return tracer.finished(result)

@@ -12,6 +12,7 @@ from daedal.errors import Unevaluable
 from daedal.kernels.functions import CodedFunction
 from daedal.problems.compile import last_argument
 from daedal.symbolic.machine import MachineFunction
+from daedal.symbolic.trace import Traced
 from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
 
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p)
@@ -32,9 +33,14 @@ class TracedFunction(CodedFunction):
         Whether it has no choices, absolute values, tables and the like.
     operations : int
         How many operations a call takes.
+    trace : (Traced, dict) or None
+        The nodes that the code was made of, and names and lengths of the vectors that they depend on.
+    kept : dict
+        What was derived from the trace, for all problems that share the function.
     """
 
     layout: Any  # of the parameters; None if there are none
+    trace: tuple[Traced, dict[str, int]] | None = None
     in_lanes: Callable[[], MachineFunction | None] = staticmethod(lambda: None)  # the same code for eight members
 
     def __init__(
@@ -50,6 +56,7 @@ class TracedFunction(CodedFunction):
     ):
         self.__name__ = name
         self.original, self.layout, self._code = original, layout, code
+        self.kept: dict[str, Any] = {}
         self.is_derivative, self.is_regular, self.is_smooth = arguments is not None, is_regular, is_smooth
         self.address, self.operations = code.address, code.operations
         [result] = code.results
@@ -65,6 +72,11 @@ class TracedFunction(CodedFunction):
     def numbers(self, params) -> np.ndarray:
         assert self.layout is not None
         return self.layout.numbers(params)
+
+    @property
+    def reads(self) -> object:
+        """What reads the parameters: the same object for all functions with this layout."""
+        return self.layout
 
     def __call__(self, t: float, *arguments):
         if not self.is_derivative:
@@ -107,6 +119,11 @@ class TracedFunction(CodedFunction):
     def __reduce__(self):
         """Machine code stays behind: what is stored is the function as it was stated, and no derivative of it."""
         return _as_stated, (None if self.is_derivative else self.original,)
+
+
+def as_stated(function: Any) -> Any:
+    """The user's function behind machine code; other objects unchanged."""
+    return function.original if isinstance(function, TracedFunction) and not function.is_derivative else function
 
 
 def _as_stated(function):

@@ -151,7 +151,7 @@ def parameter_nodes(tracer: Tracer) -> list[int]:
     return [tracer.graph.argument(NAME, k) for k in range(count)]
 
 
-class _Writer:
+class _CWriter:
     """Writes functions of one state."""
 
     def __init__(self, tracer: Tracer, state: Sequence[int], single: bool):
@@ -170,7 +170,7 @@ class _Writer:
 
 def _mechanism(code: StraightLine, system: MechanicalSystem, single: bool) -> ProblemInC:
     tracer, n = code.tracer, system.n_q
-    writer = _Writer(tracer, _state(tracer, system), single)
+    writer = _CWriter(tracer, _state(tracer, system), single)
     motion = code.formulas("accelerations")
     nodes, raises = motion.nodes[:n], motion.raises
     if system.n_r:
@@ -205,7 +205,7 @@ def _mechanism(code: StraightLine, system: MechanicalSystem, single: bool) -> Pr
 def _explicit(code: LinearlyImplicit, single: bool) -> ProblemInC:
     """y' = -M^{-1} F(t, y, 0)."""
     y, _ = code.unknowns
-    writer = _Writer(code.tracer, y, single)
+    writer = _CWriter(code.tracer, y, single)
     values, raises = _at_rest(code)
     rows = code.by_rates
     places = matching(rows)
@@ -218,7 +218,7 @@ def _explicit(code: LinearlyImplicit, single: bool) -> ProblemInC:
 def _linearly_implicit(code: LinearlyImplicit, tableau: Any, single: bool) -> ProblemInC:
     y, _ = code.unknowns
     n, tracer = len(y), code.tracer
-    writer = _Writer(tracer, y, single)
+    writer = _CWriter(tracer, y, single)
     step = code.step_formulas(tableau, WORST_SINGLE_REST if single else WORST_REST)
     if step is None:
         raise Untraceable("needs too many operations for one step", "")
@@ -236,7 +236,7 @@ def _linearly_implicit(code: LinearlyImplicit, tableau: Any, single: bool) -> Pr
     )
 
 
-def _algebraic(code: LinearlyImplicit, writer: _Writer) -> list[str]:
+def _algebraic(code: LinearlyImplicit, writer: _CWriter) -> list[str]:
     """Newton's step for the variables without derivatives, from the equations without; none if they are not as many."""
     graph, (y, _) = writer.graph, code.unknowns
     rows = code.by_rates

@@ -9,6 +9,7 @@ import numpy as np
 
 from daedal.errors import Unevaluable
 from daedal.problems.compile import ParametersOfRun, last_argument
+from daedal.symbolic import Graph, vector_argument
 from daedal.symbolic.machine import MachineFunction
 from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.tracing.function import TracedFunction
@@ -57,6 +58,38 @@ class ModalLayout:
         if self.inner is None:
             return params.modes
         return np.concatenate([self.inner.numbers(params.given), params.modes])
+
+
+class ModalVector:
+    """Numbers and modes as one vector of parameters, in the form of a :class:`ParameterLayout`."""
+
+    def __init__(self, layout: ModalLayout):
+        self._layout, self._n_numbers = layout, 0 if layout.inner is None else layout.inner.count
+        self.count = self._n_numbers + layout.count
+        self.fixed: dict[int, float] = {}
+
+    def fits(self, params: Any) -> bool:
+        """Whether these are parameters with modes."""
+        return isinstance(params, Moded) and params.modes.size == self._layout.count
+
+    def numbers(self, params: Moded) -> np.ndarray:
+        """The numbers of parameters, then the modes, as they are now."""
+        return np.array(self._layout.numbers(params))
+
+    def labels(self, params: Moded) -> list[str]:
+        """What the numbers and the modes are called."""
+        given = [] if self._layout.inner is None else self._layout.inner.labels(params.given)
+        return [*given, *(f"{MODES}[{k}]" for k in range(self._layout.count))]
+
+    def symbols(self, graph: Graph, params: Moded) -> tuple[Any, Any]:
+        """The vector of symbols, for functions and for machine code."""
+        vector = vector_argument(graph, NAME, self.count)
+        return vector, vector
+
+    def arguments(self, nodes: list[int]) -> dict[tuple[str, int], int]:
+        """Nodes of the vector as the arguments that traces with modes have."""
+        numbers, modes = nodes[: self._n_numbers], nodes[self._n_numbers :]
+        return {(NAME, k): i for k, i in enumerate(numbers)} | {(MODES, k): i for k, i in enumerate(modes)}
 
 
 class ModalFunction(TracedFunction):

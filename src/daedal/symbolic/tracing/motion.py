@@ -14,7 +14,7 @@ from daedal.symbolic.tracing.tracer import Tracer
 NAME = "motion"
 
 
-class Motion:
+class MotionDerivatives:
     """The first two derivatives along the motion, made when the orders of the variables are known."""
 
     def __init__(self, tracer: Tracer, residual: Traced):

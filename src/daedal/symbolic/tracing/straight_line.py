@@ -38,7 +38,7 @@ RATTLE = ("bar_q", "bar_v", "bar_t", "factor", "push")
 
 
 @dataclass(frozen=True)
-class Formulas:
+class StraightLineOutputs:
     """What one function of straight-line code computes.
 
     Attributes
@@ -87,7 +87,7 @@ class StraightLine:
         """What holds the graph, and its lock."""
         return self._tracer
 
-    def formulas(self, name: str) -> Formulas:
+    def formulas(self, name: str) -> StraightLineOutputs:
         """What a function computes, for other ways to write it down; the caller holds the lock of the tracer."""
         graph = self._tracer.graph
         graph.most_nodes = max(graph.most_nodes, MOST_OPERATIONS)
@@ -121,28 +121,28 @@ class StraightLine:
     def _dynamics(self) -> Dynamics:
         return dynamics(self._tracer, self._system, self._traces)
 
-    def _accelerations(self) -> Formulas:
+    def _accelerations(self) -> StraightLineOutputs:
         solved = self._dynamics.accelerations
         return self._made_of(solved, solved.solutions[0], self._state)
 
-    def _position_correction(self) -> Formulas:
+    def _position_correction(self) -> StraightLineOutputs:
         solved = self._dynamics.position_correction
         return self._made_of(solved, solved.solutions[0][: self._system.n_q], ("q",))
 
-    def _velocity_correction(self) -> Formulas:
+    def _velocity_correction(self) -> StraightLineOutputs:
         dynamics, zero = self._dynamics, self._tracer.graph.zero
         solved = dynamics.velocity_correction
         gradients = [row.get(k, zero) for row in dynamics.jacobian for k in range(dynamics.n_q)]
         return self._made_of(solved, [*solved.solutions[0][: dynamics.n_q], *gradients], ("q", "v"))
 
-    def _stage(self) -> Formulas:
+    def _stage(self) -> StraightLineOutputs:
         n, sizes = self._system.n_q, self._tracer.sizes
         sizes |= dict(zip(STAGE, (n, n, 1, 1), strict=True))
         bar_q, bar_v, (bar_t,), (factor,) = map(self._tracer.nodes, STAGE)
         solved = self._dynamics.stage(bar_t, bar_q, bar_v, factor)
         return self._made_of(solved, solved.solutions[0], (*self._state, *STAGE))
 
-    def _rattle_positions(self) -> Formulas:
+    def _rattle_positions(self) -> StraightLineOutputs:
         n, sizes = self._system.n_q, self._tracer.sizes
         sizes |= dict(zip(RATTLE, (n, n, 1, 1, 1), strict=True))
         x, u, (t_1,), (h,), (push,) = map(self._tracer.nodes, RATTLE)
@@ -152,7 +152,7 @@ class StraightLine:
         moved = dynamics.at([self._raises(("q",))], {dynamics.t: t_1, **dict(zip(dynamics.q, x))})
         return self._made_of(solved, nodes, ("q", "v", *RATTLE), [*pushed, *moved])
 
-    def _rattle_velocities(self) -> Formulas:
+    def _rattle_velocities(self) -> StraightLineOutputs:
         self._tracer.sizes["push"] = 1
         solved = second_half(self._dynamics, self._tracer.nodes("push")[0])
         return self._made_of(solved, solved.solutions[0][: self._system.n_q], ("q", "v", "push"))
@@ -171,18 +171,18 @@ class StraightLine:
 
     def _made_of(
         self, solved: Solved, nodes: list[int], arguments: tuple[str, ...], elsewhere: Sequence[int] = ()
-    ) -> Formulas:
+    ) -> StraightLineOutputs:
         """`elsewhere` says where functions raise that are evaluated at other points."""
         raises = self._raises(arguments)
         for further in elsewhere:
             raises = self._tracer.graph.either(raises, further)
-        return Formulas(solved, nodes, arguments, raises)
+        return StraightLineOutputs(solved, nodes, arguments, raises)
 
-    def _compiled(self, formulas: Formulas) -> TracedFunction:
+    def _compiled(self, formulas: StraightLineOutputs) -> TracedFunction:
         force: Callable = self._system.force
         return self._tracer.made("accelerations", self._code(formulas), force, arguments=(0, 1))
 
-    def _code(self, formulas: Formulas, **options: bool) -> MachineFunction:
+    def _code(self, formulas: StraightLineOutputs, **options: bool) -> MachineFunction:
         statuses = [(formulas.raises, RAISES), (self._dynamics.bad_pivot(formulas.solved), BAD_PIVOT)]
         return self._tracer.code(formulas.arguments, np.array(formulas.nodes), statuses, quick=True, **options)
 

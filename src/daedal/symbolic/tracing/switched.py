@@ -38,7 +38,7 @@ def switched_problem(problem: Any, plain: TracedProblem, compile: str, linear_so
         traced = traced_problem(problem, compile, linear_solver, follow=plain.n_switches)
         if traced is None or traced.modes is None or not _is_complete(traced):
             return None
-        made = SwitchedProblem(traced)
+        made = SwitchedProblem(traced, plain.problem)
         return made if 0 < made.count <= MOST_SWITCHES else None
     except Untraceable:  # it has become too large
         return None
@@ -58,6 +58,8 @@ class SwitchedProblem:
     ----------
     traced : TracedProblem
         The problem; its parameters are :class:`Moded`.
+    as_written : object
+        The problem as machine code whose switches follow the state.
     switches : list of Followed
     slides : list of bool
         For each switch whether its rate is known from the state, so that it can slide along the surface.
@@ -71,8 +73,9 @@ class SwitchedProblem:
         The switching functions u of time and state (of first-order problems with y'), and u' along a motion.
     """
 
-    def __init__(self, traced: TracedProblem):
+    def __init__(self, traced: TracedProblem, as_written: Any):
         assert traced.modes is not None and traced.tracer is not None
+        self.as_written = as_written
         self.traced, self.tracer, self.modes = traced, traced.tracer, traced.modes
         self.problem: Any = traced.problem
         self.switches: list[Followed] = self.modes.switches

@@ -16,7 +16,7 @@ from daedal.problems.compile import with_numbers
 from daedal.problems.semi_explicit import adopt_stacked
 from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace, vector_argument
 from daedal.symbolic.dependencies import Dependencies
-from daedal.symbolic.functions import GraphFunction
+from daedal.symbolic.functions import GraphFunction, inlined
 from daedal.symbolic.graph import MOST_NODES
 from daedal.symbolic.machine import RAISES, MachineFunction, compile_function, may_raise
 from daedal.symbolic.modes import NAME as MODES
@@ -24,8 +24,8 @@ from daedal.symbolic.modes import Modes
 from daedal.symbolic.substitution import DRAWN
 from daedal.symbolic.switches import switches
 from daedal.symbolic.trace import remembers
-from daedal.symbolic.tracing.function import TracedFunction
-from daedal.symbolic.tracing.modal import ModalFunction, ModalLayout, Moded
+from daedal.symbolic.tracing.function import TracedFunction, as_stated
+from daedal.symbolic.tracing.modal import ModalFunction, ModalLayout, ModalVector, Moded
 from daedal.symbolic.tracing.parameters import NAME, ParameterLayout
 
 MOST_OPERATIONS = 20_000
@@ -140,8 +140,12 @@ class Tracer:
         self._symbols: dict[str, Any] = {name: vector_argument(self.graph, name, n) for name, n in sizes.items()}
         self._symbols |= {name: scalar_argument(self.graph, name) for name in scalars}
         params = problem.params
-        self.layout = None if params is None else ParameterLayout(params, any(map(is_compiled, vars(problem).values())))
-        self._params = () if self.layout is None else self.layout.symbols(self.graph, params)
+        self.layout: Any = None
+        if isinstance(params, Moded):
+            self.layout = ModalVector(_modal_layout(problem))
+        elif params is not None:
+            self.layout = ParameterLayout(params, any(map(_takes_vector, vars(problem).values())))
+        self._params: tuple[Any, ...] = () if self.layout is None else self.layout.symbols(self.graph, params)
         self.graph.most_nodes, self.graph.for_each_read, self.graph.n_arguments = most, FOR_EACH_READ, len(self.graph)
         self.modes = Modes(self.graph, ("t", *STATE), (NAME,)) if follow else None
         self.modal = ModalLayout(self.layout, follow + 1) if follow else None
@@ -150,6 +154,7 @@ class Tracer:
         self._wide: dict[str, MachineFunction | None] = {}
         self.lock = Lock()  # for what is made on demand: a graph is for one thread at a time
         self.result = TracedProblem(problem, self.layout)
+        self.asks_user = False  # whether functions of the user's were run, which may depend on what is outside of them
 
     def nodes(self, name: str) -> list[int]:
         """The nodes of an argument."""
@@ -182,6 +187,7 @@ class Tracer:
         self.result.n_switches += found
         self.traces[name] = traced
         made = self.made(name, code, function, is_smooth=found == 0)
+        made.trace = traced, {name: self.sizes[name] for name in arguments}
         made.in_lanes = partial(self._in_lanes, name, tuple(arguments), traced.array, raises)
         self.result.functions[name] = made
         self.result.words[name] = f"traced, {_count(code.operations)}"
@@ -211,8 +217,10 @@ class Tracer:
         except Untraceable as reason:
             self.result.refused[name] = reason.forgetting()
             return None
+        traced = Traced(self.graph, name, tuple(flat), array.shape, raises, 1, Dependencies())
         self.combined[name] = self.made(name, code, function)
-        return Traced(self.graph, name, tuple(flat), array.shape, raises, 1, Dependencies())
+        self.combined[name].trace = traced, {name: self.sizes[name] for name in arguments}
+        return traced
 
     def derivative(
         self,
@@ -278,8 +286,37 @@ class Tracer:
 
     def trace(self, function, symbols: Sequence[Any], shape: tuple[int, ...] | None) -> Traced:
         """Run a function on symbols, time before and parameters behind; raises Untraceable if that is impossible."""
+        if isinstance(function, TracedFunction) and function.trace is not None:
+            copied = self._copied(*function.trace, symbols, shape)
+            if copied is not None:
+                return copied
+        if isinstance(self.layout, ModalVector):
+            raise Untraceable("has switches that are set by data", "")
+        self.asks_user = True
+        function = as_stated(function)
         last = self._params[1:] if is_compiled(function) else self._params[:1]
         return trace(function, [self.t, *symbols, *last], shape)
+
+    def _copied(
+        self, known: Traced, sizes: Mapping[str, int], symbols: Sequence[Any], shape: tuple[int, ...] | None
+    ) -> Traced | None:
+        """The nodes of another trace in this graph; None if arguments, parameters or shape differ from those there."""
+        entries = [x.node for vector in symbols for x in (vector if np.ndim(vector) else [vector])]
+        places = [(name, k) for name, size in sizes.items() for k in range(size)]
+        given = {("t", 0): self.t.node, **dict(zip(places, entries, strict=False))}
+        parameters = [x.node for x in self._params[1]] if self.layout is not None else []
+        if isinstance(self.layout, ModalVector):
+            given |= self.layout.arguments(parameters)
+        else:
+            given |= {(NAME, k): node for k, node in enumerate(parameters)}
+        source, wanted = known.graph, [*known.nodes, known.raises]
+        read = {source.data[i] for i in source.needed(wanted) if source.operations[i] == "argument"}
+        if len(places) != len(entries) or not read <= set(given) or (shape is not None and shape != known.shape):
+            return None
+        if any(source.data[i][0] == NAME for i in source.fixed):
+            return None  # for other numbers the function may take other branches
+        *nodes, raises = inlined(source, wanted, self.graph, given)
+        return replace(known, graph=self.graph, nodes=tuple(nodes), raises=raises)
 
     def code(
         self,
@@ -342,6 +379,20 @@ class Tracer:
         kind = "Numba" if hasattr(function, "py_func") else "Python"
         self.result.refused[name] = reason.forgetting()
         self.result.words[name] = f"{kind}: {str(reason).split('. Remedy')[0]}"
+
+
+def _modal_layout(problem: Any) -> ModalLayout:
+    """Where the functions of a problem expect their parameters and modes."""
+    found = next((f.layout for f in vars(problem).values() if isinstance(f, ModalFunction)), None)
+    if found is None:
+        raise Untraceable("has switches that are set by data", "")
+    return found
+
+
+def _takes_vector(function: Any) -> bool:
+    """Whether a function takes its parameters as one vector of floats; derivatives leave the question open."""
+    stated = as_stated(function)
+    return is_compiled(stated) and not isinstance(stated, TracedFunction)
 
 
 def _count(operations: int) -> str:

@@ -1,0 +1,443 @@
+"""The run through the modes of a hybrid problem: one call of the driver for every stretch.
+
+A stretch ends at a transition, at a break point, at a terminal event or at the end of the interval.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import time
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from daedal.common.progress import Progress
+from daedal.driver.request import Request
+from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.events.accumulation import AccumulationWatch
+from daedal.hybrid import hybrid_messages as messages
+from daedal.hybrid.constants import IDLE, MOST_IMMEDIATE, SHORT
+from daedal.hybrid.guards import Guards, GuardsAtStart, Instant, ModeEnd, events_by_mode, names_of
+from daedal.hybrid.hybrid_problem import HybridProblem
+from daedal.hybrid.hybrid_solution import HybridSolution, OutputStore
+from daedal.hybrid.mode_plans import ByMode, HybridPlan, ModeSettings, RunSettings
+from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm, make_consistent, some, values_by_name
+from daedal.hybrid.segments import HybridEvent
+from daedal.problems.checks import check_real
+from daedal.solution.solution import Solution
+
+_MOST_COMPARED = 1000  # modes with which a name that is none of them is compared
+_ONLY_MODE = "problem"  # the name of the mode of a problem that has no modes
+
+
+def solve_hybrid(request: Request, plan: HybridPlan | None = None) -> HybridSolution:
+    """Solve a hybrid problem; see :func:`daedal.solve` and :class:`HybridProblem`."""
+    if request.settings.fixed_step is not None:
+        raise InvalidProblemError("fixed_step: transitions cannot be located with constant steps; leave it out")
+    return _run(request, [request.span], plan or HybridPlan(request.problem))
+
+
+def solve_between(request: Request, breakpoints) -> HybridSolution:
+    """Solve a problem of any class piece by piece, between break points; see `breakpoints` of :func:`daedal.solve`.
+
+    The method restarts with every piece, with order 1.
+    """
+    for name, given in (
+        ("t_stop", request.t_stop != request.span[1]),
+        ("fixed_step", request.settings.fixed_step is not None),
+    ):
+        if given:
+            raise InvalidProblemError(f"{name} and breakpoints exclude each other; leave one of them out")
+    pieces = pieces_between(request.span, checked_breakpoints(breakpoints, request.span))
+    if not isinstance(request.problem, HybridProblem):
+        only = HybridProblem({_ONLY_MODE: request.problem})
+        request = request.changed(problem=only, initial=(_ONLY_MODE, request.initial))
+    return _run(request, pieces, HybridPlan(request.problem))
+
+
+def _run(request: Request, pieces: list[Piece], plan: HybridPlan) -> HybridSolution:
+    progress = Progress(request.progress, request.span)
+    try:
+        return HybridRun(request, pieces, progress, plan).to_the_end()
+    finally:
+        progress.close()
+
+
+class _Stop(Exception):
+    """The run is over, with this status and message."""
+
+    def __init__(self, success: bool, status: str, message: str):
+        super().__init__(message)
+        self.success, self.status = success, status
+
+
+class HybridRun:
+    """Where the run is: the time, the piece between break points, the mode and its initial values."""
+
+    def __init__(self, request: Request, pieces: list[Piece], progress: Progress, plan: HybridPlan):
+        problem, settings = request.problem, RunSettings.of(request.settings)
+        self.request, self.problem, self.progress, self.plan = request, problem, progress, plan
+        self.max_events = settings.max_events
+        modes = problem.modes
+        self.settings = ByMode(modes, lambda name: ModeSettings(request, settings.common, name))
+        self.forms = ByMode(modes, lambda name: StateForm(modes[name].problem))
+        self.events = events_by_mode(request.settings.events, self.forms)
+        self.guards = ByMode(modes, lambda name: Guards(name, self.forms, problem.transitions_from(name)))
+        for name in problem.mode_names:  # what is wrong with one of them is said at the start
+            _ = self.settings[name], self.events[name], self.guards[name]
+        request.event_names[:] = names_of(self.events[name] for name in problem.mode_names)
+        keeps_segments = request.times is None or settings.common.dense_output is not False
+        self.store = OutputStore(problem, self.forms, keeps_segments, settings.record_events)
+        self.watch = AccumulationWatch(request.span, settings.rtol, self.max_events)
+        self.shortest = FEWEST_SPACINGS * float(np.spacing(max(map(abs, request.span))))
+        self.pieces = pieces
+        self.piece = 0
+        self.t = request.span[0]
+        self.next_time = 0  # of t_eval
+        self.adds_end = False  # whether the end of the piece is computed though it is not among them
+        self.typical_step = 1e-3 * abs(request.span[1] - request.span[0])
+        self.steps: dict[str, float] = {}  # typical steps of one-step methods, by mode
+        self.before: ModeEnd | None = None
+        self.ended: np.ndarray | None = None  # the values of the guards one float before a break point
+        self.came_by: BoundTransition | None = None  # the last transition in this piece
+        initial = values_by_name(problem, request.span[0], request.initial)
+        self._begin(problem.entry(request.span, initial), settings.common.correct_initial)
+
+    def _begin(self, initial, correct: bool):
+        """The mode in which the run begins; its initial values are kept as they were given."""
+        if not isinstance(initial, (tuple, list)) or len(initial) != 2 or not isinstance(initial[0], str):
+            raise InvalidProblemError(
+                "initial of a hybrid problem must be (mode, initial values), for example "
+                f"({next(iter(self.problem.modes))!r}, ...); there are the modes {some(self.problem.modes)}"
+            )
+        self.mode, given = initial
+        if self.mode not in self.problem.modes:
+            known = list(itertools.islice(self.problem.modes, _MOST_COMPARED))
+            close = difflib.get_close_matches(self.mode, known, n=1, cutoff=0.6)
+            hint = f"did you mean '{close[0]}'? " if close else ""
+            raise InvalidProblemError(
+                f"initial: '{self.mode}' is not a mode; {hint}there are {some(self.problem.modes)}"
+            )
+        form = self.forms[self.mode]
+        self.given: Any = form.completed(given)
+        y, yp, incomplete = form.stack(self.given, f"initial of mode '{self.mode}': ")
+        self.begin = ModeInitial(y, yp, correct)
+        if correct or incomplete:
+            found = make_consistent(form, self.t, ModeInitial(y, yp, True), self.settings[self.mode].weights(y))
+            self.begin = ModeInitial(found.y, found.yp, correct)
+
+    # --- the loop ---------------------------------------------------------------------------------------------------
+
+    def to_the_end(self) -> HybridSolution:
+        """Stretch by stretch, until something ends the run."""
+        success, status = False, "failed"
+        cause: BaseException | None = None
+        try:
+            while True:
+                self._stretch()
+        except _Stop as stop:
+            success, status, message, cause = stop.success, stop.status, str(stop), stop.__cause__
+        except KeyboardInterrupt:
+            if self.store.is_empty:
+                raise
+            status, message = "interrupted", messages.interrupted(self.t)
+        except IntegrationError as error:
+            cause, message = error, f"In mode '{self.mode}', which began at t = {self.t:.10g}: {error}"
+            self._keep(error.solution, float(error.solution.t[-1]) if error.solution.t.size else self.t)
+        except Exception as error:
+            message = f"Stopped in mode '{self.mode}' by {type(error).__name__}: {error}"
+            with suppress(AttributeError, TypeError):  # exceptions with slots take no attributes
+                error.solution = self._finish(False, "failed", message)  # type: ignore[attr-defined]
+            raise
+        solution: Any = self._finish(success, status, message)
+        if status in ("failed", "chattering"):
+            raise IntegrationError(message, solution) from cause
+        return solution
+
+    def _finish(self, success: bool, status: str, message: str) -> HybridSolution:
+        return self.store.finish(success, status, message, time.perf_counter() - self.request.began)
+
+    def _stretch(self):
+        """Immediate transitions, then the integration to the next one, or to the end of the piece."""
+        if self._left() < self.shortest:
+            self._end_piece(Instant(self.t, self.begin.y, self.begin.yp))
+            return
+        start, guards, form = self._enter(), self.guards[self.mode], self.forms[self.mode]
+        own = self.events[self.mode].still_to_come(self._now())
+        solution = self._integrate([guards.event(self.t, start), *own] if len(guards) else own)
+        for event in solution.events:
+            if event.index >= len(guards):
+                if event.kind == "event":
+                    self.events[self.mode].count(event.name)
+                before = form.at_event(solution, event)[0]
+                self._note(event.t, event.name, event.kind, None, before, None, event.direction)
+        fired = [event for event in solution.events if event.terminal] if solution.status == "event" else []
+        if not fired:
+            self._reach_end(solution)
+            return
+        t = fired[-1].t
+        self._keep(solution, t)
+        self.t = t
+        self.progress.update(t)
+        stopping = next((event.name for event in fired if event.index >= len(guards)), None)
+        if stopping is not None:
+            raise _Stop(True, "event", messages.event_stopped(stopping, t))
+        first = min(fired, key=lambda event: event.index)
+        self._take_first([(event.index, event.direction) for event in fired], *form.at_event(solution, first))
+
+    def _left(self) -> float:
+        return abs(self.pieces[self.piece][1] - self.t)
+
+    def _now(self) -> Instant:
+        return Instant(self.t, self.begin.y, self.begin.yp)
+
+    def _look_ahead(self) -> float:
+        """A typical step that stays within the piece, with the sign of the direction of integration."""
+        return self.request.sign * min(self.typical_step, self._left())
+
+    # --- transitions ------------------------------------------------------------------------------------------------
+
+    def _enter(self) -> GuardsAtStart:
+        """Take the transitions that fire at once; returns the guards at the start of the mode that lasts."""
+        passed: list[tuple[str, str, np.ndarray]] = []
+        while True:
+            guards, y, yp = self.guards[self.mode], self.begin.y, self.begin.yp
+            guards.prepare(self.t, y, yp)
+            weights = self.settings[self.mode].weights(y)
+            start = guards.at_start(self.t, self.begin, weights, self._look_ahead(), self.before, self.ended)
+            self.ended = None
+            if start.crossed:
+                self._take_first(start.crossed, y, yp)
+                continue
+            if start.immediate is None:
+                return start
+            seen = any(mode == self.mode and np.array_equal(y, state) for mode, _, state in passed)
+            if seen or len(passed) >= MOST_IMMEDIATE:
+                raise _Stop(False, "failed", messages.loop(passed, self.mode, self.forms[self.mode], y, self.t))
+            transition = guards.transitions[guards.owner[start.immediate]]
+            passed.append((self.mode, transition.name, y))
+            self._take(transition, "immediate", y, yp, int(guards.direction[start.immediate]), {})
+
+    def _take_first(self, fired: list[tuple[int, int]], y: np.ndarray, yp: np.ndarray | None):
+        """Take the first of the transitions whose guards (entry, direction) changed sign; the others are recorded."""
+        guards = self.guards[self.mode]
+        entry, direction = min(fired)
+        chosen = guards.transitions[guards.owner[entry]]
+        for i, side in fired:
+            other = guards.transitions[guards.owner[i]]
+            if other is not chosen:
+                self._note(self.t, other.name, "not taken", None, y, None, side)
+        values = guards.evaluate(self.t, y, yp)
+        self._take(chosen, "transition", y, yp, direction, {guards.names[i]: values[i] for i, _ in fired})
+        self._look_out(chosen)
+
+    def _take(self, transition: BoundTransition, kind: str, y, yp, direction: int, fired: dict[str, float], at=None):
+        """Change the mode."""
+        source, t = self.mode, self.t
+        target = transition.target(t, y, yp)
+        if target is None:
+            self._note(t if at is None else at, transition.name, kind, None, y, None, direction)
+            raise _Stop(True, "event", messages.transition_ended(transition.name, t))
+        begin = transition.carry_over(target, t, y, yp)
+        try:
+            begin = self._consistent(target, begin)
+        except InconsistentInitialError as error:
+            raise self._refused(transition.name, source, target, error) from error
+        idle = target == source and np.max(np.abs(begin.y - y)) <= IDLE * np.max(np.abs(y))
+        if not idle or self.problem.records_idle:
+            self._note(t if at is None else at, transition.name, kind, target, y, begin.y, direction)
+        else:
+            self.store.n_events += 1
+        crossed = transition.name if kind == "transition" else None
+        self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)
+        self.came_by = transition
+        if idle:
+            self.steps.pop(target, None)  # round-off at the start of a motion away: its steps lead to the next of these
+        if self.store.n_events >= self.max_events:
+            raise _Stop(False, "failed", messages.too_many(self.store.n_events, t))
+
+    def _note(self, t: float, name: str, kind: str, target: str | None, before, after, direction: int):
+        self.store.record(HybridEvent(t, name, kind, self.mode, target, before, after, direction))
+
+    def _look_out(self, transition: BoundTransition):
+        """See whether transitions accumulate or chatter."""
+        point = self.watch.add(transition.name, self.t)
+        if point is not None:
+            leaving = self.problem.accumulation_from(self.mode)
+            if leaving is None and self.problem.accumulation_from(transition.source) is not None:
+                self.watch.forget()  # the last transition has led out of the modes in which they accumulate
+                return
+            if leaving is None:
+                message = messages.zeno(transition.name, point, self.mode, self.store.n_events)
+                raise _Stop(False, "zeno", message)
+            self.watch.forget()
+            bound = BoundTransition(leaving, self.mode, self.forms)
+            self._take(bound, "zeno", self.begin.y, self.begin.yp, 0, {}, at=point)
+        elif self.watch.is_chattering(self.t):
+            names = list(dict.fromkeys(event.name for event in self.store.events[-20:])) or [transition.name]
+            raise _Stop(False, "chattering", messages.chattering(names, self.t, self.store.n_events))
+
+    # --- break points -----------------------------------------------------------------------------------------------
+
+    def _reach_end(self, solution: Solution):
+        """No guard has fired: the end of the piece is reached, or the user has interrupted the run."""
+        interrupted = solution.status == "interrupted"
+        t = self.pieces[self.piece][1]
+        if interrupted:
+            t = float(solution.t[-1]) if solution.t.size else self.t
+        self._keep(solution, t)
+        self.t = t
+        if interrupted:
+            raise KeyboardInterrupt
+        self._end_piece(None if self._is_last() else Instant(t, *self.forms[self.mode].at_end(solution)))
+
+    def _is_last(self) -> bool:
+        return self.piece == len(self.pieces) - 1
+
+    def _end_piece(self, end: Instant | None):
+        """End the run, or go over the break point; functions that have another sign after it have fired there."""
+        if end is None or self._is_last():
+            raise _Stop(True, "finished", messages.end_reached(self.request.span[1]))
+        form, guards = self.forms[self.mode], self.guards[self.mode]
+        self.piece += 1
+        self.t = self.pieces[self.piece][0]
+        self.progress.update(self.t)
+        self.before = self.came_by = None
+        self.ended = guards.evaluate(end.t, form.seen(end.y), end.yp) if len(guards) else None
+        self.begin = self._consistent(self.mode, ModeInitial(end.y, None, not form.mechanical))
+        fired = self.events[self.mode].across(end, self._now(), self._look_ahead())
+        for event in fired:
+            self._note(self.t, event.name, "event", None, self.begin.y, None, event.direction)
+        stopping = next((event.name for event in fired if event.terminal), None)
+        if stopping is not None:
+            times = self.request.times
+            if times is None or (self.next_time < times.size and times[self.next_time] == self.t):
+                self.store.add_point(self.mode, self.t, self.begin.y)
+            raise _Stop(True, "event", messages.event_stopped(stopping, self.t))
+
+    # --- one stretch ------------------------------------------------------------------------------------------------
+
+    def _consistent(self, mode: str, begin: ModeInitial) -> ModeInitial:
+        """What has to be known before the integration: projections that were asked for, y' of implicit problems."""
+        form = self.forms[mode]
+        needed = begin.yp is None if form.implicit else begin.correct
+        if needed and form.mechanical:
+            moved = self.plan.settled(mode, self.settings[mode].request, self.t, begin.y)
+            if moved is not None:
+                return ModeInitial(moved, None, True, found=True)
+        return make_consistent(form, self.t, begin, self.settings[mode].weights(begin.y)) if needed else begin
+
+    def _integrate(self, events) -> Solution:
+        form, begin = self.forms[self.mode], self.begin
+        if self.next_time and self.request.times is not None and self.request.times[self.next_time - 1] == self.t:
+            self.store.drop_last_point()  # a time of t_eval at a transition gets the state after it
+            self.next_time -= 1
+        is_first = self.came_by is None and self.given is not None
+        initial = self.given if is_first else form.initial(begin.y, begin.yp)
+        self.given = None
+        request = self.settings[self.mode].request.changed(
+            span=(self.t, self.pieces[self.piece][1]),
+            initial=initial,
+            times=self._times(),
+            t_stop=self.request.t_stop if self._is_last() else self.pieces[self.piece][1],
+            began=time.perf_counter(),
+            events=events or None,
+            first_step=self._first_step(is_first),
+            correct_initial=begin.correct and not (begin.found and form.implicit),
+        )
+        try:
+            return self.plan.stretch(self.mode, request)
+        except InconsistentInitialError as error:
+            if self.came_by is None and not begin.found:
+                raise
+            self.begin = self._corrected(error)
+        initial = form.initial(self.begin.y, self.begin.yp)
+        return self.plan.stretch(self.mode, request.changed(initial=initial, correct_initial=True))
+
+    def _corrected(self, refusal: InconsistentInitialError) -> ModeInitial:
+        """Initial values that the driver refused, moved by no more than the tolerances explain."""
+        begin, came = self.begin, self.came_by
+        try:
+            return make_consistent(self.forms[self.mode], self.t, begin, self.settings[self.mode].weights(begin.y))
+        except InconsistentInitialError:
+            if came is None:
+                raise refusal from None
+            raise self._refused(came.name, came.source, self.mode, refusal) from refusal
+
+    def _refused(self, name: str | None, source: str, target: str, refusal: InconsistentInitialError) -> _Stop:
+        """The end of a run whose transition leads to where the equations of the next mode do not hold."""
+        at_start = self.t == self.request.span[0]
+        return _Stop(False, "failed", messages.refused(name, source, target, self.t, str(refusal), at_start=at_start))
+
+    def _times(self) -> np.ndarray | None:
+        """Those of t_eval that lie in the rest of the piece, and its end, where the next one goes on."""
+        if self.request.times is None:
+            return None
+        times, end = self.request.times[self.next_time :], self.pieces[self.piece][1]
+        self.adds_end = False
+        if self._is_last():
+            return times
+        inside = times[self.request.sign * times <= self.request.sign * end]
+        self.adds_end = not inside.size or bool(inside[-1] != end)
+        return np.append(inside, end) if self.adds_end else inside
+
+    def _first_step(self, is_first: bool) -> float | None:
+        """The user's, for the first stretch; after a transition that of one-step methods in this mode."""
+        given = self.request.settings.first_step
+        if is_first:
+            return None if given is None else min(given, self._left())
+        step = None if self.came_by is None else self.steps.get(self.mode)
+        return None if step is None else min(max(step, SHORT * abs(self.t)), 0.5 * self._left())
+
+    def _keep(self, solution: Solution, t: float):
+        """Store a stretch that ended at `t`, and learn from its steps."""
+        steps, length = solution.stats.steps, abs(t - self.t)
+        if steps and length > 0.0:
+            self.typical_step = length / steps
+            if "DASSL" not in solution.method:
+                self.steps[self.mode] = self.typical_step
+        count = solution.t.size
+        if self.adds_end and count and solution.t[-1] == self.pieces[self.piece][1]:
+            count -= 1
+        self.next_time += count
+        self.store.add(self.mode, self.t, t, solution, count)
+
+
+# --- known break points: the pieces of the interval between them ------------------------------------------------------
+
+
+FEWEST_SPACINGS = 1.1e4  # of floats in a piece, or in what is left of one; less cannot be integrated
+
+Piece = tuple[float, float]
+
+
+def checked_breakpoints(breakpoints, span: Piece) -> list[float]:
+    """All break points inside the interval, in the order of increasing time."""
+    given = breakpoints if isinstance(breakpoints, (list, tuple)) else [breakpoints]
+    found = [np.empty(0)]
+    for item in given:
+        points = check_real(getattr(item, "times", item), "breakpoints", "be tables or times")
+        if not np.isfinite(points).all():
+            raise InvalidProblemError("breakpoints holds values that are not finite")
+        found.append(points.reshape(-1))
+    points = np.unique(np.concatenate(found))
+    return points[(points > min(span)) & (points < max(span))].tolist()
+
+
+def pieces_between(span: Piece, points: list[float]) -> list[Piece]:
+    """The intervals between break points, in the order of the run; points that are too close count as one.
+
+    Each piece ends one float before a break point, and the next begins on it: functions that are continuous from the
+    right, as tables are, are never evaluated on the wrong side.
+    """
+    low, high = min(span), max(span)
+    shortest = FEWEST_SPACINGS * float(np.spacing(max(abs(low), abs(high))))
+    begins = [low]
+    for point in points:
+        if point - begins[-1] > shortest and high - point > shortest:
+            begins.append(point)
+    ends = [float(np.nextafter(point, -np.inf)) for point in begins[1:]] + [high]
+    pieces = list(zip(begins, ends, strict=True))
+    return pieces if span[1] > span[0] else [(b, a) for a, b in reversed(pieces)]

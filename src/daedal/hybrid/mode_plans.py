@@ -1,0 +1,189 @@
+"""What each mode of a run has, made when it is first needed: its settings and its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from daedal.driver.request import Request, Settings, checked_settings
+from daedal.driver.solver import described, plan_for
+from daedal.driver.stages import Plan, Recent
+from daedal.errors import InvalidProblemError
+from daedal.mechanics.setting import missing_derivatives, plain_setting
+from daedal.problems.checks import check_flag
+from daedal.problems.compile import differ_in_parameters_only
+
+T = TypeVar("T")
+
+
+class ByMode(Mapping[str, T]):
+    """A mapping over the modes of a problem whose values are made by a function of their names, once."""
+
+    def __init__(self, modes: Mapping[str, Any], make: Callable[[str], T]):
+        self._modes, self._make = modes, make
+        self._made: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._made:
+            if name not in self._modes:
+                raise KeyError(name)
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modes)
+
+    def __len__(self) -> int:
+        return len(self._modes)
+
+
+# --- the settings of a run through modes: those of the run itself, and those of each mode -----------------------------
+
+
+_MAX_EVENTS = 10**6
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What holds for the whole run; `common` are the settings of modes without options."""
+
+    max_events: int
+    record_events: bool
+    common: Settings
+
+    @classmethod
+    def of(cls, settings: Settings) -> RunSettings:
+        """From the settings of a request, whose options hold those of hybrid runs too."""
+        options = dict(settings.options)
+        max_events = _check_count(options.pop("max_events", _MAX_EVENTS))
+        record_events = check_flag(options.pop("record_events", True), "record_events")
+        return cls(max_events, record_events, replace(settings, options=options, events=None))
+
+    @property
+    def rtol(self) -> float:
+        """The smallest relative tolerance."""
+        return float(np.min(_numbers(self.common.rtol, "rtol")))
+
+
+class ModeSettings:
+    """The request of the stretches in a mode, but for time, state and events."""
+
+    def __init__(self, request: Request, common: Settings, name: str):
+        mode = request.problem.modes[name]
+        own = checked_settings(**mode.options)
+        shared = {option: request.problem.tolerance(name, getattr(common, option)) for option in ("rtol", "atol")}
+        settings = replace(common, **shared | {option: getattr(own, option) for option in mode.options})
+        self.request = request.changed(problem=mode.problem, settings=settings, progress=False, event_names=[])
+        self._rtol, self._atol = _numbers(settings.rtol, "rtol"), _numbers(settings.atol, "atol")
+
+    def weights(self, y: np.ndarray) -> np.ndarray:
+        """rtol |y| + atol; tolerances that are given for other unknowns count with their extremes."""
+        rtol, atol = self.tolerances(y.shape)
+        return np.maximum(rtol * np.abs(y) + atol, 1e-300)
+
+    def tolerances(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Those of a state: a number or one for each entry."""
+        rtol = self._rtol if self._rtol.shape in ((), shape) else self._rtol.min()
+        atol = self._atol if self._atol.shape in ((), shape) else self._atol.max()
+        return rtol, atol
+
+
+def _numbers(value, name: str) -> np.ndarray:
+    try:
+        numbers = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if not numbers.size:
+        raise InvalidProblemError(f"{name} must be a number or a vector of numbers, got {value!r}")
+    return numbers
+
+
+def _check_count(value) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InvalidProblemError(f"max_events must be a positive integer, got {value!r}")
+    return int(value)
+
+
+# --- what runs through modes keep from one to the next: the plans of the modes, whatever the parameters are -----------
+
+
+_MOST_PLANS = 32
+_LARGEST_SETTLED = 100  # coordinates and multipliers, whose matrices are dense there
+
+
+class HybridPlan(Plan):
+    """A plan for each mode that was reached, shared by the problems that differ in their parameters alone.
+
+    Parameters
+    ----------
+    problem : HybridProblem
+    """
+
+    def __init__(self, problem: Any, settings: Settings | None = None):
+        self.problem = problem
+        self._own, self._shared = Recent(_MOST_PLANS), Recent(_MOST_PLANS)  # by mode and what a plan depends on
+
+    def with_problem(self, problem: Any) -> HybridPlan:
+        """The plan for the same problem with other parameters."""
+        other = HybridPlan(problem)
+        other._shared = self._shared
+        return other
+
+    def solve(self, request: Request):
+        """Run through the modes."""
+        from daedal.hybrid.hybrid_run import solve_hybrid
+
+        return solve_hybrid(request, self)
+
+    def stretch(self, mode: str, request: Request):
+        """The solution of a stretch in one mode."""
+        return described(self.plan(mode, request.problem, request.settings).solve, request)
+
+    def plan(self, mode: str, problem: Any, settings: Settings) -> Any:
+        """The plan of a mode, whose problem this is."""
+        key = mode, *settings.key
+        plan = self._own.get(key)
+        if plan is None or not plan.is_current():
+            plan = self._found(key, problem, settings)
+            self._own.keep(key, plan)
+        return plan
+
+    def settled(self, mode: str, request: Request, t: float, y: np.ndarray) -> np.ndarray | None:
+        """A state of a mechanism on the constraints of a mode, if it is near them and these are traced; else None."""
+        plan = self.plan(mode, request.problem, request.settings)
+        system = plan.machine_system()
+        if system is None or system.contact is not None or system.n_w or system.force_uses_multipliers:
+            return None
+        if missing_derivatives(system) or (system.velocity_constraint is not None and system.velocity_bias is None):
+            return None
+        if hasattr(system.mass, "tocsr") or system.n_q + system.n_lambda > _LARGEST_SETTLED:
+            return None
+        from daedal.mechanics.settling import settle
+
+        moved = y.copy()
+        with plan.inner.starts.pool.lend(system, plain_setting(system, y[: system.n_q])) as assembly:
+            projector = assembly.projector("M")  # which has to live as long as the call lasts
+            good = settle(assembly.address, projector.address, t, moved)
+            raised, assembly.bridge.exception = assembly.bridge.exception, None
+        if isinstance(raised, KeyboardInterrupt):
+            raise raised
+        return moved if good and raised is None else None
+
+    def _found(self, key: tuple, problem: Any, settings: Settings) -> Any:
+        """A plan of this mode with other parameters, adapted; or a new one."""
+        known = self._shared.get(key)
+        if known is not None and known.is_current():
+            if known.problem is problem:
+                return known
+            plan = known.with_problem(problem) if differ_in_parameters_only(known.problem, problem) else None
+            if plan is not None:
+                return plan
+        plan = plan_for(problem, settings)
+        self._shared.keep(key, plan)
+        return plan

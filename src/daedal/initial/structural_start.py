@@ -1,0 +1,336 @@
+"""Consistent values of problems of index 1 and 2 from their structure, by linear systems of the size of the problem.
+
+With Pryce's offsets c_i, d_j of 0 and 1 (:mod:`daedal.index.structure.signature`) the equations fall into three
+stages, each with a part of the system Jacobian J_ij = d f_i / d x_j^(d_j - c_i) as its matrix:
+
+    f_i = 0, c_i = 1:                          the constraints of the states, the x_j with d_j = 1;
+    f_i = 0, c_i = 0,   f_i' = 0, c_i = 1:     these determine x_j' of the states, and x_j itself where d_j = 0;
+    f_i' = 0, c_i = 0,  f_i'' = 0, c_i = 1:    these determine x_j' where d_j = 0 (J. D. Pryce, Numerical Algorithms 19,
+                                               1998, 195-211, for Taylor series of any order).
+
+The stages are exact and sparse. Where J is singular at a point, by values that the structure does not show, the rows
+of a matrix Z with Z J = 0 combine the second stage F to further constraints Z F = 0 of the states, and Z F' = 0
+completes it. Everything else is left to the derivative array (:mod:`daedal.initial.jet`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import lapack, lstsq, qr
+from scipy.sparse.linalg import LinearOperator, onenormest, splu
+
+from daedal.errors import StructurallySingularError
+from daedal.index.structure.derivative_array import NonlinearDerivativeArray
+from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn
+from daedal.index.structure.equations import SystemEquations
+from daedal.index.structure.equilibration import equilibrate, scaled
+from daedal.index.structure.signature import StructuralSignature
+from daedal.initial.newton import InitialResult
+
+_LARGEST_DENSE = 100  # unknowns up to which dense factors are quicker
+_SINGULAR = 1e-12  # reciprocal condition of a scaled matrix that counts as singular
+_ITERATIONS = 12
+_CONVERGED = 1e-14  # correction beside the value that is round-off
+_ROUNDOFF = 1e2 * float(np.finfo(float).eps)
+_LARGEST_RANK = 600  # unknowns up to which ranks are found by full matrices
+_RANK, _ZERO = 1e-8, 1e-12  # pivots relative to the largest one: least that counts, and round-off of zero
+_LEFT = 1e-8  # of the terms of an equation
+_SMALL = 1e-4  # value beside the largest one, in units that balance the equations, below which digits do not count
+_EQUAL = 1e-10  # last correction, relative to the size of the value
+_VISIBLE = 1e4  # weights that a value of zero counts as
+_SLOWEST = 0.5  # factor from one correction to the next beyond which an iteration has not converged
+
+
+class StructuralStart:
+    """The stages of a problem with its parameters."""
+
+    def __init__(self, structure: _StartStructure, params: np.ndarray | None):
+        self._structure, self._params = structure, params
+
+    @classmethod
+    def of(cls, equations: SystemEquations) -> StructuralStart | None:
+        """The stages of a problem, made once for all parameters; None where the structure is of another kind."""
+        with equations.lock:
+            if cls not in equations.levels:
+                equations.levels[cls] = _made(equations)
+            structure = equations.levels[cls]
+        return None if structure is None else cls(structure, equations.params)
+
+    @property
+    def has_hidden_constraints(self) -> bool:
+        """Whether some equations are differentiated: index 2."""
+        return bool(self._structure.hidden.size)
+
+    def solve(self, t: float, y: np.ndarray, yp: np.ndarray, weights: np.ndarray, reach: float) -> InitialResult | None:
+        """Consistent y and y' next to given ones: states stay, or move as little as the constraints ask for.
+
+        None where the stages lead to nothing, and where states move by a weighted size of more than `reach`.
+        """
+        stages = _Stages(self._structure, self._params, t, y, yp)
+        with np.errstate(all="ignore"):
+            if not stages.constrain(weights, reach):
+                return None
+            if stages.determine(weights):
+                found = stages.differentiate()
+            else:
+                stages = _Stages(self._structure, self._params, t, y, yp)
+                found = y.size <= _LARGEST_RANK and stages.constrain(weights, reach) and stages.combine(weights, reach)
+        if not found:
+            return None
+        return InitialResult(stages.y, stages.yp, True, 0.0, guesses=self._structure.guesses)
+
+
+class _StartStructure:
+    """What belongs to the equations: offsets, and the stages as machine code."""
+
+    def __init__(self, equations: SystemEquations, signature: StructuralSignature):
+        c, d, n = signature.c, signature.d, equations.n
+        self.n, self.states, self.hidden = n, d == 1, np.flatnonzero(c == 1)
+        leading = [(i, j, k) for i, row in enumerate(signature.leading()) for j, k in row.items()]
+        self.rows, self.columns = (np.array([place[k] for place in leading]) for k in (0, 1))
+        once = [equations.equation(i, int(c[i])) for i in range(n)]
+        self.constraints = equations.evaluator([equations.equation(int(i)) for i in self.hidden])
+        self.values = equations.evaluator(once)
+        self.entries = equations.evaluator([equations.partials[i][j, k] for i, j, k in leading])
+        self.rates = equations.evaluator(equations.rates(once))
+        self.guesses = _hidden_unknowns(signature)
+        self.array = NonlinearDerivativeArray(equations, c + 1)
+        place = {entry: k for k, entry in enumerate(self.array.rows)}
+        self.once = np.array([place[i, int(c[i])] for i in range(n)])
+        self.twice = np.array([place[i, int(c[i]) + 1] for i in range(n)])
+        self.highest = d * n + np.arange(n)
+
+
+def _hidden_unknowns(signature: StructuralSignature) -> np.ndarray:
+    """The unknowns that no equations without derivatives determine, and so only hidden constraints."""
+    free = np.flatnonzero(signature.d == 0)
+    place = {int(j): k for k, j in enumerate(free)}
+    stated = [row for row, c in zip(signature.sigma, signature.c, strict=True) if c == 0 and not any(row.values())]
+    parts = DulmageMendelsohn.of([[place[j] for j in row if j in place] for row in stated], free.size)
+    found = np.zeros(signature.d.size, dtype=bool)
+    found[free[parts.under.columns]] = bool(np.any(signature.c))
+    return found
+
+
+def _made(equations: SystemEquations) -> _StartStructure | None:
+    try:
+        signature = StructuralSignature.of(equations)
+    except StructurallySingularError:
+        return None
+    applies = equations.order == 1 and signature.d.max(initial=0) <= 1 and signature.c.max(initial=0) <= 1
+    return _StartStructure(equations, signature) if applies and not signature.vanished else None
+
+
+class _Stages:
+    """The values of one start."""
+
+    def __init__(self, structure: _StartStructure, params: Any, t: float, y: np.ndarray, yp: np.ndarray):
+        self.structure, self.params, self.t = structure, params, t
+        self.y, self.yp = y.copy(), yp.copy()
+        self._factors: _StartFactors | None = None
+
+    def _at(self, code: Any) -> np.ndarray:
+        """Values of machine code here, with second derivatives set to zero."""
+        found: np.ndarray = code(self.t, np.array([self.y, self.yp, np.zeros(self.structure.n)]), self.params)
+        return found
+
+    def _jacobian(self) -> sp.csr_array:
+        made = self.structure
+        return sp.csr_array((self._at(made.entries), (made.rows, made.columns)), shape=(made.n, made.n))
+
+    def constrain(self, weights: np.ndarray, reach: float) -> bool:
+        """Whether the states satisfy their constraints, after they were moved."""
+        made = self.structure
+        if not made.hidden.size:
+            return True
+        states, last, given = np.flatnonzero(made.states), np.inf, self.y.copy()
+        for _ in range(_ITERATIONS):
+            residual = self._at(made.constraints)
+            matrix = self._jacobian()[made.hidden][:, states]
+            if not (np.isfinite(residual).all() and np.isfinite(matrix.data).all()):
+                return False
+            if np.all(np.abs(residual) <= _ROUNDOFF * (abs(matrix) @ np.abs(self.y[states]))):
+                return True
+            change = _shortest(matrix, residual, weights[states]) if reach > 0.0 else None
+            if change is None:
+                return False
+            self.y[states] -= change
+            if not weighted_size(self.y - given, weights) <= reach:
+                return False
+            size = float(np.max(np.abs(change) / weights[states]))
+            if not size <= _SLOWEST * last:
+                return size <= _EQUAL * _VISIBLE
+            last = size
+        return False
+
+    def determine(self, weights: np.ndarray) -> bool:
+        """Whether the derivatives of states, and the unknowns that are none, were found."""
+        last, made = np.inf, self.structure
+        for _ in range(_ITERATIONS):
+            residual, matrix = self._at(made.values), self._jacobian()
+            self._factors = _StartFactors.of(matrix) if np.isfinite(residual).all() else None
+            if self._factors is None:
+                return False
+            size = self._change(self._factors.solve(residual), weights, self._factors.columns)
+            if size <= _CONVERGED or not size <= _SLOWEST * last:
+                return size <= _EQUAL
+            last = size
+        return False
+
+    def _highest(self) -> np.ndarray:
+        """What the second stage determines."""
+        return np.where(self.structure.states, self.yp, self.y)
+
+    def _change(self, change: np.ndarray, weights: np.ndarray, units: np.ndarray) -> float:
+        """Subtract a change from the highest derivatives; its relative size. `units` balance the equations."""
+        states = self.structure.states
+        self.yp[states] -= change[states]
+        self.y[~states] -= change[~states]
+        highest = np.abs(self._highest())
+        sizes = np.maximum(
+            np.maximum(highest, _VISIBLE * weights), _SMALL * units * np.max(highest / units, initial=0.0)
+        )
+        size = np.abs(change) / sizes
+        return float(np.max(np.where(np.isfinite(size), size, np.inf), initial=0.0))
+
+    def differentiate(self) -> bool:
+        """Whether the derivatives of the unknowns that are no states were found."""
+        free = ~self.structure.states
+        if free.any():
+            self.yp[free] = 0.0
+            assert self._factors is not None
+            self.yp[free] = -self._factors.solve(self._at(self.structure.rates))[free]
+        return bool(np.isfinite(self.yp).all())
+
+    # --- where the system Jacobian is singular ------------------------------------------------------------------------
+
+    def combine(self, weights: np.ndarray, reach: float) -> bool:
+        """Whether the second stage was solved together with the derivatives of its combinations Z F."""
+        made, last, given = self.structure, np.inf, self.y.copy()
+        states = np.flatnonzero(made.states)
+        for _ in range(_ITERATIONS):
+            once, twice, matrices = self._array()
+            if not all(np.isfinite(values).all() for values in (once, twice, *matrices)):
+                return False
+            of_highest, of_states, further = matrices
+            rows, columns = equilibrate(of_highest)
+            combining = _left_kernel(rows[:, None] * of_highest * columns)
+            if combining is None:
+                return False
+            combining = combining * rows
+            sizes = np.abs(of_states) @ np.maximum(np.abs(self.y[states]), weights[states])
+            violation, terms = (
+                combining @ once,
+                np.abs(combining) @ (sizes + np.abs(of_highest) @ np.abs(self._highest())),
+            )
+            moving = np.any(np.abs(violation) > _ROUNDOFF * terms)
+            if moving:
+                change = _shortest(sp.csr_array(combining @ of_states), violation, weights[states]) if reach else None
+                if change is None:
+                    return False
+                self.y[states] -= change
+                if not weighted_size(self.y - given, weights) <= reach:
+                    return False
+                once = once - of_states @ change
+            added = combining @ further * columns
+            sizes = 1.0 / np.maximum(np.abs(added).max(axis=1, initial=0.0), 1e-300)
+            matrix = np.vstack([rows[:, None] * of_highest * columns, sizes[:, None] * added])
+            right = np.concatenate([rows * once, sizes * (combining @ twice)])
+            scaled_change, _, rank, _ = lstsq(matrix, right, cond=_RANK, lapack_driver="gelsy")
+            if rank < made.n:
+                return False
+            size = self._change(columns * scaled_change, weights, columns)
+            if not moving and (size <= _CONVERGED or not size <= _SLOWEST * last):
+                left = np.abs(matrix @ scaled_change - right) <= _LEFT * (np.abs(matrix) @ np.abs(scaled_change) + 1.0)
+                return bool(size <= _EQUAL and left.all()) and self._slopes(
+                    rows[:, None] * of_highest * columns, rows, columns
+                )
+            last = size
+        return False
+
+    def _array(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+        """The second stage F and F' with matrices: of F for its unknowns and for states, of F' for these unknowns."""
+        made = self.structure
+        jet = np.zeros((made.array.highest + 1, made.n))
+        jet[:2] = self.y, self.yp
+        residual = made.array.residual(self.t, jet, self.params)
+        jacobian = made.array.jacobian(self.t, jet, self.params)
+        once, twice = jacobian[made.once], jacobian[made.twice]
+        states = np.flatnonzero(made.states)
+        matrices = once[:, made.highest], once[:, states], twice[:, made.highest]
+        return residual[made.once], residual[made.twice], tuple(matrix.toarray() for matrix in matrices)
+
+    def _slopes(self, matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> bool:
+        """Derivatives of the unknowns that are no states, the smallest ones where they are not determined."""
+        free = ~self.structure.states
+        if free.any():
+            self.yp[free] = 0.0
+            rates = lstsq(matrix, rows * self._at(self.structure.rates), cond=_RANK, lapack_driver="gelsy")[0]
+            self.yp[free] = -(columns * rates)[free]
+        return bool(np.isfinite(self.yp).all())
+
+
+def _left_kernel(matrix: np.ndarray) -> np.ndarray | None:
+    """An orthonormal basis of the rows z with z A = 0; None where the rank is unclear, or nothing else is left."""
+    q, r, _ = qr(matrix, pivoting=True)
+    sizes = np.abs(np.diag(r))
+    rank = int(np.sum(sizes > _RANK * sizes[0]))
+    if rank in (0, len(matrix)) or np.any(sizes[rank:] > _ZERO * sizes[0]):
+        return None
+    return q[:, rank:].T
+
+
+class _StartFactors:
+    """Dense or sparse factors of a matrix with scaled rows and columns."""
+
+    def __init__(self, rows: np.ndarray, columns: np.ndarray, factors: Any):
+        self._rows, self.columns, self._of = rows, columns, factors
+
+    @classmethod
+    def of(cls, matrix: sp.csr_array) -> _StartFactors | None:
+        """None for a matrix that is nearly singular."""
+        n = matrix.shape[0]
+        if not np.isfinite(matrix.data).all():
+            return None
+        if n <= _LARGEST_DENSE:
+            dense = matrix.toarray()
+            rows, columns = equilibrate(dense)
+            dense = scaled(dense, rows, columns)
+            lu, pivots, _ = lapack.dgetrf(dense)
+            return cls(rows, columns, (lu, pivots)) if reciprocal_condition(dense, lu) > _SINGULAR else None
+        rows, columns = equilibrate(matrix)
+        balanced = sp.csc_array(scaled(matrix, rows, columns))
+        try:
+            factors = splu(balanced)
+        except RuntimeError:  # exactly singular
+            return None
+        transposed = LinearOperator((n, n), factors.solve, rmatvec=lambda x: factors.solve(x, "T"), dtype=float)
+        size = abs(balanced).sum(axis=0).max() * onenormest(transposed)
+        return cls(rows, columns, factors) if size * _SINGULAR < 1.0 else None
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        scaled_right = self._rows * right
+        if isinstance(self._of, tuple):
+            return self.columns * lapack.dgetrs(*self._of, scaled_right)[0]
+        return self.columns * self._of.solve(scaled_right)
+
+
+def _shortest(matrix: sp.csr_array, right: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
+    """The solution of A x = b with the smallest x / weights; None if rows of A depend on each other."""
+    weighted = sp.csr_array(scaled(matrix, np.ones(matrix.shape[0]), weights))
+    factors = _StartFactors.of(sp.csr_array(weighted @ weighted.T))
+    return None if factors is None else weights * (weighted.T @ factors.solve(right))
+
+
+def reciprocal_condition(matrix: np.ndarray, lu: np.ndarray | None = None) -> float:
+    """An estimate of 1 / (|A| |A^-1|) in the 1-norm; 0 for a singular matrix."""
+    lu = lapack.dgetrf(matrix)[0] if lu is None else lu
+    return float(lapack.dgecon(lu, np.abs(matrix).sum(axis=0).max())[0]) if np.diag(lu).all() else 0.0
+
+
+def weighted_size(change: np.ndarray, weights: np.ndarray) -> float:
+    """The root mean square of a change in units of weights."""
+    return float(np.sqrt(np.mean((change / weights) ** 2)))

@@ -1,0 +1,419 @@
+r"""The stages of an implicit Runge-Kutta step in compiled code: their linear systems, and Newton's method for them.
+
+The equations are those of the stages together: F(t_i, y_i, y'_i) = 0 with y_i and y'_i linear in the unknowns, which
+are deviations of the stages from the start of the step, or their slopes; or F(t_i, x_i, x'_i, x''_i) = 0. The
+simplified Newton method has the matrix sum_k W_k (x) F_k / h^k, where F_0 = F_y, F_1 = F_y' (and F_2 = F_x'') at the
+start of the step, and the W_k are functions of the matrix A of the method. A transformation T makes them block
+triangular (Hairer, Wanner: Solving Ordinary Differential Equations II, IV.8), with a real system
+
+    sum_k w_k F_k / h^k    for each real eigenvalue, and a complex one for each pair,
+
+all of n unknowns. Those of equal eigenvalues, of singly implicit methods, have the same factors. Mostly the blocks are
+decoupled; where A cannot be made diagonal, blocks are coupled to the ones after them by F_0.
+
+A method puts the fields of `STAGES` first into its record, with the functions that evaluate its stages.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import UNEVALUABLE
+from daedal.kernels.compilation import caller, entry, part
+from daedal.kernels.complex_matrix import COMPLEX_MATRIX, factor_complex, solve_complex
+from daedal.kernels.convergence import CONTINUE, CONVERGED, DIVERGED, ROUND_OFF, UNKNOWN, judge, start
+from daedal.kernels.linear import LINEAR
+from daedal.kernels.matrix import BANDED, MATRIX, factor, solve
+from daedal.kernels.norms import wrms
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, optional, record_at
+from daedal.kernels.signatures import f64, i64
+from daedal.kernels.vectors import smallest
+from daedal.methods.one_step import ATTEMPT
+from daedal.methods.partial_derivatives import separate
+from daedal.methods.run_record import RUN
+
+_ROUNDINGS = 50.0 * np.finfo(np.float64).eps  # of a residual, with what the transformation of the stages adds
+
+STAGE_SYSTEM = Struct(
+    "STAGE_SYSTEM",
+    [
+        ("m", INTEGER),  # stages
+        ("levels", INTEGER),
+        ("blocks", INTEGER),
+        ("first", i64["blocks"]),  # row of the transformed stages; -1 for a matrix that the method wants besides
+        ("width", i64["blocks"]),  # 1 of a real block, 2 of a complex one
+        ("matrix", i64["blocks"]),  # the address of its matrix
+        ("factors", i64["blocks"]),  # 0 where an earlier block has the same matrix
+        ("weights", f64["blocks", "levels", 2]),  # w_k, real and imaginary part
+        ("transform", f64["m", "m"]),
+        ("inverse", f64["m", "m"]),
+        ("coupled", INTEGER),
+        ("coupling", optional(f64["m", "m"])),  # weights of F_0 above the blocks
+    ],
+)
+
+STAGE_FIELDS = (
+    ("linear", at(LINEAR)),
+    # functions with the signature ATTEMPT: those below, and those of the method
+    *[(name, ADDRESS) for name in ("solve", "iterate", "linearise", "factor", "correct", "residuals", "predict")],
+    ("n", INTEGER),
+    ("most_stages", INTEGER),
+    ("leading", INTEGER),  # unknowns that are found first; all of them by default
+    # F_0, F_1, ..., entry by entry
+    ("levels", INTEGER),
+    ("entries", INTEGER),
+    ("derivatives", f64["levels", "entries"]),
+    *[(name, i64["entries"]) for name in ("rows", "columns", "place")],
+    ("jacobian_known", INTEGER),
+    ("jacobian_fresh", INTEGER),  # whether it is one of this step
+    ("look", ADDRESS),  # working memory of `after_first_look`
+    # systems of stages, one of which is in use; for which h they are factored, and the matrix of `linear`, or 0
+    ("count", INTEGER),
+    ("current", INTEGER),
+    ("systems", i64["count"]),
+    ("gamma", f64["count"]),
+    ("factored", f64["count + 1"]),
+    ("shared", INTEGER),  # whether they have matrices in common
+    # unknowns, of which `unit` times a correction is taken, and corrections
+    ("z", ADDRESS),
+    ("unit", FLOAT),
+    ("r", f64["most_stages", "n"]),
+    ("hat", f64["most_stages * n"]),
+    ("flat", INTEGER),  # whether the prediction is to be the start of the step
+    ("may_be_flat", INTEGER),
+    *[(name, f64["n"]) for name in ("stage_y", "stage_yp", "residual")],
+    # Newton's test: weights; those of variables that have to follow, and how far the round-off of F reaches into each
+    ("weights", f64["n"]),
+    ("others", f64["n"]),
+    ("roundoff", f64["n"]),
+    ("power", f64["n"]),  # index class of each variable, less one
+    ("some_powers", INTEGER),  # whether some have to follow
+    ("discounts", INTEGER),  # whether their round-off is estimated
+    ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
+    ("unknown", FLOAT),  # rate / (1 - rate) with them, before a rate has been seen
+)
+
+STAGES = Struct("STAGES", STAGE_FIELDS)
+"""The first fields of the record of a method whose stages are found together."""
+
+_call = caller(ATTEMPT)
+
+
+# --- linear systems ---------------------------------------------------------------------------------------------------
+
+
+@entry(ATTEMPT)
+def linearise_first_order(address, t, h):
+    """F_y and F_y' at the start of the step."""
+    run = record_at(address, RUN)
+    stages = record_at(run.method, STAGES)
+    return _linearise(run.system, stages.linear, run, stages, h)
+
+
+@entry(ATTEMPT)
+def factor_systems(address, t, h):
+    """The factors of all systems of the stages for a step h."""
+    run = record_at(address, RUN)
+    stages = record_at(run.method, STAGES)
+    factored, current = stages.factored, stages.current
+    if stages.shared:
+        factored[:] = 0.0
+    factored[current] = 0.0
+    status = _factor(run.system, stages, record_at(stages.systems[current], STAGE_SYSTEM), t, h)
+    if status != 0:
+        return status
+    factored[current] = h
+    if stages.some_powers and stages.discounts:
+        return _reach_of_roundoff(stages.linear, run, stages, t)
+    return 0
+
+
+@entry(ATTEMPT)
+def correct_stages(address, t, h):
+    """r := the solution of the systems of the stages with the right-hand side r."""
+    run = record_at(address, RUN)
+    stages = record_at(run.method, STAGES)
+    return _correct(stages, record_at(stages.systems[stages.current], STAGE_SYSTEM), t)
+
+
+@part
+def _linearise(system, linear, run, stages, h):
+    f, place, cj = stages.derivatives, stages.place, stages.gamma[stages.current] / h
+    stages.jacobian_known = 0
+    stages.factored[:] = 0.0
+    status = separate(system, linear.matrix, run, run.t, run.phi[0], run.yp, stages.residual, cj, h, place, f[0], f[1])
+    if status == 0:
+        stages.jacobian_known = 1
+        stages.jacobian_fresh = 1
+    return status
+
+
+@part
+def _factor(system, stages, blocks, t, h):
+    for b in range(blocks.blocks):
+        if blocks.factors[b]:
+            system.factorisations += 1
+            if blocks.width[b] == 1:
+                status = _factor_real(stages, blocks, b, t, h)
+            else:
+                status = _factor_pair(stages, blocks, b, t, h)
+            if status != 0:
+                return status
+    return 0
+
+
+@part
+def _factor_real(stages, blocks, b, t, h):
+    matrix, weights = record_at(blocks.matrix[b], MATRIX), blocks.weights[b]
+    data, place, f = matrix.data, stages.place, stages.derivatives
+    first, second = weights[0, 0], weights[1, 0] / h
+    if matrix.kind == BANDED:
+        data[:] = 0.0
+    for e in range(stages.entries):
+        data[place[e]] = first * f[0, e] + second * f[1, e]
+    if stages.levels > 2:
+        third = weights[2, 0] / (h * h)
+        for e in range(stages.entries):
+            data[place[e]] += third * f[2, e]
+    return factor(matrix, t)
+
+
+@part
+def _factor_pair(stages, blocks, b, t, h):
+    matrix, weights = record_at(blocks.matrix[b], COMPLEX_MATRIX), blocks.weights[b]
+    data, place, f = matrix.data, stages.place, stages.derivatives
+    if matrix.kind == BANDED:
+        data[:] = 0.0
+    for q in range(2):
+        first, second = weights[0, q], weights[1, q] / h
+        for e in range(stages.entries):
+            data[2 * place[e] + q] = first * f[0, e] + second * f[1, e]
+        if stages.levels > 2:
+            third = weights[2, q] / (h * h)
+            for e in range(stages.entries):
+                data[2 * place[e] + q] += third * f[2, e]
+    return factor_complex(matrix, t)
+
+
+@part
+def _correct(stages, blocks, t):
+    """r := T (the block triangular systems)^{-1} T^{-1} r; real and imaginary parts stand side by side."""
+    n, m = stages.n, blocks.m
+    r, hat, transform, inverse = stages.r, stages.hat, blocks.transform, blocks.inverse
+    for b in range(blocks.blocks - 1, -1, -1):
+        first, width = blocks.first[b], blocks.width[b]
+        if first < 0:
+            continue
+        for q in range(width):
+            begin = first * n + q
+            for j in range(n):
+                value = 0.0
+                for l in range(m):
+                    value += inverse[first + q, l] * r[l, j]
+                hat[begin + width * j] = value
+        if blocks.coupled:
+            _couple(stages, blocks, b)
+        right = hat[first * n : (first + width) * n]
+        if width == 1:
+            status = solve(record_at(blocks.matrix[b], MATRIX), t, right)
+        else:
+            status = solve_complex(record_at(blocks.matrix[b], COMPLEX_MATRIX), t, right)
+        if status != 0:
+            return status
+    for i in range(m):
+        for j in range(n):
+            r[i, j] = 0.0
+    for b in range(blocks.blocks):
+        first, width = blocks.first[b], blocks.width[b]
+        if first < 0:
+            continue
+        for q in range(width):
+            begin = first * n + q
+            for i in range(m):
+                weight = transform[i, first + q]
+                for j in range(n):
+                    r[i, j] += weight * hat[begin + width * j]
+    return 0
+
+
+@part
+def _couple(stages, blocks, b):
+    """Move F_0 times the solutions of later blocks to the right-hand side."""
+    n, entries, first, width = stages.n, stages.entries, blocks.first[b], blocks.width[b]
+    hat, coupling, total = stages.hat, blocks.coupling, stages.stage_yp
+    f, rows, columns = stages.derivatives, stages.rows, stages.columns
+    for q in range(width):
+        for j in range(n):
+            total[j] = 0.0
+        for c in range(b + 1, blocks.blocks):
+            for p in range(blocks.width[c]):
+                weight, begin = coupling[first + q, blocks.first[c] + p], blocks.first[c] * n + p
+                if weight != 0.0:
+                    for j in range(n):
+                        total[j] += weight * hat[begin + blocks.width[c] * j]
+        for e in range(entries):
+            hat[first * n + q + width * rows[e]] -= f[0, e] * total[columns[e]]
+
+
+@part
+def _reach_of_roundoff(linear, run, stages, t):
+    """How far the round-off of F, about eps (|F_y| |y| + |F_y'| |y'|), reaches into the variables.
+
+    Constraints pass it on to variables of index 2 and 3 divided by h and h^2. The inverse acts on it with equal signs
+    and with alternating ones, as in Higham's estimate of condition numbers (Accuracy and Stability of Numerical
+    Algorithms, 2nd ed., SIAM 2002, 15.3), lest it should cancel.
+    """
+    n, roundoff, trial = run.n, stages.roundoff, stages.residual
+    f, rows, columns = stages.derivatives, stages.rows, stages.columns
+    y, yp = run.phi[0], run.yp
+    for j in range(n):
+        roundoff[j] = 0.0
+    for alternating in range(2):
+        for i in range(n):
+            trial[i] = 0.0
+        for k in range(n // linear.matrix.n):
+            first = k * linear.matrix.n
+            for e in range(stages.entries):
+                j = first + columns[e]
+                trial[first + rows[e]] += _ROUNDINGS * (abs(f[0, e] * y[j]) + abs(f[1, e] * yp[j]))
+        if alternating:
+            for i in range(n // 2):
+                trial[2 * i + 1] = -trial[2 * i + 1]
+        status = solve(linear.matrix, t, trial)
+        if status != 0:
+            return status
+        for j in range(n):
+            roundoff[j] = max(roundoff[j], abs(trial[j]))
+    return 0
+
+
+# --- Newton's method --------------------------------------------------------------------------------------------------
+
+
+@entry(ATTEMPT)
+def solve_stages(address, t, h):
+    """The unknowns of the stages; old derivatives and a start that cannot be evaluated lead to a second try."""
+    run = record_at(address, RUN)
+    return _solve(run.system, run, record_at(run.method, STAGES), address, t, h)
+
+
+@entry(ATTEMPT)
+def iterate_stages(address, t, h):
+    """The same with the matrices at hand, from the values at hand."""
+    run = record_at(address, RUN)
+    return _staggered(run.system, run, record_at(run.method, STAGES), address, t, h)
+
+
+@part
+def _solve(system, run, stages, address, t, h):
+    stages.flat = 0
+    while True:
+        if not stages.jacobian_known:
+            status = _call(stages.linearise, address, t, h)
+            if status != 0:
+                return status
+        if stages.factored[stages.current] != h:
+            status = _call(stages.factor, address, t, h)
+            run.newton.factor = UNKNOWN
+            if status != 0 and (stages.jacobian_fresh or status < 0):
+                return status
+            if status != 0:
+                stages.jacobian_known = 0
+                continue
+        status = _call(stages.predict, address, t, h)
+        if status == 0:
+            status = _staggered(system, run, stages, address, t, h)
+        if status == DIVERGED and not stages.jacobian_fresh:
+            stages.jacobian_known = 0
+            continue
+        if status == UNEVALUABLE and stages.may_be_flat and not stages.flat and run.newton.iterations == 0:
+            stages.flat = 1  # the polynomial of the last step leads where the equations are not defined
+            continue
+        return status
+
+
+@part
+def _staggered(system, run, stages, address, t, h):
+    """All unknowns together, or the leading ones and then the others, which are their sensitivities."""
+    n, progress = stages.n, run.newton
+    leading = n if stages.some_powers else stages.leading
+    status = _iterate(system, run, stages, address, t, h, 0, leading)
+    if status != CONVERGED or leading == n:
+        return status
+    rate, factor_of_rate, iterations = progress.rate, progress.factor, progress.iterations
+    progress.factor = UNKNOWN
+    status = _iterate(system, run, stages, address, t, h, leading, n)
+    progress.rate, progress.factor = rate, factor_of_rate
+    progress.iterations = max(iterations, progress.iterations)
+    return status
+
+
+@part
+def _iterate(system, run, stages, address, t, h, first, last):
+    """Newton's method for some of the unknowns of all stages."""
+    progress, r, weights = run.newton, stages.r, stages.weights
+    m = record_at(stages.systems[stages.current], STAGE_SYSTEM).m
+    z = float_rows(stages.z, m, stages.n)
+    # Variables of index 2 and 3 see what is left of the corrections of others divided by h: their rate is measured.
+    known = stages.unknown if stages.some_powers else progress.factor
+    start(progress, max(known, np.finfo(np.float64).eps) ** 0.8)
+    progress.followers = stages.some_powers
+    while True:
+        status = _call(stages.residuals, address, t, h)
+        if status != 0:
+            return status
+        system.newton_iterations += 1
+        status = _call(stages.correct, address, t, h)
+        if status != 0:
+            return status
+        total, rest = 0.0, 0.0
+        for i in range(m):
+            if stages.some_powers:
+                all_of_it, part_of_others = _beyond_roundoff(stages, r[i])
+                total += all_of_it
+                rest += part_of_others
+            else:
+                total += wrms(r[i, first:last], weights[first:last]) ** 2
+        verdict = judge(progress, np.sqrt(total / m), np.sqrt(rest / m))
+        if verdict == DIVERGED:
+            return DIVERGED
+        if verdict == ROUND_OFF:
+            return CONVERGED
+        for i in range(m):
+            for j in range(first, last):
+                z[i, j] -= stages.unit * r[i, j]
+        if verdict != CONTINUE:
+            return CONVERGED
+
+
+@part
+def _beyond_roundoff(stages, correction):
+    """Mean squares of a correction in both weights, less what the round-off of F makes of it."""
+    n, roundoff = correction.size, stages.roundoff
+    weights, others = stages.weights, stages.others
+    total, rest = 0.0, 0.0
+    for j in range(n):
+        size = abs(correction[j])
+        size = 0.0 if size <= roundoff[j] else size - roundoff[j]  # not a number stays what it is
+        total += (size * weights[j]) ** 2
+        rest += (size * others[j]) ** 2
+    return total / n, rest / n
+
+
+@part
+def share_of_class(run, method, h):
+    """By what errors of variables of index 2 are multiplied; those of index 3 by its square.
+
+    Hairer and Wanner (VII.6) take h, which depends on the unit of time. Here it is h / tau, and 1 at most, where tau is
+    the time in which the variables of index 1 change by their size. It has to fall with h: y' at the start of a step,
+    with which the estimate compares, carries the error of such variables from the step before.
+    """
+    n = run.n
+    y, yp = run.phi[0], run.yp
+    weights, power = run.inverse_weights, method.power
+    size, slope, lowest = 0.0, 0.0, smallest(power)  # of index 1, unless all variables have a part of index 2
+    for i in range(n):
+        if power[i] == lowest:
+            size += (y[i] * weights[i]) ** 2
+            slope += (yp[i] * weights[i]) ** 2
+    return abs(h) * np.sqrt(slope / size) if slope * h * h < size else 1.0

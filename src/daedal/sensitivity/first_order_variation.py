@@ -1,0 +1,441 @@
+"""Sensitivities of first-order problems: the variational equations are integrated beside the problem.
+
+Newton's matrix of both is block triangular with equal blocks on its diagonal. DASSL and Radau do without the others:
+one factorisation serves all, and what is neglected is nilpotent (Maly and Petzold's simultaneous corrector). Rosenbrock
+methods need the whole matrix; their steps are straight-line code, which eliminates each block once. Explicit and
+half-explicit methods take the equations in the form of :mod:`daedal.sensitivity.explicit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.thresholds import SHARPEST_IN_ONE
+from daedal.common.tabular import FunctionTable
+from daedal.driver.any_index import ReducedForm
+from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
+from daedal.driver.first_order_choice import is_automatic
+from daedal.driver.request import Request, SensitivityRequest, Settings
+from daedal.driver.stages import Plan
+from daedal.driver.traced import linear_solver_of
+from daedal.errors import IntegrationError, InvalidProblemError
+from daedal.initial.consistent import consistent_initial, split_initial
+from daedal.initial.structure import partials_of
+from daedal.methods import named_method
+from daedal.problems import ImplicitDAE, SemiExplicitDAE
+from daedal.problems.checks import check_tolerances
+from daedal.problems.compile import with_numbers
+from daedal.sensitivity.consistent_sensitivities import consistent_sensitivities, sensitivities_of_array
+from daedal.sensitivity.differentiation import Differentiation, scales
+from daedal.sensitivity.followed_switches import Unfollowed, solve_through_switches
+from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
+from daedal.sensitivity.result import Sensitivities
+from daedal.sensitivity.variation import SensitivityPlan, Variation
+from daedal.sensitivity.variational import ExplicitForm, Variational, differenced_problem, variational_problem
+from daedal.solution.solution import DenseOutput, Solution
+from daedal.symbolic import Untraceable
+from daedal.symbolic.dependencies import Dependencies
+from daedal.symbolic.tracing.first_order import traced_implicit
+from daedal.symbolic.tracing.parameters import ParameterLayout
+from daedal.symbolic.tracing.problem import traced_problem
+
+UNTESTED = 1e100
+"""An absolute tolerance that everything meets, for methods whose error test takes no mask."""
+_LARGEST_STEP_IN_ONE = 24  # unknowns, sensitivities included, of Rosenbrock steps that are one piece of machine code
+_MOST_ITERATIONS = 20
+_INSIDE = (0.25, 0.5, 0.75)  # of a stretch, where its branches are looked up
+
+
+@dataclass
+class Kept:
+    """What is made in the first run and serves all plans that differ in the values of the parameters alone."""
+
+    plan: Any = None
+    problem: Any = None  # the variational equations as machine code
+    explicit: ExplicitForm | None = None  # the same for explicit and half-explicit methods
+
+
+class FirstOrderVariation(Variation):
+    """The variational equations of an ImplicitDAE or a SemiExplicitDAE, and how they are integrated.
+
+    Parameters
+    ----------
+    given : Differentiation
+    variational : Variational, optional
+        The equations; exact ones by default, or differences where functions cannot be traced.
+    """
+
+    def __init__(self, given: Differentiation, variational: Variational | None = None):
+        self.given = given
+        self.variational = _variational(given) if variational is None else variational
+        self._kept = Kept()
+        self._judged: ReducedForm | None = None  # what the start has asked for
+
+    @property
+    def problem(self) -> Any:
+        """What is differentiated."""
+        return self.given.problem
+
+    @property
+    def m(self) -> int:
+        """How many sensitivities there are."""
+        return len(self.given.columns)
+
+    @property
+    def layout(self) -> ParameterLayout | None:
+        """Of the parameters in the variational equations."""
+        return self.variational.layout
+
+    @property
+    def dependencies(self) -> Dependencies:
+        """What the functions have read outside of their arguments."""
+        return self.variational.dependencies
+
+    def with_given(self, given: Differentiation) -> FirstOrderVariation:
+        """The same equations for other parameters."""
+        other = copy(self)
+        other.given = given
+        if not self.variational.is_exact:
+            other.variational, other._kept = differenced_problem(given.problem, given.columns), Kept()
+        return other
+
+    # --- plans ------------------------------------------------------------------------------------------------------
+
+    def _takes_copies(self) -> bool:
+        """Whether one matrix serves the problem and its sensitivities, which the method decides."""
+        bare, total = self.given.settings, self.variational.problem.n
+        if not is_automatic(bare):
+            return self._method.takes_copies
+        sharp = float(np.min(bare.rtol)) < SHARPEST_IN_ONE
+        return total > _LARGEST_STEP_IN_ONE or sharp or bare.fixed_step is not None or not self.variational.is_exact
+
+    def _plan(self, settings: Settings) -> Any:
+        """The plan for the variational equations, for the tolerances of one run."""
+        if self._judged is not None:
+            return self._judged.enlarged(self.numbered(self.variational.problem), 1 + self.m, settings)
+        if not self.given.primal.as_stated:
+            return self.given.make_plan(self.numbered(self.variational.problem), settings)
+        kept = self._kept
+        if kept.plan is None:
+            problem = self.traced_problem() if self.explicit is None else self._traced_explicit(self.explicit)
+            kept.plan = FirstOrderPlan(problem, replace(settings, formulation="none"), self._wishes())
+            _ = kept.plan.names  # of all unknowns, once for all runs
+        plan = kept.plan.with_problem(self.numbered(kept.plan.problem))
+        plan.rtol, plan.atol = check_tolerances(plan.problem.n, settings.rtol, settings.atol)
+        plan.sharpest = float(np.min(plan.rtol))
+        return plan
+
+    def traced_problem(self) -> ImplicitDAE:
+        """The variational equations as machine code, with the matrix that the method takes."""
+        if self._kept.problem is None:
+            problem = self.variational.problem
+            if self._takes_copies():
+                object.__setattr__(problem, "copies", 1 + self.m)
+            if self.variational.is_exact:
+                problem = traced_implicit(problem, linear_solver_of(self.given.settings), always=True).problem
+            self._kept.problem = problem
+        return self._kept.problem
+
+    @property
+    def explicit(self) -> ExplicitForm | None:
+        """The variational equations for a method that does not take residuals."""
+        if is_automatic(self.given.settings) or self._method.works_on("residual"):
+            return None
+        if self._kept.explicit is None:
+            if isinstance(self.problem, SemiExplicitDAE) and not self.variational.is_exact:
+                raise InvalidProblemError(
+                    f"sensitivities by {type(self._method).__name__} need exact derivatives of the constraints, and "
+                    "functions cannot be traced, or compile='never' was given: use method='dassl' or 'radau'"
+                )
+            self._kept.explicit = ExplicitForm(self.problem, self.variational)
+        return self._kept.explicit
+
+    @property
+    def is_half_explicit(self) -> bool:
+        """Whether stages impose the constraints."""
+        return self.explicit is not None and isinstance(self.problem, SemiExplicitDAE)
+
+    def _traced_explicit(self, form: ExplicitForm) -> Any:
+        traced = traced_problem(form.problem, "always") if self.variational.is_exact else None
+        return form.problem if traced is None else traced.problem
+
+    @property
+    def _method(self) -> Any:
+        """The method that was asked for, DASSL where options of it were."""
+        return named_method(
+            "dassl" if self.given.settings.method == "auto" else self.given.settings.method, self.given.settings.options
+        )
+
+    def partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """dF/dy' and dF/dy of the problem itself."""
+        found = self.given.primal.inner.implicit.exact_partials(t, y, yp) if self.given.primal.as_stated else None
+        return partials_of(self.problem.implicit(), t, y, yp) if found is None else found
+
+    def _wishes(self) -> dict[str, Any]:
+        if self.given.wanted.control:
+            return {}
+        return {"error_test": np.arange(self.variational.problem.n) < self.problem.n}
+
+    def numbered(self, problem: Any) -> Any:
+        """A problem with the parameters of this plan, as numbers."""
+        if problem.params is None:  # differences know the parameters themselves
+            return problem
+        return with_numbers(problem, self.variational.numbers(self.problem.params))
+
+    # --- a run ------------------------------------------------------------------------------------------------------
+
+    def at_start(self, request: Request) -> FirstOrderVariation:
+        """In other unknowns where the start asks for them."""
+        judged = self.given.primal.judged(request)
+        if judged is None or judged.form is None:
+            return self
+        other = copy(self)
+        other.given, other._judged = replace(self.given, primal=judged), judged.form
+        return other
+
+    def base(self, request: Request) -> Solution | None:
+        """The solution alone where events or switches may interrupt it."""
+        if request.settings.events is None and not self.given.switches(request.settings):
+            return None
+        return self.given.primal.solve(request)
+
+    def along(self, base: Solution, request: Request) -> Solution:
+        """The same interval with sensitivities, which jump at switches that can be followed."""
+        refuse_sliding(base)
+        kinds = {event.kind for event in base.events}
+        if "switch" in kinds and self.variational.is_exact and self.given.primal.as_stated:
+            with suppress(Unfollowed, Untraceable):
+                return solve_through_switches(BranchVariation(self), request, base)
+        warn_of_switches(base.events)
+        end = float(base.t[-1]) if base.status == "event" and base.t.size else request.span[1]
+        times = None if request.times is None else base.t
+        inner = request.changed(span=(request.span[0], end), times=times, t_stop=end, events=None)
+        found = self.run(inner, self.given.starts)
+        kept = {name: getattr(base, name) for name in ("success", "status", "events", "drift")}
+        return replace(found, **kept, message=" ".join([base.message, *self.notes]))
+
+    def run(self, request: Request, starts: np.ndarray, tau: np.ndarray | None = None) -> Solution:
+        """The solution with its sensitivities, over an interval in which nothing jumps."""
+        y0, yp0 = self.start(request)
+        return self.stretch(request, y0, yp0, starts if tau is None else starts - np.outer(tau, yp0))
+
+    def start(self, request: Request) -> tuple[np.ndarray, np.ndarray]:
+        """Consistent y0 and y0', as the problem without sensitivities begins."""
+        t0 = request.span[0]
+        if self.given.primal.as_stated:
+            plan = self.given.primal.inner
+            run_state = FirstOrderRunState(plan, replace(request, problem=plan.problem))
+            y0, yp0 = run_state.y0, run_state.yp0
+            run_state.give_back()
+            return np.array(y0), np.array(yp0)
+        y0, yp0 = split_initial(self.problem, request.initial)
+        return consistent_initial(self.problem.implicit(), t0, (y0, yp0))
+
+    def stretch(self, request: Request, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray) -> Solution:
+        """The solution with its sensitivities from a consistent start, over an interval in which nothing jumps."""
+        t0, initial = request.span[0], request.initial
+        settings = self._tolerances(with_corrector(request.settings, self.given.wanted), y0)
+        problem = self.numbered(self.variational.problem)
+        if self._judged is None:
+            s, sp = consistent_sensitivities(self, problem, t0, y0, yp0, s0)
+        else:
+            s, sp = sensitivities_of_array(problem, t0, y0, yp0, s0, self._judged.order)
+        slopes: np.ndarray | None = np.concatenate([yp0, sp.ravel()])
+        if initial[1] is None and self._begins_with_slopes():
+            slopes = None
+        initial = np.concatenate([y0, s.ravel()]), slopes
+        form = self.explicit
+        if form is not None:
+            problem, initial = self.numbered(form.problem), form.started(initial[0])
+            settings = self._explicit_tolerances(form, settings)
+        inner = replace(request, problem=problem, initial=initial, settings=settings)
+        try:
+            found = self._plan(settings).solve(inner)
+        except IntegrationError as error:
+            if error.solution is not None:
+                error.solution = self._split(error.solution, s)
+            raise
+        return self._split(found, s)
+
+    def slope(self, t: float, y: np.ndarray, sign: float) -> np.ndarray:
+        """y' of a state."""
+        semi_explicit = isinstance(self.problem, SemiExplicitDAE)
+        initial = (y[: self.problem.n_y], y[self.problem.n_y :]) if semi_explicit else (y, None)
+        settings = replace(self.given.settings, events=None, correct_initial=True)
+        end = t + sign * max(1e-3, 1e-3 * abs(t))
+        return self.start(Request(self.problem, settings, (t, end), initial, t_stop=end))[1]
+
+    def _begins_with_slopes(self) -> bool:
+        return not is_automatic(self.given.settings) and self._method.begins_with_slopes
+
+    def _tolerances(self, settings: Settings, y0: np.ndarray) -> Settings:
+        """Sensitivities have the relative tolerance of their variable, and its absolute one over the parameter."""
+        n, m = self.problem.n, self.m
+        rtol, atol = check_tolerances(n, settings.rtol, settings.atol)
+        numbers = self.variational.numbers(self.problem.params)
+        sizes = scales(self.given.columns, np.zeros(0) if numbers is None else numbers, y0)
+        own = atol / sizes[:, None]
+        return replace(
+            settings,
+            rtol=np.tile(rtol, 1 + m),
+            atol=np.concatenate([atol, own.ravel()]),
+            switches="never",
+            correct_initial=False,
+        )
+
+    def _explicit_tolerances(self, form: ExplicitForm, settings: Settings) -> Settings:
+        """Those of the form; without a mask, sensitivities are left out of the error test by their tolerance."""
+        rtol, atol = np.array(settings.rtol), np.array(settings.atol)
+        if not self.given.wanted.control:
+            n, share = self.problem.n, 1.0 / np.sqrt(1.0 + self.m)  # what is left out counts in mean squares
+            rtol[:n], atol[:n], atol[n:] = share * rtol[:n], share * atol[:n], UNTESTED
+        return replace(settings, rtol=form.own(rtol), atol=form.own(atol))
+
+    def _split(self, found: Solution, starts: np.ndarray) -> Solution:
+        """The solution of the problem itself, which holds its sensitivities."""
+        problem, m, nt = self.problem, self.m, found.t.size
+        n = problem.n
+        if self.explicit is not None:
+            found = self.explicit.in_order(found)
+        dense = found.dense
+        sensitivities = Sensitivities(
+            self.given.names,
+            found.t,
+            np.ascontiguousarray(found.y[n:].reshape(m, n, nt)),
+            np.ascontiguousarray(found.yp[n:].reshape(m, n, nt)),
+            None if dense is None else _columns(dense, slice(n, None)),
+            starts,
+        )
+        return replace(
+            found,
+            y=np.ascontiguousarray(found.y[:n]),
+            yp=np.ascontiguousarray(found.yp[:n]),
+            message=" ".join([found.message, *self.notes]),
+            names=tuple(problem.label(i) for i in range(n)),
+            dense=None if dense is None else _columns(dense, slice(0, n)),
+            n_differential=problem.n_y if isinstance(problem, SemiExplicitDAE) else None,
+            functions=self.words,
+            sensitivities=sensitivities,
+        )
+
+    @property
+    def words(self) -> FunctionTable:
+        """How functions and their derivatives were evaluated."""
+        how = "exact derivatives" if self.variational.is_exact else "differences"
+        return FunctionTable(self.given.words | {"sensitivities": how})
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on the sensitivities for the message of the solution."""
+        notes = []
+        idle = [self.given.names[k] for k in self.variational.idle if not self.given.starts[k].any()]
+        if idle:
+            notes.append(f"{', '.join(idle)} does not occur in the equations: the sensitivity is zero.")
+        if not self.variational.is_exact:
+            notes.append("Sensitivities were computed with difference quotients, since functions could not be traced.")
+        return notes
+
+
+def first_order_plan(problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Plan]) -> SensitivityPlan:
+    """The plan of an ImplicitDAE or a SemiExplicitDAE with the sensitivities that `settings` ask for."""
+    assert settings.sensitivities is not None
+    settings = with_corrector(settings, settings.sensitivities)
+    if settings.fixed_step is not None and settings.formulation == "auto":
+        settings = replace(settings, formulation="none")
+    return SensitivityPlan(FirstOrderVariation(Differentiation.of(problem, settings, make_plan)))
+
+
+class BranchVariation(FirstOrderVariation):
+    """The same with its switches set by data: on the branches that a stretch of one run is on."""
+
+    def __init__(self, plain: FirstOrderVariation):
+        given = plain.given
+        count = given.primal.traced.n_switches
+        super().__init__(given, variational_problem(given.problem, given.columns, follow=count))
+        self.modes = np.full(len(self.variational.switches), np.nan)
+
+    def numbered(self, problem: Any) -> Any:
+        """A problem with parameters and modes, as numbers."""
+        return with_numbers(problem, self._with_modes(self.variational.numbers(self.problem.params)))
+
+    def _with_modes(self, numbers: np.ndarray | None) -> np.ndarray:
+        return np.concatenate([np.zeros(0) if numbers is None else numbers, self.modes])
+
+    def values(self, t: float, y: np.ndarray, yp: np.ndarray, numbers: np.ndarray | None = None) -> np.ndarray:
+        """The switching functions."""
+        rest = np.zeros(self.variational.problem.n - y.size)
+        given = self.variational.numbers(self.problem.params) if numbers is None else numbers
+        assert self.variational.switch_values is not None
+        point = np.concatenate([y, rest]), np.concatenate([yp, rest])
+        return self.variational.switch_values(t, *point, self._with_modes(given))
+
+    def set_between(self, base: Solution, a: float, b: float):
+        """Take the branches that a solution is on between two times."""
+        self.modes[:] = np.nan
+        found = []
+        for share in _INSIDE:
+            t = a + share * (b - a)
+            u = self.values(t, base(t), base(t, derivative=True))
+            found.append([switch.mode_at(float(x)) for switch, x in zip(self.variational.switches, u, strict=True)])
+        if any(modes != found[0] for modes in found):
+            raise Unfollowed
+        self.modes[:] = found[0]
+
+    def partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """dF/dy' and dF/dy on these branches."""
+        rest, n = np.zeros(self.variational.problem.n - y.size), y.size
+        problem = self.numbered(self.traced_problem())
+        found = problem.exact_partials(t, np.concatenate([y, rest]), np.concatenate([yp, rest]))
+        if found is None:
+            raise Unfollowed
+        return found[0][:n, :n], found[1][:n, :n]
+
+    def completed(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Algebraic variables and slopes of differential ones, by Newton's method."""
+        y, yp, n = y.copy(), yp.copy(), y.size
+        rest, problem = np.zeros(self.variational.problem.n - n), self.numbered(self.variational.problem)
+        for _ in range(_MOST_ITERATIONS):
+            left = problem.evaluate(t, np.concatenate([y, rest]), np.concatenate([yp, rest]))[:n]
+            e, a = self.partials(t, y, yp)
+            algebraic = ~np.any(e, axis=0)
+            try:
+                change = np.linalg.solve(np.where(algebraic, a, e), -left)
+            except np.linalg.LinAlgError:
+                raise Unfollowed from None
+            y, yp = y + np.where(algebraic, change, 0.0), yp + np.where(algebraic, 0.0, change)
+            if np.all(np.abs(change) <= 1e-13 * np.maximum(np.abs(np.where(algebraic, y, yp)), 1e-300)):
+                break
+        return y, yp
+
+
+def _variational(given: Differentiation) -> Variational:
+    if given.settings.compile != "never":
+        try:
+            return variational_problem(given.problem, given.columns)
+        except Untraceable:
+            if given.settings.compile == "always":
+                raise
+    return differenced_problem(given.problem, given.columns)
+
+
+def with_corrector(settings: Settings, wanted: SensitivityRequest) -> Settings:
+    """Settings whose method finds sensitivities in the way that is wanted, as a step of DASSL or Radau can."""
+    if wanted.corrector in ("auto", "simultaneous"):
+        return settings
+    automatic = isinstance(settings.method, str) and settings.method == "auto"
+    method = named_method("dassl" if automatic else settings.method, settings.options)
+    if not method.takes_copies:
+        raise InvalidProblemError(
+            f"sensitivity_method='{wanted.corrector}' is for 'dassl' and 'radau', not for {type(method).__name__}"
+        )
+    return replace(settings, method=replace(method, corrector=wanted.corrector), options={})
+
+
+def _columns(dense: DenseOutput, part: slice) -> DenseOutput:
+    return replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, part]))

@@ -1,0 +1,193 @@
+r"""Times of events as functions of parameters, and how sensitivities jump there.
+
+A guard :math:`g(t, y, p)` ends a mode at :math:`t^*(p)`, and a reset map R takes the state over:
+
+.. math::
+
+    \tau = \frac{d t^*}{d p} = -\frac{g_y s^- + g_p}{g_t + g_y y'^-}, \qquad
+    \frac{d y^+}{d p} = R_t \tau + R_y (s^- + y'^- \tau) + R_p, \qquad
+    s^+ = \frac{d y^+}{d p} - y'^+ \tau
+
+(the saltation matrix; Leine and Nijmeijer: Dynamics and Bifurcations of Non-Smooth Mechanical Systems, Springer 2004,
+chapter 7). Where the guard is only touched, :math:`g_t + g_y y' = 0`, there is no derivative. An event that changes
+nothing has the same :math:`\tau`.
+
+Guards and reset maps are functions of a user's; they are differentiated along one direction each, by the central
+formula of order 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from daedal.common.messages import warn
+from daedal.driver.request import Request
+from daedal.errors import InvalidProblemError
+from daedal.events.event import EventRecord, named_events
+from daedal.hybrid.mode_state import StateForm
+from daedal.sensitivity.differentiation import Differentiation, ParameterNumbers
+
+Guard = Callable[["Point"], np.ndarray]
+SHARE = float(np.finfo(float).eps) ** 0.2
+_FASTER = 1e3  # than time and parameters a state may change, to be the measure
+CENTRAL_4 = ((1.0, 2.0 / 3.0), (-1.0, -2.0 / 3.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
+GRAZING = 1e-4
+"""Rate of a guard, as a fraction of its size over the stretch, below which it is only touched."""
+_SAMPLES = 9  # points of a stretch at which the size of a guard is looked for
+
+
+class SensitivityWarning(UserWarning):
+    """A sensitivity does not exist, or is not known, from some time on."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A time, a state and the parameters, or a direction in which they change."""
+
+    t: float
+    y: np.ndarray
+    theta: np.ndarray
+
+    def moved(self, along: Point, length: float) -> Point:
+        """The point so far along a direction."""
+        return Point(self.t + length * along.t, self.y + length * along.y, self.theta + length * along.theta)
+
+
+def derivative_along(function: Callable[[Point], np.ndarray], at: Point, along: Point, time_scale: float) -> np.ndarray:
+    """The derivative of a function of a point along a direction."""
+    changes = [abs(along.t) / time_scale]
+    changes += [abs(d) / (abs(x) or 1.0) for d, x in zip(along.theta, at.theta, strict=True)]
+    of_state, fastest = _largest(along.y) / (_largest(at.y) or 1.0), max(changes)
+    fastest = max(fastest, min(of_state, _FASTER * fastest) if fastest else of_state)  # a state may pass through zero
+    if fastest == 0.0:
+        return np.zeros_like(np.atleast_1d(np.asarray(function(at), dtype=float)))
+    delta = SHARE / fastest
+    total = 0.0
+    for multiple, weight in CENTRAL_4:
+        total = total + weight / delta * np.atleast_1d(np.asarray(function(at.moved(along, multiple * delta)), float))
+    return np.asarray(total)
+
+
+def event_time(
+    guard: Guard, at: Point, slope: np.ndarray, s: np.ndarray, time_scale: float, size: float
+) -> tuple[np.ndarray, bool]:
+    """The derivatives of the time of an event, one for each row of `s`, and whether the guard is only touched.
+
+    `size` is that of the guard over the stretch of length `time_scale` which it ends.
+    """
+    none = np.zeros_like(at.theta)
+    rates = derivative_along(guard, at, Point(1.0, slope, none), time_scale)
+    values = np.atleast_1d(np.asarray(guard(at), dtype=float))
+    fired = int(np.argmin(np.abs(values) / np.maximum(np.abs(rates), 1e-300)))
+    rate = float(rates[fired])
+    if abs(rate) * time_scale <= GRAZING * size:
+        return np.full(s.shape[0], np.nan), True
+    changes = [
+        derivative_along(guard, at, Point(0.0, row, np.eye(s.shape[0])[k]), time_scale)[fired]
+        for k, row in enumerate(s)
+    ]
+    return -np.array(changes) / rate, False
+
+
+def _largest(values: np.ndarray) -> float:
+    return float(np.max(np.abs(values), initial=0.0))
+
+
+def refuse_sliding(solution: Any):
+    """Sensitivities follow no motion along hidden surfaces, on which they obey the equations of the surface."""
+    found = getattr(solution, "slides_from", None)
+    if found is not None:
+        raise InvalidProblemError(
+            f"sensitivities are not computed along hidden surfaces, and from t = {found[0]:.6g} on the solution slides "
+            f"along that of '{found[1]}'. Remedy: state the branches as daedal.Filippov or daedal.Friction, whose "
+            "sensitivities follow sliding and sticking"
+        )
+
+
+def warn_of_switches(events: Sequence[Any]):
+    """Warn where the equations have passed to another branch: sensitivities may jump there, which is not followed."""
+    passed = [event for event in events if event.kind != "event"]
+    if passed:
+        warn(
+            f"the equations pass to another branch at t = {passed[0].t:.6g}, '{passed[0].name}'"
+            f"{f' and {len(passed) - 1} times more' if len(passed) > 1 else ''}. Where their right sides jump there, "
+            "sensitivities jump as well, and that is not computed. Remedy: state the branches as modes of a "
+            "HybridProblem",
+            SensitivityWarning,
+        )
+
+
+def size_between(guard: Guard, state: Callable[[float], np.ndarray], a: float, b: float, theta: np.ndarray) -> float:
+    """The largest value of a guard along a solution between two times."""
+    times = np.linspace(a, b, _SAMPLES).tolist()
+    return float(max(np.max(np.abs(guard(Point(t, state(t), theta)))) for t in times))
+
+
+def timed_events(
+    given: Differentiation, slope: Callable[[float, np.ndarray, float], np.ndarray], request: Request, solution: Any
+) -> list[EventRecord]:
+    """The events of a solution with the derivatives of their times; ``slope(t, y, sign)`` is y' of a state."""
+    view, found = _View(given), []
+    for record in solution.events:
+        guard = None if record.kind != "event" else _function(view, request.settings.events, record)
+        if guard is None:
+            found.append(record)
+            continue
+        t, t0 = record.t, request.span[0]
+        size = size_between(guard, lambda t: _state(solution, t), t0, t, view.theta)
+        at, rate = Point(t, record.y, view.theta), slope(t, record.y, request.sign)
+        s = solution.sensitivities.all_at(np.array([t]))[:, :, 0]
+        tau, grazing = event_time(guard, at, rate, s, abs(t - t0), size)
+        if grazing:
+            warn(
+                f"the time of event '{record.name}' at t = {t:.6g} has no derivative: its function only touches zero "
+                "there",
+                SensitivityWarning,
+            )
+        found.append(replace(record, sensitivity=dict(zip(given.names, tau.tolist(), strict=True))))
+    return found
+
+
+def _state(solution: Any, t: float) -> np.ndarray:
+    state = solution(t)
+    return state if isinstance(state, np.ndarray) else state.y
+
+
+class _View:
+    """Functions of the state and of the parameters that are varied."""
+
+    def __init__(self, given: Differentiation):
+        self._problem, self._columns = given.problem, given.columns
+        self._parameters = numbers = ParameterNumbers.of(given.problem)
+        self.theta = np.array([0.0 if c.position is None else numbers.values[c.position] for c in given.columns])
+        self._made: tuple[bytes, StateForm] = self.theta.tobytes(), StateForm(given.problem)
+
+    def form(self, theta: np.ndarray) -> StateForm:
+        """How functions are called with these parameters."""
+        if self._made[0] != theta.tobytes():
+            values = zip(self._columns, theta.tolist(), strict=True)
+            params = self._parameters.changed({c.position: x for c, x in values if c.position is not None})
+            problem = self._problem if params is None else self._problem.with_params(params)
+            self._made = theta.tobytes(), StateForm(problem)
+        return self._made[1]
+
+
+def _function(view: _View, events: Any, record: EventRecord) -> Guard | None:
+    """The function of an event that has happened, as one of a point; None if it cannot be identified."""
+    first = 0
+    for event in named_events(events):
+
+        def values(point: Point, event=event) -> np.ndarray:
+            bound = view.form(point.theta).bind(event.function, f"event '{event.name}'")
+            return np.atleast_1d(np.asarray(bound(point.t, point.y, record.yp), dtype=float))
+
+        count = values(Point(record.t, record.y, view.theta)).size
+        if record.index < first + count:
+            place = record.index - first
+            return lambda point: values(point)[place : place + 1]
+        first += count
+    return None

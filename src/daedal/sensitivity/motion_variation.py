@@ -1,0 +1,369 @@
+"""Sensitivities of mechanisms: positions, velocities and their sensitivities by a method with projection.
+
+Explicit and implicit methods integrate the accelerations. Half-explicit methods impose the velocity constraints and
+their derivatives in every stage, with the multipliers and their sensitivities as algebraic variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.measures import measure
+from daedal.analysis.thresholds import STABILITY_BOUND, STIFF_GAIN
+from daedal.common.tabular import FunctionTable
+from daedal.driver.finish import delivered, joined_dense_output, until_the_end
+from daedal.driver.mechanism import MechanismPlan
+from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
+from daedal.driver.request import Request, Settings
+from daedal.driver.run import run
+from daedal.driver.stages import Plan
+from daedal.errors import InvalidProblemError
+from daedal.kernels.functions import store_vector
+from daedal.mechanics.constrained import JACOBIAN, MASS
+from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
+from daedal.mechanics.formulations.reduction import Reformulation
+from daedal.mechanics.start import ConsistentStart
+from daedal.methods import named_method
+from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
+from daedal.sensitivity.differentiation import Differentiation, scales
+from daedal.sensitivity.first_order_variation import UNTESTED, with_corrector
+from daedal.sensitivity.jumps import refuse_sliding, warn_of_switches
+from daedal.sensitivity.result import MechanicalSensitivities
+from daedal.sensitivity.variation import SensitivityPlan, Variation
+from daedal.sensitivity.variational_motion import VariationalMotion, evaluated, projected
+from daedal.symbolic import Untraceable
+from daedal.symbolic.dependencies import Dependencies
+from daedal.symbolic.tracing.parameters import ParameterLayout
+
+_DETERMINED = 1e-12  # M_ii over the least mass that moves with coordinate i, where constraints determine this
+_MOST_EXPLICIT_STEPS = 2000.0  # that stability asks for; beyond them an implicit method is faster
+
+
+class VariationalReduction(Reformulation):
+    """The motion with its sensitivities as an ordinary differential equation, projected after every step."""
+
+    formulation: VariationalProjection
+
+    def __init__(self, formulation: VariationalProjection, shape: Shape, assembly, start: ConsistentStart):
+        motion = self._motion = formulation.motion
+        self._n_z = motion.system.n_lambda * (1 + len(motion.columns)) if formulation.half_explicit else 0
+        super().__init__(formulation, shape, assembly, motion.total + self._n_z, motion.n, self._make_hook(assembly))
+        self.begin(start)
+
+    def _make_hook(self, assembly):
+        if not self._motion.corrections:
+            return None
+        from daedal.kernels.records import Record
+        from daedal.sensitivity.motion_corrections import CORRECTIONS, correct_all
+
+        names = ("positions", "velocities", "sensitivities")[-len(self._motion.corrections) :]
+        callbacks = {
+            name: self._callback(assembly, function)
+            for name, function in zip(names, self._motion.corrections, strict=True)
+        }
+        if "positions" not in callbacks:
+            callbacks["positions"] = assembly.bridge.absent()
+        n_q, total = self._motion.system.n_q, self._motion.total
+        return correct_all, Record.allocated(CORRECTIONS, n=total, leading=n_q, **callbacks)
+
+    def _callback(self, assembly, function):
+        total = self._motion.total
+        return assembly.bridge.function(
+            function, (total,), (total,), store_vector(function.__name__, total), assembly.given.params
+        )
+
+    @cached_property
+    def rate(self) -> Any:
+        """Y'."""
+        return self._motion.rate
+
+    @cached_property
+    def problem(self) -> ImplicitDAE:
+        """Y' - rate(t, Y) = 0, for implicit methods; one matrix serves the motion and its sensitivities."""
+        residual, matrix = self._motion.implicit()
+        problem = ImplicitDAE(residual, self.n, jacobian=matrix, params=self.assembly.given.params)
+        object.__setattr__(problem, "copies", 1 + len(self._motion.columns))
+        return problem
+
+    @cached_property
+    def semi_explicit(self) -> SemiExplicitDAE | None:
+        """Y' = f(t, Y, Z), 0 = g(t, Y), with the multipliers and their sensitivities Z."""
+        if not self.formulation.half_explicit:
+            return None
+        f, g = self._motion.half_explicit()
+        problem = SemiExplicitDAE(f, g, self._motion.total, self._n_z, params=self.assembly.given.params)
+        object.__setattr__(problem, "copies", 1 + len(self._motion.columns))
+        return problem
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """None: it is an ordinary differential equation."""
+        return {}
+
+    @property
+    def excluded(self) -> np.ndarray | None:
+        """Sensitivities, where their errors are not controlled."""
+        if self.formulation.control or self.formulation.half_explicit:
+            return None
+        return np.arange(self.n) >= self.n_state
+
+    def tolerances(self, rtol: np.ndarray, atol: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the state, and for sensitivities the absolute ones over the size of the parameter."""
+        sizes = self.formulation.sizes(self.assembly.given.params, self.y0[: self.n_state])
+        own = (atol / sizes[:, None]).ravel()
+        if not self.formulation.half_explicit:
+            return np.tile(rtol, 1 + sizes.size), np.concatenate([atol, own])
+        share = 1.0
+        if not self.formulation.control:
+            own, share = np.full(own.size, UNTESTED), 1.0 / np.sqrt(1.0 + sizes.size)
+        of_z = np.full(self._n_z, float(np.min(rtol))), np.full(self._n_z, float(np.min(atol)))
+        return (
+            np.concatenate([share * rtol, np.tile(rtol, sizes.size), of_z[0]]),
+            np.concatenate([share * atol, own, of_z[1]]),
+        )
+
+    def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
+        """The start with consistent sensitivities, and the derivatives of all."""
+        motion, params = self._motion, self.assembly.given.params
+        y = self._consistent(start, *self.assembly.sensitivities_at_start)
+        slope = evaluated(motion.rate, params, start.t, y)
+        if not self.formulation.half_explicit:
+            return y, slope
+        n_q, n_c, m = motion.system.n_q, motion.system.n_lambda, len(motion.columns)
+        found = evaluated(motion.dynamics, params, start.t, y).reshape(m, -1)[:, n_q : n_q + n_c]
+        return np.concatenate([y, start.lam, found.ravel()]), np.concatenate([slope, np.zeros(self._n_z)])
+
+    def _consistent(self, start: ConsistentStart, given: np.ndarray, hold: bool) -> np.ndarray:
+        """The start with sensitivities on the differentiated constraints, as near to those given as possible.
+
+        With `hold`, a coordinate whose initial value is a column keeps its own sensitivities, of position and velocity;
+        the others follow. Where the constraints determine it, it follows as well. Initial values that are corrected
+        have sensitivities that are projected as they are.
+        """
+        motion, params = self._motion, self.assembly.given.params
+        n, n_q = motion.n, motion.system.n_q
+        state = np.concatenate([start.z, start.r])
+        y = projected(motion, params, start.t, np.concatenate([state, given.ravel()]))
+        named = {k: c.variable for k, c in enumerate(motion.columns) if c.variable is not None and c.variable < 2 * n_q}
+        values = None
+        if hold and named and motion.system.n_lambda:
+            values = self.assembly.evaluate(start.t, start.z, what=MASS | JACOBIAN)
+        if values is None:
+            return y
+        mass, rows, places = values["mass"], values["jacobian"], sorted({i % n_q for i in named.values()})
+        at_position = at_velocity = _free_changes(mass, rows[: motion.system.n_constraints], places)
+        if motion.system.n_velocity_constraints:
+            at_velocity = _free_changes(mass, rows, places)
+        s, positions = y[n:].reshape(-1, n), {k: i for k, i in named.items() if i < n_q}
+        if positions:
+            for k, i in positions.items():
+                s[k, :n_q] += (given[k, i] - s[k, i]) * at_position[i]
+            s[:, n_q : 2 * n_q] = given[:, n_q : 2 * n_q]
+            s = projected(motion, params, start.t, y)[n:].reshape(-1, n)  # velocities follow positions
+        for k, i in named.items():
+            j = n_q + i % n_q
+            s[k, n_q : 2 * n_q] += (given[k, j] - s[k, j]) * at_velocity[i % n_q]
+        return np.concatenate([state, s.ravel()])
+
+    def write(self, record) -> None:
+        """There is no record of a form."""
+
+
+def _free_changes(mass: np.ndarray, rows: np.ndarray, places: list[int]) -> dict[int, np.ndarray]:
+    """For coordinates the least changes in the norm of M that the rows of constraints allow and that change them by 1.
+
+    They are zero where the constraints determine the coordinate.
+    """
+    n, n_c = mass.shape[0], rows.shape[0]
+    matrix, units = np.zeros((n + n_c, n + n_c)), np.zeros((n + n_c, len(places)))
+    matrix[:n, :n], matrix[:n, n:], matrix[n:, :n] = mass, rows.T, rows
+    units[places, range(len(places))] = 1.0
+    found = {}
+    for i, change in zip(places, np.linalg.solve(matrix, units)[:n].T, strict=True):
+        is_free = change[i] * (mass[i, i] or np.max(np.abs(mass))) > _DETERMINED
+        found[i] = change / change[i] if is_free else np.zeros(n)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class VariationalProjection(Formulation):
+    """Coordinate projection of a mechanism and its sensitivities."""
+
+    motion: VariationalMotion
+    control: bool = True
+    half_explicit: bool = False
+    name = "variational_projection"
+    ordinary = True
+
+    def shape(self, system) -> Shape:
+        """The underlying ODE."""
+        return Shape(level(system.m, system.m), top=ACCELERATION)
+
+    def dense(self, shape: Shape, assembly, start: ConsistentStart) -> Reformulation:
+        """The only form that there is."""
+        if list(assembly.rows) != list(range(assembly.given.n_lambda)):
+            raise InvalidProblemError(
+                "sensitivities of a mechanism need independent constraints, and some of these depend on others: leave "
+                "the superfluous ones out"
+            )
+        return VariationalReduction(self, shape, assembly, start)
+
+    def sizes(self, params: Any, state: np.ndarray) -> np.ndarray:
+        """The sizes of the parameters."""
+        layout = self.motion.layout
+        return scales(list(self.motion.columns), np.zeros(0) if layout is None else layout.numbers(params), state)
+
+
+class MotionVariation(Variation):
+    """The variational equations of a mechanism, integrated with projection to the differentiated constraints.
+
+    Parameters
+    ----------
+    given : Differentiation
+    """
+
+    def __init__(self, given: Differentiation):
+        self.given, settings = given, given.settings
+        try:
+            self.motion = VariationalMotion(given.problem, given.columns)
+        except Untraceable as reason:
+            raise InvalidProblemError(
+                f"sensitivities of a mechanism are derived from its functions, which cannot be traced here: {reason}"
+            ) from None
+        method = _method(settings, given.problem)
+        form = VariationalProjection(self.motion, given.wanted.control, method.works_on("semi_explicit"))
+        system = given.primal.inner.problem
+        self._plan = MechanismPlan(system, replace(settings, formulation=form, method=method))
+        self._stiff: MechanismPlan | None = None  # what the automatic choice takes instead where that pays
+        if _is_automatic(settings) and settings.fixed_step is None:
+            implicit = named_method("radau", {})
+            self._stiff = MechanismPlan(system, replace(settings, formulation=form, method=implicit))
+
+    @property
+    def layout(self) -> ParameterLayout | None:
+        """Of the parameters in the variational equations."""
+        return self.motion.layout
+
+    @property
+    def dependencies(self) -> Dependencies:
+        """What the functions have read outside of their arguments."""
+        return self.motion.dependencies
+
+    def with_given(self, given: Differentiation) -> MotionVariation:
+        """The same equations for other parameters."""
+        other, system = copy(self), given.primal.inner.problem
+        other.given, other._plan = given, self._plan.with_problem(system)
+        other._stiff = None if self._stiff is None else self._stiff.with_problem(system)
+        return other
+
+    def slope(self, t: float, y: np.ndarray, sign: float) -> np.ndarray:
+        """(v, a, r') of a state."""
+        full = np.concatenate([y, np.zeros(self.motion.total - self.motion.n)])
+        return evaluated(self.motion.rate, self.given.problem.params, t, full)[: self.motion.n]
+
+    # --- a run ------------------------------------------------------------------------------------------------------
+
+    def base(self, request: Request) -> Any:
+        """The solution alone where hidden switches may be passed; events are located beside the sensitivities."""
+        return self.given.primal.solve(request) if self.given.switches(request.settings) else None
+
+    def along(self, base: Any, request: Request) -> Any:
+        """The same interval with sensitivities, which do not follow jumps at hidden switches."""
+        refuse_sliding(base)
+        warn_of_switches(base.events)
+        return self.run(request, self.given.starts)
+
+    def run(self, request: Request, starts: np.ndarray, tau: np.ndarray | None = None) -> Any:
+        """The solution with its sensitivities, over an interval in which nothing jumps."""
+        if tau is not None:
+            y0 = np.concatenate([np.atleast_1d(part) for part in request.initial])
+            starts = starts - np.outer(tau, self.slope(request.span[0], y0, request.sign))
+        plan = self._plan
+        request, run_state = _begun(plan, request)
+        if self._stiff is not None and _is_stiff(run_state, request):
+            run_state.give_back()
+            plan = self._stiff
+            request, run_state = _begun(plan, request)
+        run_state.assembly.sensitivities_at_start = starts, not request.settings.correct_initial
+        segments = run(run_state, request)
+        salvage = PostprocessGuard()
+        t, states = outputs(request, segments, salvage)
+        solution = finished(plan, request, run_state, segments, t, states, salvage)
+        solution.as_stated(self.given.problem)
+        solution.functions = FunctionTable({**self.given.words, "sensitivities": "exact derivatives"})
+        solution.sensitivities = self._sensitivities(request, segments, solution)
+        run_state.give_back()
+        return delivered(solution, segments)
+
+    def _sensitivities(self, request: Request, segments, solution) -> MechanicalSensitivities:
+        n = self.motion.n
+        first = [0 if i == 0 or request.times is not None else 1 for i in range(len(segments))]
+        raw = np.concatenate(
+            [s.outcome.y[n : self.motion.total, k:] for s, k in zip(segments, first, strict=True)], axis=1
+        )
+        parts = [s.outcome.dense for s in segments if s.outcome.dense is not None]
+        dense = until_the_end(request, joined_dense_output(parts), segments[-1]) if parts else None
+        if dense is not None:
+            dense = replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, n : self.motion.total]))
+        params, raw = self.given.problem.params, raw[:, : solution.t.size]
+        return MechanicalSensitivities(self.given.names, self.motion, params, solution, raw, dense)
+
+
+def motion_plan(
+    problem: MechanicalSystem, settings: Settings, make_plan: Callable[[Any, Settings], Plan]
+) -> SensitivityPlan:
+    """The plan of a mechanism with the sensitivities that `settings` ask for."""
+    assert settings.sensitivities is not None
+    settings = with_corrector(settings, settings.sensitivities)
+    return SensitivityPlan(MotionVariation(Differentiation.of(problem, settings, make_plan)))
+
+
+def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:
+    """The request of a plan, and its run, which is about to start."""
+    settings = replace(
+        request.settings, sensitivities=None, formulation=plan.formulation, method=plan.method, switches="never"
+    )
+    request = replace(request, problem=plan.problem, settings=settings)
+    return request, plan.begin(request)
+
+
+def _is_stiff(run_state: Any, request: Request) -> bool:
+    """Whether what decays at the start would keep an explicit method from long steps over the whole interval."""
+    start = run_state.start
+    found = measure(run_state.assembly, start.t, np.concatenate([start.z, start.r]))
+    if found is None or not found.sigF < 0.0:
+        return False
+    length = abs(request.span[1] - request.span[0])
+    return -found.sigF * length > _MOST_EXPLICIT_STEPS * STABILITY_BOUND and -found.sigF > STIFF_GAIN * found.omegaF
+
+
+def _is_automatic(settings: Settings) -> bool:
+    return isinstance(settings.method, str) and settings.method == "auto" and not settings.options
+
+
+def _method(settings: Settings, system: MechanicalSystem) -> Any:
+    """An explicit method, or a half-explicit or implicit one where that is asked for."""
+    if _is_automatic(settings):
+        return named_method("dopri5", {"norm": "max"})
+    automatic = isinstance(settings.method, str) and settings.method == "auto"
+    method = named_method("dopri5" if automatic else settings.method, settings.options)
+    if method.works_on("semi_explicit"):
+        if not system.n_lambda:
+            raise InvalidProblemError(
+                f"{type(method).__name__} is for constraints, and there are none: sensitivities of this mechanism are "
+                "integrated by 'dopri5' and other explicit methods"
+            )
+        return method
+    if not (method.works_on("rate") or (method.works_on("residual") and method.takes_copies)):
+        raise InvalidProblemError(
+            "sensitivities of mechanisms are integrated with projection by 'dopri5' and other explicit methods, by "
+            "half-explicit ones such as 'hem5', and by 'dassl' and 'radau' where they are stiff, not by "
+            f"{type(method).__name__}: leave method out"
+        )
+    return method
