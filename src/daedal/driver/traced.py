@@ -163,7 +163,7 @@ class TracedPlan(Plan):
         if self.form is not None and (traced is None or not traced.functions):  # compiled functions do not change
             return self._described(self.form.solve(self, request), self._untraced)
         if traced is not None and traced.refused:
-            self._warn_of_refused(request.settings)
+            self._warn_of_refused(request)
         if traced is None or not traced.functions or self._is_sparse(request):
             words = self._untraced if traced is None or traced.functions else self._words(())
             return self._described(self._plan(None).solve(request), words)
@@ -187,13 +187,14 @@ class TracedPlan(Plan):
                 return self._described(solution, self._words(left_out))
         return self._repeated(request, found)
 
-    def _warn_of_refused(self, settings: Settings):
+    def _warn_of_refused(self, request: Request):
         assert self.traced is not None
         for name, reason in self.traced.refused.items():
             if reason.memory:
                 warn(stateful_words(name, getattr(self.problem, name, None), reason), StatefulFunctionWarning)
-            elif reason.jumps and settings.switches != "never" and settings.max_step == inf:
-                warn(jump_words(name, getattr(self.problem, name, None), reason), SwitchWarning)
+            elif reason.jumps and request.settings.switches != "never" and request.settings.max_step == inf:
+                interval = abs(request.span[1] - request.span[0])
+                warn(jump_words(name, getattr(self.problem, name, None), reason, interval), SwitchWarning)
 
     def _without_irregular(self, request: Request, left_out: tuple[str, ...], error: IntegrationError):
         """After a failure: once more with differences for derivatives that can be infinite; else the failure stands."""
