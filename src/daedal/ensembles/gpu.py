@@ -12,6 +12,7 @@ from daedal.driver.request import check_span, check_times, checked_settings
 from daedal.ensembles.columns import Chunk, NumbersOf, Vectors
 from daedal.ensembles.gpu_model import (
     BLOCK,
+    INCONSISTENT,
     MOST_STEPS,
     GPUModel,
     GPUResults,
@@ -83,7 +84,6 @@ def neighbours_together(xp: Any, arrays: list[Any], count: int) -> Any:
 _MOST_MEMBERS = 1 << 22  # of a chunk
 _SHARE = 0.4  # of the free memory that a chunk may take
 _PRECISIONS = ("double", "single")
-INCONSISTENT = -12
 MESSAGES = {
     int(Ending.MAX_STEPS): "the limit of steps was reached",
     int(Ending.ZERO_WEIGHT): "an error weight rtol |y| + atol is zero at the start",

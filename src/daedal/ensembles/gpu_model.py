@@ -12,6 +12,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.events.event import functions_of, named_events, standard_functions
+from daedal.kernels.endings import Ending
 from daedal.methods import named_method, step_size
 from daedal.methods.explicit.runge_kutta import ExplicitRungeKutta, Tableau
 from daedal.methods.explicit.runge_kutta_step import HARMLESS
@@ -22,6 +23,7 @@ from daedal.problems import ODE, ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.symbolic import Graph, Untraceable
 from daedal.symbolic.cuda import PRELUDE, c_formula, c_number
+from daedal.symbolic.machine import BAD_PIVOT, RAISES
 from daedal.symbolic.trace import scalar_argument, trace
 from daedal.symbolic.tracing.in_c import ProblemInC, problem_in_c, switching_functions_in_c
 from daedal.symbolic.tracing.problem import traced_problem
@@ -34,7 +36,13 @@ MOST_UNROLLED = 250
 """Operations of the slopes up to which all stages of a step are written out."""
 BLOCK = 64
 """Threads of a block."""
+INCONSISTENT = -12
+"""How a run ends whose start does not satisfy its constraints, besides the numbers of Ending."""
 _MOST_CORRECTIONS = 10  # of Newton's method
+_ENDINGS = (
+    *(Ending.FINISHED, Ending.EVENT_STOP, Ending.MAX_STEPS, Ending.ZERO_WEIGHT, Ending.ERROR_TEST_FAILED),
+    *(Ending.NEWTON_FAILED, Ending.MATRIX_SINGULAR, Ending.UNEVALUABLE, Ending.CALLBACK_RAISED),
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,10 @@ def integrator_source(
         "MAXIMUM_NORM": int(constrained),
         "MOST_CORRECTIONS": _MOST_CORRECTIONS,
         "HARMLESS": c_number(HARMLESS),
+        **{ending.name: f"({int(ending)})" for ending in _ENDINGS},
+        "INCONSISTENT": f"({INCONSISTENT})",
+        "RAISES": RAISES,
+        "WEAK_PIVOT": BAD_PIVOT,
         "FAILED": step_size.FAILED,
         "LEAST_BEFORE": c_number(step_size.LEAST_BEFORE),
         "SPACINGS": step_size.SPACINGS,

@@ -35,7 +35,7 @@ from daedal.multibody.poses import (
     length_flags,
     pose_of,
     relative_pose,
-    seen_from_the_father,
+    seen_from_the_parent,
     stated_joints,
     states_of,
     velocities_of,
@@ -141,7 +141,7 @@ class AssemblyProblem:
         stated = self.joints[one.joint.name]
         if stated.seen.a.body.name == stated.joint.a.body.name:
             return one.values
-        return coordinates_of(stated.seen, *seen_from_the_father(stated, one.values), near)
+        return coordinates_of(stated.seen, *seen_from_the_parent(stated, one.values), near)
 
     def _in_tree(self, one: Held) -> bool:
         return one.is_whole and self.joints[one.joint.name].number >= 0

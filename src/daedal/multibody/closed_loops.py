@@ -79,8 +79,8 @@ def floats_for_change(sizes: MachineSizes) -> int:
 def constrained_solution(tree, chains, placed, moving, left, reduced, result, multipliers, room):
     """Accelerations of the joints and multipliers of the conditions; returns how many conditions follow from others."""
     redundant = solve_at_base(chains, reduced, multipliers, room)
-    press(tree, chains, reduced, multipliers, left)
-    n = tree.father.size
+    apply_reactions(tree, chains, reduced, multipliers, left)
+    n = tree.parent.size
     accelerate(tree, placed, moving, left, (matrix(room, n, 3), matrix(room, n, 3)), result)
     return redundant
 
@@ -92,7 +92,7 @@ def shortest_change(tree, closures, chains, placed, gap, change, room):
 
     It is the acceleration of a machine at rest and without loads, with -gap in place of gamma.
     """
-    n = tree.father.size
+    n = tree.parent.size
     still, weight = rows(data_of(zeros(room, 3 * n)), n), matrix(room, n, 3)
     for j in range(n):
         put(weight, j, times(-tree.mass[j], tree.gravity))
@@ -118,7 +118,7 @@ def reduction(tree, closures, chains, placed, moving, tau, force, torque):
 @part
 def reduction_in(room, tree, closures, chains, placed, moving, tau, force, torque):
     """Bodies eliminated and conditions carried to the base, in a room."""
-    n, n_v = tree.father.size, tau.size
+    n, n_v = tree.parent.size, tau.size
     left = elimination_at(taken(room, floats_for(n, n_v, ELIMINATION)), n, n_v)
     eliminate(tree, placed, moving, tau, force, torque, left)
     return left, reduce(tree, placed, moving, closures, chains, left, room)
@@ -127,7 +127,7 @@ def reduction_in(room, tree, closures, chains, placed, moving, tau, force, torqu
 @part
 def reduce(tree, placed, moving, closures, chains, left, room):
     """Carry the conditions to the base, along with an elimination that has been done."""
-    n, m, places = tree.father.size, closures.kind.size, chains.condition.size
+    n, m, places = tree.parent.size, closures.kind.size, chains.condition.size
     reduced = BaseProjection(
         matrix(room, places, 6),
         vector(room, chains.first_product[n]),
@@ -145,7 +145,7 @@ def reduce(tree, placed, moving, closures, chains, left, room):
             if chains.side[i, side] >= 0:
                 for k in range(6):
                     reduced.phi[chains.side[i, side], k] += start[i, side, k]
-    for j in range(tree.father.size - 1, -1, -1):
+    for j in range(tree.parent.size - 1, -1, -1):
         for place in range(chains.first_place[j], chains.first_place[j + 1]):
             pull, twist = _halves(reduced.phi, place)
             bias = dot(pull, row(moving.linear_bias, j)) + dot(twist, row(moving.angular_bias, j))
@@ -193,9 +193,9 @@ def _reduce_column(tree, placed, chains, left, reduced, j, k):
 
 
 @part
-def press(tree, chains, reduced, multipliers, left):
+def apply_reactions(tree, chains, reduced, multipliers, left):
     """Add the reactions of the conditions to what drives the joints (B.6)."""
-    for j in range(tree.father.size):
+    for j in range(tree.parent.size):
         first, end = chains.first_place[j], chains.first_place[j + 1]
         for k in range(tree.first_v[j], tree.first_v[j + 1]):
             at = chains.first_product[j] + (k - tree.first_v[j]) * (end - first)
@@ -342,12 +342,12 @@ def fill_loop_jacobian(tree, placed, closures, rows, matrix):
                 for k in range(tree.first_v[j], tree.first_v[j + 1]):
                     matrix[i, k] += dot(pull, row(placed.linear, k)) + dot(twist, row(placed.angular, k))
                 twist = plus(twist, vector_product(row(placed.arm, j), pull))
-                j = tree.father[j]
+                j = tree.parent[j]
 
 
 def loop_bias(tree, placed, moving, closures):
     r"""The vector :math:`\gamma`, (m,)."""
-    n, m = tree.father.size, closures.kind.size
+    n, m = tree.parent.size, closures.kind.size
     values = np.zeros(m)
     fill_loop_bias(
         tree, placed, moving, closures.stacked, np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((m, 2, 6)), values
@@ -362,8 +362,8 @@ def fill_loop_bias(tree, placed, moving, closures, linear, angular, rows, values
 
     There is room for the accelerations of the bodies if those of the joints are zero, and for the gradients.
     """
-    for j in range(tree.father.size):
-        i = tree.father[j]
+    for j in range(tree.parent.size):
+        i = tree.parent[j]
         put(linear, j, row(moving.linear_bias, j))
         put(angular, j, row(moving.angular_bias, j))
         if i >= 0:

@@ -186,7 +186,7 @@ class Chains(NamedTuple):
 
     first_place: np.ndarray  # (n + 1,) the places at body j are first_place[j] to first_place[j + 1]
     condition: np.ndarray  # (places,)
-    up: np.ndarray  # (places,) that of the same condition at the father, -1 at the base
+    up: np.ndarray  # (places,) that of the same condition at the parent, -1 at the base
     first_product: np.ndarray  # (n + 1,) of the products of B with the conditions, one for each place and velocity
     side: np.ndarray  # (m, 2) where the two bodies of a condition are, -1 for the ground
     group: np.ndarray  # (m,) the set of each condition
@@ -198,7 +198,7 @@ class Chains(NamedTuple):
 
 def chains_of(tree: BodyTree, closures: Closures) -> Chains:
     """The chains of all conditions; those whose chains meet in a body are in one set."""
-    n, m = tree.father.size, closures.kind.size
+    n, m = tree.parent.size, closures.kind.size
     passing: list[set[int]] = [set() for _ in range(n)]
     base = np.full((m, 2), -1)
     for i in range(m):
@@ -207,14 +207,14 @@ def chains_of(tree: BodyTree, closures: Closures) -> Chains:
             while j >= 0:
                 passing[j].add(i)
                 base[i, side] = j
-                j = int(tree.father[j])
+                j = int(tree.parent[j])
     at = [{condition: place for place, condition in enumerate(sorted(here))} for here in passing]
     first = np.concatenate([[0], np.cumsum([len(here) for here in at])]).astype(np.int64)
     condition, up = [], []
     for j, here in enumerate(at):
-        father = int(tree.father[j])
+        parent = int(tree.parent[j])
         condition += list(here)
-        up += [-1 if father < 0 else int(first[father]) + at[father][i] for i in here]
+        up += [-1 if parent < 0 else int(first[parent]) + at[parent][i] for i in here]
     sides = [[-1 if j < 0 else int(first[j]) + at[j][i] for j in closures.body[i]] for i in range(m)]
     products = np.diff(first) * np.diff(tree.first_v)
     group = _sets(base, n)

@@ -102,7 +102,7 @@ def rnea(tree, placed, moving, accelerations, force, torque):
 
 def transmission(tree, placed, moving, accelerations, force, torque):
     """The arrays of a :class:`Sweep`, and what ``rnea`` returns: their part along the velocities of the joints."""
-    n, result = tree.father.size, np.zeros(tree.first_v[-1])
+    n, result = tree.parent.size, np.zeros(tree.first_v[-1])
     sweep = Sweep(np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)))
     newton_euler(tree, placed, moving, accelerations, force, torque, sweep, result)
     return *sweep, result
@@ -112,10 +112,10 @@ def transmission(tree, placed, moving, accelerations, force, torque):
 @entry(void(BodyTree, Placement, Velocities, VECTOR, ROWS, ROWS, Sweep, VECTOR))
 def newton_euler(tree, placed, moving, accelerations, force, torque, sweep, result):
     """Both sweeps of ``rnea``."""
-    n = tree.father.size
+    n = tree.parent.size
     linear, angular, pull, twist = sweep
     for j in range(n):
-        i = tree.father[j]
+        i = tree.parent[j]
         speeding, turning = row(moving.linear_bias, j), row(moving.angular_bias, j)
         if i >= 0:
             carried = row(angular, i)
@@ -137,7 +137,7 @@ def newton_euler(tree, placed, moving, accelerations, force, torque, sweep, resu
         put(pull, j, minus(times(tree.mass[j], minus(speeding, tree.gravity)), row(force, j)))
         put(twist, j, minus(change, row(torque, j)))
     for j in range(n - 1, -1, -1):
-        i, carried, moment = tree.father[j], row(pull, j), row(twist, j)
+        i, carried, moment = tree.parent[j], row(pull, j), row(twist, j)
         for k in range(tree.first_v[j], tree.first_v[j + 1]):
             result[k] = dot(row(placed.linear, k), carried) + dot(row(placed.angular, k), moment)
         if i >= 0:
@@ -147,7 +147,7 @@ def newton_euler(tree, placed, moving, accelerations, force, torque, sweep, resu
 
 def crba(tree, placed):
     """The mass matrix in the velocities of the joints."""
-    n, n_v = tree.father.size, tree.first_v[-1]
+    n, n_v = tree.parent.size, tree.first_v[-1]
     matrix = np.zeros((n_v, n_v))
     composite_bodies(tree, placed, Composite(np.zeros(n), np.zeros((n, 3)), np.zeros((n, 3, 3))), matrix)
     return matrix
@@ -157,7 +157,7 @@ def crba(tree, placed):
 @entry(void(BodyTree, Placement, Composite, ROWS))
 def composite_bodies(tree, placed, composite, matrix):
     """Fill a matrix."""
-    n = tree.father.size
+    n = tree.parent.size
     mass, moment, inertia = composite
     for k in range(tree.first_v[n]):
         for l in range(tree.first_v[n]):
@@ -177,18 +177,18 @@ def composite_bodies(tree, placed, composite, matrix):
                 matrix[k, l] = dot(row(placed.linear, l), pull) + dot(row(placed.angular, l), twist)
                 matrix[l, k] = matrix[k, l]
             i = j
-            while tree.father[i] >= 0:
+            while tree.parent[i] >= 0:
                 twist = plus(twist, vector_product(row(placed.arm, i), pull))
-                i = tree.father[i]
+                i = tree.parent[i]
                 for l in range(tree.first_v[i], tree.first_v[i + 1]):
                     matrix[k, l] = dot(row(placed.linear, l), pull) + dot(row(placed.angular, l), twist)
                     matrix[l, k] = matrix[k, l]
-        i = tree.father[j]
+        i = tree.parent[j]
         if i >= 0:
             arm = row(placed.arm, j)
             mass[i] += heavy
             add(moment, i, plus(lever, times(heavy, arm)))
-            # (parallel axes) of the composite about the father's centre: I - (m~ a~ + a~ m~) - m a~ a~
+            # (parallel axes) of the composite about the parent's centre: I - (m~ a~ + a~ m~) - m a~ a~
             trace = 2.0 * dot(lever, arm) + heavy * dot(arm, arm)
             for k in range(3):
                 inertia[i, k, k] += trace
@@ -215,7 +215,7 @@ class Elimination(NamedTuple):
 @part
 def eliminate(tree, placed, moving, tau, force, torque, left):
     """Sweep from the tips to the base, (A.7) and (A.8), into an :class:`Elimination`."""
-    for j in range(tree.father.size):
+    for j in range(tree.parent.size):
         spin = row(moving.angular, j)
         gyration = vector_product(spin, moment_of_momentum(tree, placed, j, spin))
         put(left.pull, j, plus(times(tree.mass[j], tree.gravity), row(force, j)))
@@ -225,12 +225,12 @@ def eliminate(tree, placed, moving, tau, force, torque, left):
             put_column(left.pp, j, k, (0.0, 0.0, 0.0))
             put_column(left.pq, j, k, (0.0, 0.0, 0.0))
             left.pp[j, k, k] = tree.mass[j]
-    for j in range(tree.father.size - 1, -1, -1):
+    for j in range(tree.parent.size - 1, -1, -1):
         _without_bias(moving, left, j)
         for k in range(tree.first_v[j + 1] - 1, tree.first_v[j] - 1, -1):
             _eliminate_column(placed, left, j, k, tau[k])
-        if tree.father[j] >= 0:
-            _pass_on(left, j, tree.father[j], row(placed.arm, j))
+        if tree.parent[j] >= 0:
+            _pass_on(left, j, tree.parent[j], row(placed.arm, j))
 
 
 @part
@@ -277,7 +277,7 @@ def _eliminate_column(placed, left, j, k, tau):
 
 @part
 def _pass_on(left, j, i, arm):
-    r"""Add A^T (Pi Mbar) A and A^T Pi (gbar - Mbar c) to the father: with :math:`\tilde R` of the arm,
+    r"""Add A^T (Pi Mbar) A and A^T Pi (gbar - Mbar c) to the parent: with :math:`\tilde R` of the arm,
     :math:`Q - P \tilde R` and :math:`S + \tilde R (Q - P \tilde R) - Q^T \tilde R`."""
     pull = row(left.pull, j)
     add(left.pull, i, pull)
@@ -306,8 +306,8 @@ def _row_shifted(pp, pq, j, l, arm):
 def accelerate(tree, placed, moving, left, work, result):
     """Sweep from the base to the tips, (A.2) and (A.6); `work` has room for the accelerations of the bodies."""
     linear, angular = work
-    for j in range(tree.father.size):
-        i = tree.father[j]
+    for j in range(tree.parent.size):
+        i = tree.parent[j]
         speeding, turning = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         if i >= 0:
             turning = row(angular, i)

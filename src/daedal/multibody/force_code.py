@@ -143,7 +143,7 @@ class _Element(_Local):
 
     def results(self, loads: Any, rates: Sequence[Any]) -> list[Any]:
         """What `targets` have got; entries that are not among them yet are noted."""
-        n, n_v = self._code.layout.tree.father.size, self._code.layout.n_v
+        n, n_v = self._code.layout.tree.parent.size, self._code.layout.n_v
         found = {3 * body + k: value for body, vector in loads.forces.items() for k, value in enumerate(vector)}
         found |= {3 * (n + body) + k: value for body, vector in loads.torques.items() for k, value in enumerate(vector)}
         found |= {6 * n + int(k): value for k, value in loads.joint_forces.items()}
@@ -206,7 +206,7 @@ class ForceCode:
         """Traces of the forces, one for all that are equal."""
         found: list[_Traced] = []
         known: dict[tuple, _Traced] = {}
-        n = self.layout.tree.father.size
+        n = self.layout.tree.parent.size
         targets = [("body", 0, n, 3), ("body", 3 * n, n, 3), ("v", 6 * n, self.layout.n_v, 1)]
         for force in forces:
             element = _Element(self, force)

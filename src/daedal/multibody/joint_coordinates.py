@@ -128,7 +128,7 @@ def angle_between(layout, a: Frame, b: Frame) -> Sum:
         while body >= 0:
             first, end = layout.tree.first_v[body], layout.tree.first_v[body + 1]
             factors[first:end] += sign * placed.angular[first:end, 2]
-            body = layout.tree.father[body]
+            body = layout.tree.parent[body]
     about = turns[0][2, 2]  # along z or against it
     turn = turns[0].T @ turns[1]
     columns = tuple(int(k) for k in np.flatnonzero(factors))

@@ -59,7 +59,7 @@ class Layout:
     def spanning(self) -> SpanningTree:
         """The spanning tree of the bodies that were stated, without those that are there for constraints."""
         tree, n = self.topology, len(self.topology.bodies) - len(self.guesses)
-        return SpanningTree(tree.bodies[:n], tree.joints[:n], tree.reversed[:n], tree.fathers[:n], tree.cut)
+        return SpanningTree(tree.bodies[:n], tree.joints[:n], tree.reversed[:n], tree.parents[:n], tree.cut)
 
     @cached_property
     def joint_coordinates(self) -> dict[tuple[str, str | None], JointCoordinate]:
@@ -107,7 +107,7 @@ class Layout:
         n_v = [len(joint.slides) for joint in joints]
         n_q = [n + (joint.turn == ANY_ROTATION) for n, joint in zip(n_v, joints)]
         return BodyTree(
-            father=np.array(self.topology.fathers, dtype=np.int64),
+            parent=np.array(self.topology.parents, dtype=np.int64),
             turn=np.array([joint.turn for joint in joints], dtype=np.int64),
             first_q=np.concatenate([[0], np.cumsum(n_q)]).astype(np.int64),
             first_v=np.concatenate([[0], np.cumsum(n_v)]).astype(np.int64),
@@ -209,7 +209,7 @@ class Layout:
         """What coordinates are small beside: 1 for angles and Euler parameters, the machine for displacements."""
         tree, length = self.tree, self.length
         sizes = np.ones(self.n_q)
-        for j in range(tree.father.size):
+        for j in range(tree.parent.size):
             shifts = tree.first_v[j + 1] - tree.first_v[j] - tree.turn[j]  # which counts the rotations
             sizes[tree.first_q[j] : tree.first_q[j] + shifts] = length
         return sizes
@@ -280,7 +280,7 @@ def _with_constraints(layout: Layout, constraints: tuple[Constraint, ...]) -> La
         bodies=(*topology.bodies, *(body for body, _ in added)),
         joints=(*topology.joints, *(joint for _, joint in added)),
         reversed=(*topology.reversed, *(False for _ in added)),
-        fathers=(*topology.fathers, *(layout.index[joint.a.body.name] for _, joint in added)),
+        parents=(*topology.parents, *(layout.index[joint.a.body.name] for _, joint in added)),
     )
     return replace(
         layout,

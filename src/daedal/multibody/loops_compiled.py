@@ -85,7 +85,7 @@ def rooms(sizes: MachineSizes, longest: int) -> dict[str, int]:
 @part
 def _placement(tree, q, n_v, room):
     """Where the bodies are, in a room."""
-    n = tree.father.size
+    n = tree.parent.size
     placed = placement_at(taken(room, floats_for(n, n_v, PLACEMENT)), n, n_v)
     place(tree, q, placed)
     return placed
@@ -236,7 +236,7 @@ def _square(x, p):
 def _lift(tree, q, change, radial, result):
     r"""Coordinates from velocities of joints, :math:`N^T / (4 |p|^2)` of them, and the share of p that is given."""
     i = 0
-    for j in range(tree.father.size):
+    for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
             if tree.turn[j] != ANY_ROTATION or k < end - 3:
@@ -344,7 +344,7 @@ class Places:
     """
 
     def __init__(self, layout: Any, n_states: int):
-        n, n_q, n_v = layout.tree.father.size, layout.n_q, layout.n_v
+        n, n_q, n_v = layout.tree.parent.size, layout.n_q, layout.n_v
         moving = PLACEMENT[0] * n + PLACEMENT[1] * n_v
         q = moving + VELOCITIES[0] * n
         self.n_loads = 6 * n + n_v + n_states

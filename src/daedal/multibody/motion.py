@@ -102,7 +102,7 @@ class Loads:
     """Forces and torques on the centres of mass, in the axes of the ground, and on the joints of the tree."""
 
     def __init__(self, layout, placed):
-        n = layout.tree.father.size
+        n = layout.tree.parent.size
         self._layout, self._placed = layout, placed
         self.forces, self.torques = np.zeros((n, 3)), np.zeros((n, 3))
         self.joint_forces = np.zeros(layout.n_v)

@@ -47,7 +47,7 @@ class MachineSizes(NamedTuple):
 def sizes_of(tree: BodyTree, closures: Closures, chains: Chains, n_states: int = 0) -> MachineSizes:
     """The sizes of a machine, whose forces have so many states."""
     return MachineSizes(
-        n=tree.father.size,
+        n=tree.parent.size,
         n_q=int(tree.first_q[-1]),
         n_v=int(tree.first_v[-1]),
         m=closures.kind.size,
@@ -61,7 +61,7 @@ def sizes_of(tree: BodyTree, closures: Closures, chains: Chains, n_states: int =
 
 
 _ARRAYS = {
-    "Tree_father": i64["n"],
+    "Tree_parent": i64["n"],
     "Tree_turn": i64["n"],
     "Tree_first_q": i64["n + 1"],
     "Tree_first_v": i64["n + 1"],
@@ -162,7 +162,7 @@ class Prepared(NamedTuple):
 
 def prepared(tree: BodyTree, closures: Closures, chains: Chains) -> Prepared:
     """A machine for rnea, crba and aba. They need no axes of the bodies: those of the joints save a rotation each."""
-    machine, loads = packed(in_axes_of_joints(tree), closures, chains), LoadBlock(tree.father.size)
+    machine, loads = packed(in_axes_of_joints(tree), closures, chains), LoadBlock(tree.parent.size)
     n, n_v = int(machine["n"]), int(machine["n_v"])
     room = sum(floats_for(n, n_v, shares) for shares in (PLACEMENT, VELOCITIES, ELIMINATION)) + 6 * n
     return Prepared(machine.address, loads.address, n_v, room, (machine, loads))
@@ -173,7 +173,7 @@ def tree_at(address):
     """The tree of the machine whose record is at an address."""
     record = record_at(address, MACHINE)
     return BodyTree(
-        record.Tree_father,
+        record.Tree_parent,
         record.Tree_turn,
         record.Tree_first_q,
         record.Tree_first_v,

@@ -159,7 +159,7 @@ class StatedJoint(NamedTuple):
 
     joint: Joint
     number: int  # of the body that it moves; -1 if it closes a loop
-    seen: Joint  # the same joint seen from the father
+    seen: Joint  # the same joint seen from the parent
 
 
 class Held(NamedTuple):
@@ -254,7 +254,7 @@ def _numbers(value: Any, n: int, what: str, joint: Joint | None) -> np.ndarray:
     return numbers
 
 
-def seen_from_the_father(stated: StatedJoint, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def seen_from_the_parent(stated: StatedJoint, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Shift and turn of the joint in the tree for coordinates of the joint as it is stated."""
     shift, turn = pose_of(stated.joint, values)
     if stated.seen.a.body.name == stated.joint.a.body.name:
@@ -317,11 +317,11 @@ def _with(one: Held, stated: StatedJoint, present: np.ndarray) -> np.ndarray:
     else:
         values = present.copy() if straight else coordinates_of(joint, *_from_the_other(stated, present))
         values[one.which] = one.values[one.which]
-    return values if straight else coordinates_of(seen, *seen_from_the_father(stated, values))
+    return values if straight else coordinates_of(seen, *seen_from_the_parent(stated, values))
 
 
 def _from_the_other(stated: StatedJoint, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return seen_from_the_father(StatedJoint(stated.seen, stated.number, stated.joint), values)
+    return seen_from_the_parent(StatedJoint(stated.seen, stated.number, stated.joint), values)
 
 
 def _put(states: BodyStates, joint: Any, j: int, values: np.ndarray):

@@ -142,7 +142,7 @@ class JointForces:
         """Force and torque of each joint of the tree on its body, (nt, n, 3) each, about the centre of mass."""
         tree = self._course.layout.tree
         _, _, driving, _, _, force, torque, _ = self._balance
-        for j in range(tree.father.size):
+        for j in range(tree.parent.size):
             for k in range(tree.first_v[j], tree.first_v[j + 1]):
                 if np.any(driving[:, k]):
                     self._take_out(j, k, driving[:, k, None], force[:, j], torque[:, j])
@@ -168,7 +168,7 @@ _TURNS = np.array(
 def restraint_forces(course: MotionHistory, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Forces and torques (nt, n, 3) on bodies and forces (nt, n_v) on joints; their multipliers begin at `first`."""
     layout = course.layout
-    n, nt = layout.tree.father.size, course.t.size
+    n, nt = layout.tree.parent.size, course.t.size
     force, torque, drive = np.zeros((nt, n, 3)), np.zeros((nt, n, 3)), np.zeros((nt, layout.n_v))
     others, planar = layout.constraints, layout.planar
     sizes = [(other, other.size(planar), _of_positions) for other in others]
@@ -227,7 +227,7 @@ def _derivative(value: Callable[[Any], np.ndarray]) -> np.ndarray:
 def _single_speeds(layout: Any) -> list[tuple[int, int]]:
     """The coordinates of the tree whose rate is a velocity of its own, with the number of that velocity."""
     tree, pairs = layout.tree, []
-    for j in range(tree.father.size):
+    for j in range(tree.parent.size):
         count = tree.first_v[j + 1] - tree.first_v[j] - (3 if tree.turn[j] == ANY_ROTATION else 0)
         pairs += [(int(tree.first_q[j] + k), int(tree.first_v[j] + k)) for k in range(count)]
     return pairs
@@ -236,7 +236,7 @@ def _single_speeds(layout: Any) -> list[tuple[int, int]]:
 def _of_velocities(course: MotionHistory, i: int, constraint: Any) -> tuple[np.ndarray, np.ndarray]:
     """The same for conditions that are linear in velocities."""
     layout, placed = course.layout, course.placed[i]
-    n = layout.tree.father.size
+    n = layout.tree.parent.size
 
     def value(linear, angular, speeds):
         moving = Velocities(linear, angular, np.zeros((n, 3)), np.zeros((n, 3)))

@@ -28,13 +28,13 @@ class SpanningTree:
     Attributes
     ----------
     bodies : tuple of Body
-        In the order of the tree: fathers first, the bodies of a chain one after the other.
+        In the order of the tree: parents first, the bodies of a chain one after the other.
     joints : tuple of Joint
-        The joint that moves each body, seen from its father (``joint.a`` is on the father).
+        The joint that moves each body, seen from its parent (``joint.a`` is on the parent).
     reversed : tuple of bool
         Which of them were stated the other way round.
-    fathers : tuple of int
-        The father of each body, -1 for the ground.
+    parents : tuple of int
+        The parent of each body, -1 for the ground.
     cut : tuple of Joint
         The joints that close loops.
     """
@@ -42,36 +42,36 @@ class SpanningTree:
     bodies: tuple[Body, ...]
     joints: tuple[Joint, ...]
     reversed: tuple[bool, ...]
-    fathers: tuple[int, ...]
+    parents: tuple[int, ...]
     cut: tuple[Joint, ...]
 
     @property
     def connection_array(self) -> tuple[int, ...]:
-        """The body connection array of 2.3: the father of each body, with bodies counted from 1 and the ground 0."""
-        return tuple(father + 1 for father in self.fathers)
+        """The body connection array of 2.3: the parent of each body, with bodies counted from 1 and the ground 0."""
+        return tuple(parent + 1 for parent in self.parents)
 
     @cached_property
-    def sons(self) -> dict[int, tuple[int, ...]]:
-        """The sons of each body, and of the ground (-1)."""
+    def children(self) -> dict[int, tuple[int, ...]]:
+        """The children of each body, and of the ground (-1)."""
         found: dict[int, list[int]] = {body: [] for body in range(-1, len(self.bodies))}
-        for son, father in enumerate(self.fathers):
-            found[father].append(son)
-        return {body: tuple(sons) for body, sons in found.items()}
+        for child, parent in enumerate(self.parents):
+            found[parent].append(child)
+        return {body: tuple(children) for body, children in found.items()}
 
     @property
     def junctions(self) -> tuple[int, ...]:
         """The bodies at which the tree branches."""
-        return tuple(body for body, sons in self.sons.items() if body >= 0 and len(sons) > 1)
+        return tuple(body for body, children in self.children.items() if body >= 0 and len(children) > 1)
 
     @property
     def chains(self) -> tuple[tuple[int, ...], ...]:
         """Paths from the ground or a junction to the next junction or to the end of a branch, both ends included."""
         found = []
         for start in (-1, *self.junctions):
-            for son in self.sons[start]:
-                chain = [start, son]
-                while len(self.sons[chain[-1]]) == 1:
-                    chain.append(self.sons[chain[-1]][0])
+            for child in self.children[start]:
+                chain = [start, child]
+                while len(self.children[chain[-1]]) == 1:
+                    chain.append(self.children[chain[-1]][0])
                 found.append(tuple(chain))
         return tuple(found)
 
@@ -105,11 +105,11 @@ def spanning_tree(
     rows, columns = np.array(list(best), dtype=int).reshape(-1, 2).T
     graph = csr_array((1.0 + np.array(list(best.values())), (rows, columns)), shape=(len(node), len(node)))
     tree = csr_array(minimum_spanning_tree(graph))
-    order, father = depth_first_order(csr_array(tree + tree.T), 0)
+    order, parent = depth_first_order(csr_array(tree + tree.T), 0)
     number = {int(body): i for i, body in enumerate(order, -1)}
     used, flags = [], []
     for body in order[1:]:
-        pair = sorted((int(body), int(father[body])))
+        pair = sorted((int(body), int(parent[body])))
         joint = ranked[best[tuple(pair)]]
         flags.append(ends[joint.name][0] == body)
         used.append(joint.swapped() if flags[-1] else joint)
@@ -118,7 +118,7 @@ def spanning_tree(
         tuple(bodies[body - 1] for body in order[1:]),
         tuple(used),
         tuple(flags),
-        tuple(number[int(father[body])] for body in order[1:]),
+        tuple(number[int(parent[body])] for body in order[1:]),
         tuple(joint for joint in joints if joint.name not in taken),
     )
 
@@ -259,16 +259,16 @@ _BEND = 0.35
 
 
 def places(topology: SpanningTree) -> dict[int, tuple[float, float]]:
-    """Where bodies are drawn: as high as they are far from the ground, fathers in the middle above their sons."""
+    """Where bodies are drawn: as high as they are far from the ground, parents in the middle above their children."""
     found: dict[int, tuple[float, float]] = {}
     depth = {-1: 0}
-    for body, father in enumerate(topology.fathers):
-        depth[body] = depth[father] + 1
+    for body, parent in enumerate(topology.parents):
+        depth[body] = depth[parent] + 1
     ends = 0
-    for body in reversed(range(len(topology.bodies))):  # sons come before their fathers, branches from the right
-        sons = topology.sons[body]
-        if sons:
-            x = sum(found[son][0] for son in sons) / len(sons)
+    for body in reversed(range(len(topology.bodies))):  # children come before their parents, branches from the right
+        children = topology.children[body]
+        if children:
+            x = sum(found[child][0] for child in children) / len(children)
         else:
             x, ends = -ends * _ACROSS, ends + 1
         found[body] = x, depth[body] * _UP
@@ -290,8 +290,8 @@ class _Line(NamedTuple):
 def _lines(topology: SpanningTree, at) -> tuple[list[_Line], list[_Line]]:
     """Straight lines for the tree, and bent ones that keep out of its way for the joints that are cut."""
     tree = [
-        _Line(joint, (at[body][0], 0.0) if father < 0 else at[father], at[body], 0.0)
-        for body, (joint, father) in enumerate(zip(topology.joints, topology.fathers))
+        _Line(joint, (at[body][0], 0.0) if parent < 0 else at[parent], at[body], 0.0)
+        for body, (joint, parent) in enumerate(zip(topology.joints, topology.parents))
     ]
     index = {body.name: i for i, body in enumerate(topology.bodies)} | {"ground": -1}
     xs = [x for x, _ in at.values()]

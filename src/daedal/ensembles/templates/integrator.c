@@ -8,8 +8,8 @@
  * long is called once for all of them, and each keeps what is meant for it.
  * Arrays of an ensemble have the member as their last index: entry i of member k of `count` stands at i * count + k. */
 
-enum { RUNNING = 0, FINISHED = 2, EVENT_STOP = 4, MAX_STEPS = -1, ZERO_WEIGHT = -3, ERROR_TEST_FAILED = -6,
-       PROJECTION_FAILED = -7, BAD_PIVOT = -8, UNEVALUABLE = -10, RAISED = -11, INCONSISTENT = -12 };
+/* A run ends with a number of daedal.kernels.endings. What is evaluated returns 0, RAISES, WEAK_PIVOT or one of these. */
+enum { RUNNING = 0, NOT_CONVERGED = 3, NOT_FINITE = 4 };
 
 typedef struct {
   double t0, t1, first_step, longest_step;
@@ -38,7 +38,8 @@ typedef struct { real k[STAGES][K], y[N], moved[N]; } Step;
 
 FUNCTION int ending_of(int status) {
   if (status == INCONSISTENT) return status;
-  return status == 1 ? RAISED : status == 2 ? BAD_PIVOT : status == 3 ? PROJECTION_FAILED : UNEVALUABLE;
+  if (status == RAISES) return CALLBACK_RAISED;
+  return status == WEAK_PIVOT ? MATRIX_SINGULAR : status == NOT_CONVERGED ? NEWTON_FAILED : UNEVALUABLE;
 }
 
 FUNCTION real weight(const Setting* s, real y, int i) { return s->rtol[i] * (real)fabs(y) + s->atol[i]; }
@@ -119,7 +120,7 @@ FUNCTION int project(real t, real* y, const real* p, real negligible, int wanted
       UNROLL
       for (int i = 0; i < POSITIONS; i++) if (finite) y[i] += change[i];
       if (failed) status = failed;
-      else if (!finite || (!done && iteration == MOST_CORRECTIONS)) status = 3;
+      else if (!finite || (!done && iteration == MOST_CORRECTIONS)) status = NOT_CONVERGED;
       open = !done && status == 0;
     }
   }
@@ -128,7 +129,7 @@ FUNCTION int project(real t, real* y, const real* p, real negligible, int wanted
   UNROLL
   for (int i = 0; i < POSITIONS; i++) if (wanted) y[POSITIONS + i] += change[i];
   if (!wanted) return 0;
-  return status == 0 || failed == 2 ? failed : status; /* bad pivots are why Newton's method fails */
+  return status == 0 || failed == WEAK_PIVOT ? failed : status; /* bad pivots are why Newton's method fails */
 }
 #else
 #define EXACT 0
@@ -350,7 +351,7 @@ FUNCTION void advance(const Setting* s, Member* m) {
   Step step;
   real error = 0;
   int status = attempt(s, m, h, &step, &error);
-  if (status == 0 && !(error < INFINITE)) status = 4;
+  if (status == 0 && !(error < INFINITE)) status = NOT_FINITE;
   int good = m->status == RUNNING && status == 0 && error <= 1;
   const int unsettled = settle(s, m, t, &step, good);
   if (m->status != RUNNING) return;

@@ -15,14 +15,14 @@ FUNCTION int start(const Setting* s, Member* m) {
     }
     if (iteration == 0 && !(size <= s->largest_correction)) return INCONSISTENT;
     if (size <= NUMBER(1e-3)) break;
-    if (iteration == MOST_CORRECTIONS || !(size < INFINITE)) return 3;
+    if (iteration == MOST_CORRECTIONS || !(size < INFINITE)) return NOT_CONVERGED;
   }
 #endif
   /* The increment of a very short step is h gamma y'. */
   Step step;
   const real h = (real)((s->t1 - s->t0) * 1e-16), share = 1 / (h * NUMBER(GAMMA));
   const int status = rosenbrock_step((real)m->t, m->y, m->p, &h, step.y, &step.k[0][0], step.moved);
-  if (status == 1) return status;
+  if (status == RAISES) return status;
   for (int i = 0; i < N; i++) m->slope[i] = step.k[0][i] * share;
   m->h = size_of_first_step(s, m);
   return 0;

@@ -272,7 +272,7 @@ def _brake(system, part: JointFriction) -> daedal.Contact:
 def _along(layout, load):
     """The generalised force of a load of size 1, a function of (t, q): J^T by a tree without masses at rest."""
     tree = layout.tree
-    n, n_v = tree.father.size, int(tree.first_v[-1])
+    n, n_v = tree.parent.size, int(tree.first_v[-1])
     massless = tree._replace(mass=np.zeros(n), inertia=np.zeros((n, 3, 3)))
     still = Velocities(np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)))
     lifted, nothing, at_rest = layout.n_q > layout.n_v, np.zeros(n), np.zeros(layout.n_q)

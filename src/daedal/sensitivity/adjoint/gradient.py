@@ -78,7 +78,8 @@ def gradient(
         problem and ``(t, q, v)`` for a mechanism, the parameters last if there are some; told by their names, as
         those of an :class:`Event`. At least one of them.
     parameters : sequence of str, optional
-        By what to differentiate: parameters by name, and initial values such as ``"x(0)"``. All parameters by default.
+        By what to differentiate: parameters by name, that of a vector for all of its numbers, and initial values such
+        as ``"x(0)"``. All parameters by default.
     params : object, optional
         Parameters for this run in place of the problem's.
     checkpoints : int, optional
