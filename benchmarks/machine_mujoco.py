@@ -46,7 +46,7 @@ class InMujoco:
         return name
 
     def _body(self, j: int, axes: np.ndarray, place: np.ndarray) -> str:
-        """`axes` and `place` take the centre of mass of the father to its frame."""
+        """`axes` and `place` take the centre of mass of the parent to its frame."""
         tree = self.layout.tree
         back, turn = axes.T @ (tree.place[j] - place), axes.T @ tree.axes[j]
         own, centre = tree.own_axes[j], -tree.own_axes[j].T @ tree.own_place[j]
@@ -62,14 +62,14 @@ class InMujoco:
             f'<joint name="j{j}" type="{"slide" if slides else "hinge"}" axis="{numbers(axis)}"/>'
             f'<inertial pos="{numbers(centre)}" mass="{float(tree.mass[j])!r}" fullinertia="{numbers(full)}"/>'
             + "".join(self.sites.get(j, []))
-            + "".join(self._body(son, own, tree.own_place[j]) for son in np.flatnonzero(tree.father == j))
+            + "".join(self._body(child, own, tree.own_place[j]) for child in np.flatnonzero(tree.parent == j))
             + "</body>"
         )
 
     def text(self, integrator: str, step: float) -> str:
         """The model; constraints are as stiff as the step allows."""
         tree = self.layout.tree
-        roots = "".join(self._body(j, np.eye(3), np.zeros(3)) for j in np.flatnonzero(tree.father == -1))
+        roots = "".join(self._body(j, np.eye(3), np.zeros(3)) for j in np.flatnonzero(tree.parent == -1))
         firm = f'solref="{2.0 * step!r} 1" solimp="0.9999 0.9999 0.001"'
         loops = "".join(f'<connect site1="{a}" site2="{b}" {firm}/>' for pairs in self.ends for a, b in pairs)
         tendons = "".join(
@@ -94,7 +94,7 @@ class InMujoco:
         tree = self.layout.tree
         self.model, self.data = model, data
         # MuJoCo numbers bodies depth first
-        order = [model.joint(f"j{j}").qposadr[0] for j in range(tree.father.size)]
+        order = [model.joint(f"j{j}").qposadr[0] for j in range(tree.parent.size)]
         torques = np.zeros(model.nv)
         for force in self.machine.forces:
             if isinstance(force, Motor):
@@ -115,4 +115,4 @@ class InMujoco:
         import mujoco
 
         mujoco.mj_kinematics(self.model, self.data)
-        return np.array([self.data.body(f"b{j}").xipos for j in range(self.layout.tree.father.size)])
+        return np.array([self.data.body(f"b{j}").xipos for j in range(self.layout.tree.parent.size)])

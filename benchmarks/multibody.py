@@ -31,8 +31,8 @@ def tree(n: int) -> Any:
     joints = []
     for i in range(n):
         body = Body.box(f"body {i}", size=random.uniform(0.1, 0.5, 3), mass=random.uniform(0.5, 2.0))
-        father = bodies[i - 3] if i >= 3 else ground
-        frames = [b.at(random.uniform(-0.5, 0.5, 3), rotation=random.normal(size=4)) for b in (father, body)]
+        parent = bodies[i - 3] if i >= 3 else ground
+        frames = [b.at(random.uniform(-0.5, 0.5, 3), rotation=random.normal(size=4)) for b in (parent, body)]
         joints.append(Revolute(f"joint {i}", *frames))
         bodies.append(body)
     return Model(*joints, gravity=(0.0, 0.0, -9.81))
@@ -58,13 +58,13 @@ def pinocchio_calls(layout: Any, q: np.ndarray, u: np.ndarray, a: np.ndarray) ->
     model.gravity.linear = arrays.gravity
     bodies: dict[int, tuple[int, Any]] = {-1: (0, pin.SE3.Identity())}
     order = []
-    waiting = [int(j) for j in np.flatnonzero(arrays.father == -1)[::-1]]
+    waiting = [int(j) for j in np.flatnonzero(arrays.parent == -1)[::-1]]
     while waiting:
         j = waiting.pop()
-        waiting += [int(son) for son in np.flatnonzero(arrays.father == j)[::-1]]
+        waiting += [int(child) for child in np.flatnonzero(arrays.parent == j)[::-1]]
         order.append(j)
-        father, centre = bodies[int(arrays.father[j])]
-        joint = model.addJoint(father, pin.JointModelRZ(), centre * pin.SE3(arrays.axes[j], arrays.place[j]), f"{j}")
+        parent, centre = bodies[int(arrays.parent[j])]
+        joint = model.addJoint(parent, pin.JointModelRZ(), centre * pin.SE3(arrays.axes[j], arrays.place[j]), f"{j}")
         bodies[j] = joint, pin.SE3(arrays.own_axes[j], arrays.own_place[j]).inverse()
         inertia = pin.Inertia(arrays.mass[j], np.zeros(3), arrays.inertia[j])
         model.appendBodyToJoint(joint, inertia, bodies[j][1])

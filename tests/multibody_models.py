@@ -16,7 +16,7 @@ from daedal.multibody import (
     Universal,
     ground,
 )
-from daedal.multibody.tree import ANY_ROTATION
+from daedal.multibody.kinematics import ANY_ROTATION
 
 JOINTS = (Fixed, Revolute, Prismatic, Cylindrical, Screw, Universal, Spherical, Planar, Free)
 
@@ -35,12 +35,12 @@ def random_machine(n, seed, *, joints=JOINTS, branching=0.3, loops=0):
         inertia = np.trace(second_moments) * np.eye(3) - second_moments
         body = Body(f"body {i}", generator.uniform(0.5, 2.0), inertia, generator.uniform(-0.3, 0.3, 3))
         chosen = generator.random(2)
-        father = bodies[-1] if bodies and chosen[0] > branching else ground
+        parent = bodies[-1] if bodies and chosen[0] > branching else ground
         if bodies and chosen[0] <= branching and chosen[1] > 0.2:
-            father = bodies[generator.integers(i)]
+            parent = bodies[generator.integers(i)]
         kind = joints[generator.integers(len(joints))]
         further = {"pitch": generator.uniform(0.1, 1.0)} if kind is Screw else {}
-        parts.append(kind(f"joint {i}", frame(father), frame(body), **further))
+        parts.append(kind(f"joint {i}", frame(parent), frame(body), **further))
         bodies.append(body)
     for i in range(loops):
         one, two = generator.choice(n, 2, replace=False)

@@ -1,5 +1,8 @@
 """Gradients by adjoint equations (daedal.gradient) against closed forms and forward sensitivities."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -276,3 +279,20 @@ def test_a_cost_that_jumps_is_refused_and_one_that_bends_is_not():
         found = daedal.gradient(problem, (0.0, 2.0), start, cost=cost, rtol=1e-8, atol=1e-10)
         end = np.log(2.0)
         assert found["k"] == pytest.approx(end * 0.5 - 0.5, abs=1e-5)  # -int t exp(-t) dt up to t*
+
+
+def test_vectors_of_parameters_stand_for_their_numbers():
+    problem = daedal.ODE(lambda t, y, p: [-p["k"][0] * y[0] + p["k"][1]], 1, params={"k": [2.0, 0.5], "m": 1.0})
+    found = daedal.gradient(
+        problem, (0.0, 1.0), ([1.0], None), final_cost=lambda t, y, p: p["m"] * y[0], parameters=["k"]
+    )
+    assert found.names == ("k[0]", "k[1]")
+
+
+def test_what_gradients_keep_goes_with_the_problem():
+    problem = decay()
+    daedal.gradient(problem, (0.0, 1.0), ([1.0], None), final_cost=lambda t, y, p: y[0])
+    kept = weakref.ref(problem)
+    del problem
+    gc.collect()
+    assert kept() is None

@@ -85,8 +85,10 @@ def test_pendulum_over_the_top(method, tol, reference):
 
 def test_selections_are_exchanged_on_the_way(monkeypatch, reference):
     seen = []
-    select = driver.ReducedCourse._select
-    monkeypatch.setattr(driver.ReducedCourse, "_select", lambda self, t, u: seen.append(select(self, t, u)) or seen[-1])
+    select = driver.ReducedRunState._select
+    monkeypatch.setattr(
+        driver.ReducedRunState, "_select", lambda self, t, u: seen.append(select(self, t, u)) or seen[-1]
+    )
     sol = swing(rtol=1e-8, atol=1e-8)
     assert 10 < sum(seen) < 40  # four times in each turn
     assert np.abs(sol.y[:2, -1] - reference.q[:, -1]).max() < 1e-6

@@ -14,7 +14,7 @@ from scipy.sparse import csc_array
 import daedal
 from daedal import library
 from daedal.index.structure.equations import SystemEquations
-from daedal.initial.derivative_array import derivative_array_initial
+from daedal.initial.difference_array import difference_array_initial
 from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.structure import algebraic_variables
 from daedal.methods.workspace import Workspace
@@ -153,13 +153,15 @@ def test_equations_alone_leave_open_what_the_derivative_array_determines(guess):
     np.testing.assert_allclose(equations(naive), 0.0, atol=1e-8)
     assert abs(naive[0] - 1.0) > 0.1  # satisfies the equations, and is wrong
 
-    result = derivative_array_initial(
+    result = difference_array_initial(
         COUPLED.problem,
         t0,
         np.array([y1, y2]),
         np.array([given_slope, slope2]),
         fixed=np.array([False, False]),
         fixed_slope=np.array([True, False]),
+        weights=np.full(2, 1e-9),
+        index=2,
     )
     assert result.converged
     np.testing.assert_allclose(result.y, [1.0, 0.0], atol=1e-6)

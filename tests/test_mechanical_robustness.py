@@ -7,8 +7,8 @@ import pytest
 import daedal
 from daedal import InconsistentInitialError, IntegrationError, InvalidProblemError, MechanicalSystem, library
 from daedal.driver.choice import MethodChoice
-from daedal.driver.mechanism import MechanismCourse
-from daedal.driver.mechanism_output import Salvage
+from daedal.driver.mechanism import MechanismRunState
+from daedal.driver.mechanism_output import PostprocessGuard
 from interrupts import computed_until
 
 GRAVITY = 9.81
@@ -159,7 +159,7 @@ def test_output_that_could_not_be_projected_is_noted():
 
 
 def test_salvage_takes_one_note_for_each_reason():
-    salvage = Salvage()
+    salvage = PostprocessGuard()
 
     def fail(error):
         raise error
@@ -176,7 +176,7 @@ def test_salvage_takes_one_note_for_each_reason():
 
 
 def broken_restart(monkeypatch, error, after=1):
-    restart, count = MechanismCourse._restart, [0]
+    restart, count = MechanismRunState._restart, [0]
 
     def broken(*arguments):
         count[0] += 1
@@ -184,7 +184,7 @@ def broken_restart(monkeypatch, error, after=1):
             raise error
         return restart(*arguments)
 
-    monkeypatch.setattr(MechanismCourse, "_restart", broken)
+    monkeypatch.setattr(MechanismRunState, "_restart", broken)
 
 
 def test_an_interrupt_between_segments_keeps_what_was_computed(monkeypatch):
@@ -212,8 +212,8 @@ def test_exceptions_of_the_user_carry_what_was_computed(form):
 
 def test_restarts_without_progress_end(monkeypatch):
     monkeypatch.setattr(MethodChoice, "goes_on", lambda self, segment: True)
-    monkeypatch.setattr(MechanismCourse, "_restart", lambda self, segment: self.start)
-    following = MechanismCourse.segment
+    monkeypatch.setattr(MechanismRunState, "_restart", lambda self, segment: self.start)
+    following = MechanismRunState.segment
 
     def standing(self, earlier, progress):
         self.choice.changed = True
@@ -221,7 +221,7 @@ def test_restarts_without_progress_end(monkeypatch):
         segment.outcome.t_reached = self.start.t
         return segment
 
-    monkeypatch.setattr(MechanismCourse, "segment", standing)
+    monkeypatch.setattr(MechanismRunState, "segment", standing)
     with pytest.raises(IntegrationError, match=r"set up anew 10 times without getting ahead\. Remedy") as caught:
         solve(formulation="state_space", max_steps=10**6)
     assert caught.value.solution.t.size > 0

@@ -1,8 +1,12 @@
 """Compiled loops stay within the memory that they are given, and belong to the constraints that they were made for."""
 
 import ctypes
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -207,3 +211,24 @@ def test_kinematics_of_a_platform_on_six_legs():
         head = motion.body("top").at(*parts[3 * i + 2].b.position).position
         foot = parts[3 * i].a.position
         np.testing.assert_allclose(np.linalg.norm(head - foot[:, None], axis=0), 1.1 + 0.1 * t, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_analyses_of_random_machines_keep_within_their_memory():
+    """Interpreted kernels, with the bounds of every view checked, have the results of dense matrices."""
+    code = (
+        "from soak.machines import checked\n"
+        "for seed in (57, 60, 73, 88):\n"
+        "    errors = checked(seed, True, runs=False, most=6)\n"
+        "    wrong = {name: error for name, error in errors.items() if not error <= 1.0}\n"
+        "    assert not wrong, (seed, wrong)\n"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "DAEDAL_KERNELS": "python"},
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr

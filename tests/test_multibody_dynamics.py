@@ -7,12 +7,10 @@ from hypothesis import strategies as st
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody import Body, Model, Revolute, aba, accelerations, crba, ground, rnea
-from daedal.multibody.chains import chains_of
-from daedal.multibody.closure import OFFSET, Closures
+from daedal.multibody.closed_loops import loop_bias, loop_jacobian, reduction
+from daedal.multibody.closure import OFFSET, Closures, chains_of
 from daedal.multibody.coordinates import coordinate_rates, map_matrix
-from daedal.multibody.cut_joints import loop_bias, loop_jacobian
 from daedal.multibody.kinematics import placement, velocities
-from daedal.multibody.recursive import reduction
 from multibody_models import random_machine, random_state
 
 

@@ -98,8 +98,8 @@ def body_accelerations(layout, q, rate, second):
     tree = layout.tree
     placed, speeds = moving(layout, q, rate)
     acceleration = joint_velocities(tree, q, second)  # the map of velocities serves accelerations as well
-    linear, angular = np.zeros((tree.father.size, 3)), np.zeros((tree.father.size, 3))
-    for j, i in enumerate(tree.father):
+    linear, angular = np.zeros((tree.parent.size, 3)), np.zeros((tree.parent.size, 3))
+    for j, i in enumerate(tree.parent):
         own = slice(tree.first_v[j], tree.first_v[j + 1])
         if i >= 0:
             linear[j] = linear[i] + np.cross(angular[i], placed.arm[j])
@@ -192,7 +192,7 @@ def test_coordinates_of_joints_are_what_their_frames_say(chain):
 def test_freedoms_and_conditions_of_a_joint_are_six(kind):
     joint = KINDS[kind]("joint", ground, Body("body", 1.0, 1.0))
     system = Model(joint).system("absolute")
-    extra = system.layout.tree.father.size - 1  # a screw is measured by a body without mass, one condition each
+    extra = system.layout.tree.parent.size - 1  # a screw is measured by a body without mass, one condition each
     assert joint.n_free + system.n_constraints - 1 - extra == 6
     assert joint.n_free == len(joint.coordinates) == Model(joint).layout().n_v
 

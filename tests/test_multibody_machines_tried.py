@@ -319,3 +319,33 @@ def test_forces_and_torques_are_numbers_too():
         assert Model(axle, pull).system().at(0.0, [0.0], [0.0]).force == [1.0]
     with pytest.raises(daedal.InvalidProblemError, match="force of GeneralForce 'pull' must be two or three"):
         GeneralForce("pull", disc, 3.0)
+
+
+# --- found by random machines -----------------------------------------------------------------------------------------
+
+
+def two_bearings():
+    """A free body on an axle in two bearings, and one that flies: all conditions of the second bearing are void."""
+    wheel, stone = Body.cylinder("wheel", radius=0.3, length=0.1, mass=2.0), Body.box("stone", size=(1, 2, 3), mass=1.0)
+    turn = np.array([[0.36, 0.48, -0.8], [-0.8, 0.6, 0.0], [0.48, 0.64, 0.6]])
+    place = np.array([0.3, -0.7, 0.2])
+    drawn = Body("wheel", wheel.mass, wheel.inertia.moments, position=place, orientation=turn)
+    axle, arm = ground.at(*place, rotation=turn), Body.rod("arm", length=1.0, mass=1.0, radius=0.1)
+    return Model(
+        Free("shaft", ground, drawn),
+        Revolute("one", axle, drawn.at()),
+        Revolute("two", axle, drawn.at()),
+        Planar("end", axle, drawn.at()),
+        Free("flight", drawn, stone),
+        Revolute("left", stone.at(1, 0, 0), arm),
+        Revolute("right", stone.at(1, 0, 0), arm),
+    )
+
+
+def test_void_conditions_do_not_spoil_assembly_and_report():
+    model = two_bearings()
+    start = model.start()
+    np.testing.assert_allclose(start.position("wheel"), [0.3, -0.7, 0.2], atol=1e-14)
+    found = model.report()
+    assert found.degrees_of_freedom == 8 and len(found.redundant) == 13
+    assert len(found.loops) == 3  # of the axle two, and one in what flies

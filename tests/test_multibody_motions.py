@@ -21,7 +21,7 @@ def planar_machine(seed, *, floating=False, loop=True, names="body {}", order=No
     generator = np.random.default_rng(seed)
     n = int(generator.integers(3, 6))
     places = unit * np.cumsum(generator.uniform(0.5, 1.5, (n, 2)), axis=0)
-    fathers = [-1, 0, 1, *(int(generator.integers(0, i)) for i in range(3, n))]
+    parents = [-1, 0, 1, *(int(generator.integers(0, i)) for i in range(3, n))]
     bodies = [
         Body(
             names.format(i),
@@ -34,12 +34,12 @@ def planar_machine(seed, *, floating=False, loop=True, names="body {}", order=No
         for i in range(n)
     ]
     parts = []
-    for i, father in enumerate(fathers):
+    for i, parent in enumerate(parents):
         at = (*(places[i] + unit * generator.uniform(-0.5, 0.5, 2)), 0.0)
-        one = ground if father < 0 else bodies[father]
+        one = ground if parent < 0 else bodies[parent]
         slides = i > 2 and generator.random() < 0.3
         along = (np.cos(angle := generator.uniform(0.0, 6.0)), np.sin(angle), 0.0)
-        if floating and father < 0:
+        if floating and parent < 0:
             parts.append(Free(f"joint {i}", ground, bodies[i]))
         elif slides:
             parts.append(Prismatic(f"joint {i}", one, bodies[i], at=at, axis=along))

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from daedal.multibody import aba, accelerations, crba, rnea
-from daedal.multibody.cut_joints import loop_jacobian
-from daedal.multibody.kinematics import placement
+from daedal.multibody.closed_loops import loop_jacobian
+from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, placement
 from daedal.multibody.rotation import parameters_of
-from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
 from multibody_models import JOINTS, random_machine, random_state
 from oracles import oracle
 
@@ -33,9 +32,9 @@ def motions(tree, j):
 
 def depth_first(tree, j=-1):
     """The bodies behind j, each followed by those behind it."""
-    for son in np.flatnonzero(tree.father == j):
-        yield son
-        yield from depth_first(tree, son)
+    for child in np.flatnonzero(tree.parent == j):
+        yield child
+        yield from depth_first(tree, child)
 
 
 def places(tree, first):
@@ -66,7 +65,7 @@ class Pinocchio:
         self.quaternions = []
         self.bodies = bodies = {-1: (0, pin.SE3.Identity())}  # joint, and where the centre of mass is in its frame
         for j in depth_first(tree):
-            joint, centre = bodies[int(tree.father[j])]
+            joint, centre = bodies[int(tree.parent[j])]
             place = centre * pin.SE3(tree.axes[j], tree.place[j])
             for k, motion in enumerate(motions(tree, j)):
                 joint = self.model.addJoint(joint, self.joint(motion), place, f"{j}.{k}")
@@ -137,7 +136,7 @@ def test_loops_against_pinocchio(n):
 def as_mujoco(layout):
     """The tree in MuJoCo's language; the frame of a body is that of its joint."""
     tree = layout.tree
-    sons = {j: np.flatnonzero(tree.father == j) for j in range(-1, tree.father.size)}
+    children = {j: np.flatnonzero(tree.parent == j) for j in range(-1, tree.parent.size)}
 
     def numbers(values):
         return " ".join(repr(float(value)) for value in values)
@@ -149,17 +148,17 @@ def as_mujoco(layout):
         return f'<joint type="{kind}" axis="{numbers(np.eye(3)[axis])}"/>'
 
     def body(j, axes, place):
-        """`axes` and `place` take the centre of mass of the father to its frame."""
+        """`axes` and `place` take the centre of mass of the parent to its frame."""
         back, turn = axes.T @ (tree.place[j] - place), axes.T @ tree.axes[j]
         own, centre = tree.own_axes[j], -tree.own_axes[j].T @ tree.own_place[j]
         inertia = own.T @ tree.inertia[j] @ own
         full = [inertia[0, 0], inertia[1, 1], inertia[2, 2], inertia[0, 1], inertia[0, 2], inertia[1, 2]]
         inside = "".join(joint(motion) for motion in motions(tree, j))
         inside += f'<inertial pos="{numbers(centre)}" mass="{float(tree.mass[j])!r}" fullinertia="{numbers(full)}"/>'
-        inside += "".join(body(son, own, tree.own_place[j]) for son in sons[j])
+        inside += "".join(body(child, own, tree.own_place[j]) for child in children[j])
         return f'<body pos="{numbers(back)}" quat="{numbers(parameters_of(turn))}">{inside}</body>'
 
-    bodies = "".join(body(j, np.eye(3), np.zeros(3)) for j in sons[-1])
+    bodies = "".join(body(j, np.eye(3), np.zeros(3)) for j in children[-1])
     option = f'<compiler angle="radian"/><option gravity="{numbers(tree.gravity)}"/>'
     return f"<mujoco>{option}<worldbody>{bodies}</worldbody></mujoco>"
 

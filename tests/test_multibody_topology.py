@@ -21,8 +21,7 @@ from daedal.multibody import (
     Universal,
     ground,
 )
-from daedal.multibody.loops import independent_loops
-from daedal.multibody.topology import spanning_tree
+from daedal.multibody.topology import independent_loops, spanning_tree
 
 
 def bodies_of(count):
@@ -32,8 +31,8 @@ def bodies_of(count):
 def ten_bodies():
     """Figure 2.2 of the thesis: beta = [0, 1, 2, 3, 4, 5, 6, 5, 3, 9]."""
     bodies = bodies_of(10)
-    fathers = [0, 1, 2, 3, 4, 5, 6, 5, 3, 9]
-    return bodies, [Revolute(f"j{i}", [ground, *bodies][f], bodies[i - 1]) for i, f in enumerate(fathers, 1)]
+    parents = [0, 1, 2, 3, 4, 5, 6, 5, 3, 9]
+    return bodies, [Revolute(f"j{i}", [ground, *bodies][f], bodies[i - 1]) for i, f in enumerate(parents, 1)]
 
 
 def test_connection_array_junctions_and_chains_of_the_thesis():
@@ -45,7 +44,7 @@ def test_connection_array_junctions_and_chains_of_the_thesis():
     assert topology.cut == ()
 
 
-def test_joints_stated_the_other_way_round_are_seen_from_the_father():
+def test_joints_stated_the_other_way_round_are_seen_from_the_parent():
     one, two = bodies_of(2)
     topology = spanning_tree([one, two], [Revolute("A", one, ground), Revolute("B", one.at(1, 0), two)])
     assert topology.reversed == (True, False)
@@ -189,7 +188,7 @@ def test_order_and_names_of_parts_do_not_matter(machine, random):
         assert len(report.loops) == len(report.topology.cut) == len(stated) - n
         cut = {joint.name for joint in report.topology.cut}
         assert all(cut & set(loop.joints) for loop in report.loops)
-        assert all(father < body for body, father in enumerate(report.topology.fathers))
+        assert all(parent < body for body, parent in enumerate(report.topology.parents))
     assert one.gruebler == two.gruebler
     assert one.degrees_of_freedom == two.degrees_of_freedom
     assert len(one.redundant) == len(two.redundant)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.methods.symplectic.composition import ORDERS, composition
+from daedal.methods.symplectic.rattle import ORDERS, composition
 
 GRAVITY = 9.81
 

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal import InvalidProblemError
+from daedal.driver.solver import STAGES
+from daedal.sensitivity.sensitivity_plan import PLANS
 from run_differences import derivative, relative_error
 
 RATES = {"k1": 0.04, "k2": 1e4, "k3": 3e7}
@@ -398,3 +400,7 @@ def test_sensitivities_where_terms_that_vanish_on_the_solution_hide_the_index(in
     sol = daedal.solve(problem, (0.0, 2.0), (start[:-1], start[1:]), sensitivities=True, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(sol.sensitivity(0), sol.y, atol=1e-7)
     np.testing.assert_allclose(sol.y[0], np.sin(sol.t), atol=1e-7)
+
+
+def test_every_class_of_problems_that_is_solved_is_differentiated():
+    assert set(PLANS) == set(STAGES) - {daedal.LinearDAE}  # which is stated as a SemiExplicitDAE

@@ -22,6 +22,7 @@ SAMPLES = {
     "remedies": range(13),
     "mixing": range(0, 18, 3),
     "networks": range(0, 12, 3),
+    "machines": (57, 60, 69, 71, 73, 74, 88, 91, 117),
 }
 """Numbers of cases of each family that run here; all others are drawn by `make soak`."""
 

@@ -20,7 +20,7 @@ DEFAULT = (
     *("mechanics.manifold", "mechanics.readiness", "mechanics.settling"),
     *("formulations.monitor", "formulations.residuals", "formulations.form_jacobian", "formulations.condensed"),
     *("index_reduction.points", "index_reduction.pivots", "index_reduction.projecting"),
-    *("multibody.closure", "multibody.coordinates", "multibody.cut_joints", "multibody.dynamics"),
+    *("multibody.closure", "multibody.coordinates", "multibody.closed_loops", "multibody.dynamics"),
     *("multibody.kinematics", "ensembles.batch_kernel", "ensembles.first_order_kernel", "ensembles.lane_kernel"),
     "ensembles.mechanism_kernel",
 )

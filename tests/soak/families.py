@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from differential.families import drawn as problems
-from soak import derivatives, events, functions, mistakes, mixing, networks, pulses, remedies, squares, stale
+from soak import derivatives, events, functions, machines, mistakes, mixing, networks, pulses, remedies, squares, stale
 
 FAMILIES = {
     "problems": problems,
@@ -17,4 +17,5 @@ FAMILIES = {
     "derivatives": derivatives.drawn,
     "mixing": mixing.drawn,
     "networks": networks.drawn,
+    "machines": machines.drawn,
 }

@@ -65,7 +65,7 @@ def delivered(solution, segments: list[Segment]):
     return solution
 
 
-def told(names: list[str]) -> str:
+def join_labels(names: list[str]) -> str:
     """The names in order, each run of equal ones once."""
     return ", then ".join(name for i, name in enumerate(names) if i == 0 or name != names[i - 1])
 

@@ -27,13 +27,13 @@ from daedal.driver.first_order_choice import (
 from daedal.driver.first_order_output import finished, methods_of
 from daedal.driver.low_index import LARGEST_EXAMINED
 from daedal.driver.request import Request, Settings
-from daedal.driver.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, run
+from daedal.driver.run import LARGEST_KEPT, RunState, Segment, keeps_dense_output, run
 from daedal.driver.stages import Plan
 from daedal.driver.unresolved_sign import contradict, in_words, lost_sign
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.index.reduction import WAYS
 from daedal.initial.algebraic_slopes import all_slopes
-from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
+from daedal.initial.consistent import check_start, complete, prepare_initial
 from daedal.initial.given_structure import missing_entry, refuse_wrong_algebraic
 from daedal.initial.structure import algebraic_variables
 from daedal.initial.unknown_z import evaluable_guesses
@@ -112,30 +112,30 @@ class FirstOrderPlan(Plan):
         other.equations = other._equations()
         return other
 
-    def solve(self, request: Request, follower=None) -> Solution:
-        """Begin, run, finish; `follower` knows the switches of the equations."""
-        if follower is None:
-            course = FirstOrderCourse(self, request)
+    def solve(self, request: Request, tracker=None) -> Solution:
+        """Begin, run, finish; `tracker` knows the switches of the equations."""
+        if tracker is None:
+            run_state = FirstOrderRunState(self, request)
         else:
-            from daedal.driver.switched_first_order import SwitchedCourse
+            from daedal.driver.switched_first_order import SwitchedRunState
 
-            course = SwitchedCourse(self, request, follower)
-        segments, excluded, notes = run(course, request), course.excluded, course.choice.notes
-        of_methods = course.notes
-        course.give_back()
-        del course  # of a large problem nothing but its output is left
-        further = of_methods if follower is None else [*of_methods, *follower.notes]
+            run_state = SwitchedRunState(self, request, tracker)
+        segments, excluded, notes = run(run_state, request), run_state.excluded, run_state.choice.notes
+        of_methods = run_state.notes
+        run_state.give_back()
+        del run_state  # of a large problem nothing but its output is left
+        further = of_methods if tracker is None else [*of_methods, *tracker.notes]
         try:
             solution = delivered(finished(self, request, segments, excluded, notes, further), segments)
         except IntegrationError as error:
-            if follower is not None or not self._may_begin_anew(request, segments):
+            if tracker is not None or not self._may_begin_anew(request, segments):
                 raise
             return self._from_the_start(request, error, methods_of(segments))
-        may_lose = request.settings.fixed_step is None and not (follower is not None and follower.has_slid)
+        may_lose = request.settings.fixed_step is None and not (tracker is not None and tracker.has_slid)
         lost = lost_sign(solution, self.atol) if may_lose and solution.t.size else None
         if lost is None:
             return solution
-        is_open = follower is None and len(self.methods) > 1
+        is_open = tracker is None and len(self.methods) > 1
         others = is_open and any(segment.method.name != "dassl" for segment in segments)
         return self._second_opinion(request, solution, lost, others)
 
@@ -285,7 +285,7 @@ def _checked_method(settings: Settings, forms: tuple[str, ...]):
     )
 
 
-class FirstOrderCourse(Course):
+class FirstOrderRunState(RunState):
     """One run: a segment for every method that is tried."""
 
     searches = False  # for switches within steps
@@ -305,7 +305,7 @@ class FirstOrderCourse(Course):
         """Consistent initial values."""
         plan, request, settings = self.plan, self.request, self.request.settings
         problem, span = plan.problem, request.span
-        y0, yp0 = split_initial(problem, request.initial)
+        y0, yp0 = request.stacked(problem)
         self._look_at_structure(y0, np.zeros(y0.size) if yp0 is None else yp0)
         unknown_z = plan.semi_explicit is not None and request.initial[1] is None
         if plan.semi_explicit is not None and unknown_z:

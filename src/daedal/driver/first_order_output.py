@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from daedal.analysis.endings import fixed_step_failed, stopped
-from daedal.driver.finish import ending, joined_history, joined_outcome, joined_statistics, told, until_the_end
+from daedal.driver.finish import ending, join_labels, joined_history, joined_outcome, joined_statistics, until_the_end
 from daedal.driver.request import Request
 from daedal.driver.run import Segment
 from daedal.kernels.endings import Ending
@@ -77,7 +77,7 @@ def methods_of(segments: list[Segment]) -> str:
     methods = [segment.method for segment in segments if segment.outcome.steps] or [segments[-1].method]
     if all(method is methods[0] for method in methods):
         return methods[0].title
-    return told([type(method).__name__ for method in methods])
+    return join_labels([type(method).__name__ for method in methods])
 
 
 def complaint(stats: Statistics, ordinary: bool = False) -> str:

@@ -12,10 +12,10 @@ from daedal.common.progress import Progress
 from daedal.driver.choice import MethodChoice
 from daedal.driver.event_view import EventsOf, EventView, switching_functions
 from daedal.driver.finish import delivered
-from daedal.driver.mechanism_output import Salvage, finished, outputs
+from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
 from daedal.driver.mechanism_start import MechanismStarts
 from daedal.driver.request import Request, Settings
-from daedal.driver.run import Course, Segment, keeps_dense_output, run
+from daedal.driver.run import RunState, Segment, keeps_dense_output, run
 from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
@@ -56,31 +56,31 @@ class MechanismPlan(Plan):
         other.starts = None if self.starts is None else self.starts.with_system(problem)
         return other
 
-    def solve(self, request: Request, follower=None, known: dict[str, bool] | None = None):
+    def solve(self, request: Request, tracker=None, known: dict[str, bool] | None = None):
         """Begin, run, finish; once more if the constraints turn out not to be what they seemed at the start.
 
-        `follower` knows the switches of the equations.
+        `tracker` knows the switches of the equations.
         """
-        course: Any = self.begin(request, known)
-        if follower is not None:
-            from daedal.driver.stretches import StretchEvaluator
-            from daedal.driver.switched_mechanism import SwitchedMechanismCourse
+        run_state: Any = self.begin(request, known)
+        if tracker is not None:
+            from daedal.driver.stretches import ArcEvaluator
+            from daedal.driver.switched_mechanism import SwitchedMechanismRunState
 
-            course = SwitchedMechanismCourse(course, follower)
-        segments = run(course, request)
+            run_state = SwitchedMechanismRunState(run_state, tracker)
+        segments = run(run_state, request)
         learned = _learned(segments[-1])
         if learned:
-            course.give_back()
-            return self.solve(request, follower, {**(known or {}), **learned})
-        salvage = Salvage()
+            run_state.give_back()
+            return self.solve(request, tracker, {**(known or {}), **learned})
+        salvage = PostprocessGuard()
         t, states = outputs(request, segments, salvage)
-        solution = finished(self, request, course, segments, t, states, salvage)
-        if follower is not None and len(course.stretches) > 1:
-            solution.evaluate_with(StretchEvaluator(course))
-        course.give_back()
+        solution = finished(self, request, run_state, segments, t, states, salvage)
+        if tracker is not None and len(run_state.stretches) > 1:
+            solution.evaluate_with(ArcEvaluator(run_state))
+        run_state.give_back()
         return delivered(solution, segments)
 
-    def begin(self, request: Request, known: dict[str, bool] | None = None) -> MechanismCourse:
+    def begin(self, request: Request, known: dict[str, bool] | None = None) -> MechanismRunState:
         """A run that is about to start."""
         problem = self.problem
         if isinstance(problem, HessenbergDAE):
@@ -93,7 +93,7 @@ class MechanismPlan(Plan):
         else:
             assert self.starts is not None
             assembly, start, notes = self.starts.begin(request, known)
-        return MechanismCourse(self, request, assembly, start, notes, MethodChoice(self, assembly, request))
+        return MechanismRunState(self, request, assembly, start, notes, MethodChoice(self, assembly, request))
 
     def _is_sparse(self, request: Request) -> bool:
         """Whether matrices are sparse, which the functions of the first start tell."""
@@ -102,7 +102,7 @@ class MechanismPlan(Plan):
         return self._sparse
 
 
-class MechanismCourse(Course):
+class MechanismRunState(RunState):
     """One run: the assembled system, where it is, and the choice of formulation and method."""
 
     def __init__(
@@ -310,14 +310,14 @@ class MechanismCourse(Course):
         )
         plan = MechanismPlan(self.plan.problem, accurate.settings)
         segments = run(
-            MechanismCourse(plan, accurate, assembly, start, [], MethodChoice(plan, assembly, accurate)), accurate
+            MechanismRunState(plan, accurate, assembly, start, [], MethodChoice(plan, assembly, accurate)), accurate
         )
         outcome = segments[-1].outcome
         if outcome.interrupted:
             raise KeyboardInterrupt
         if outcome.exception is not None:
             raise outcome.exception
-        t, states = outputs(accurate, segments, Salvage())
+        t, states = outputs(accurate, segments, PostprocessGuard())
         if t.size < times.size:
             raise InvalidProblemError(
                 f"accurate starting values for BDF{method.max_order} could not be computed; pass starting_values"

@@ -10,11 +10,11 @@ from daedal.analysis.singular import describe
 from daedal.analysis.sparse_failure import explain_sparse
 from daedal.driver.finish import (
     ending,
+    join_labels,
     joined_dense_output,
     joined_history,
     joined_statistics,
     modified_differences,
-    told,
     until_the_end,
 )
 from daedal.driver.request import Request
@@ -30,7 +30,7 @@ _NOISE = 1e-6  # positions below this part of atol count as zero
 _FAR_OFF = 1e3  # drift before projection, in units of the tolerance
 
 
-class Salvage:
+class PostprocessGuard:
     """Runs what evaluates the model once more when the run is over: no failure there may lose what was computed.
 
     An interrupt is kept as well, but when a user asks for something that is computed late it is his, and goes on.
@@ -60,9 +60,9 @@ class Salvage:
         return default
 
 
-def finished(plan, request: Request, course, segments: list[Segment], t, states, salvage: Salvage):
+def finished(plan, request: Request, run_state, segments: list[Segment], t, states, salvage: PostprocessGuard):
     """The solution: what the run has stored, and how it ended; all that follows from it is computed when asked for."""
-    assembly = course.assembly
+    assembly = run_state.assembly
     success, status, message = salvage.attempt(
         "looking for the reason of the failure",
         lambda: ending(request, segments, lambda: _reason(request, assembly, segments)),
@@ -75,15 +75,15 @@ def finished(plan, request: Request, course, segments: list[Segment], t, states,
     return kind(
         system=plan.problem,
         evaluator=evaluator_of(plan, assembly),
-        output=Output(request, segments, course.notes, t, states, salvage),
+        output=Output(request, segments, run_state.notes, t, states, salvage),
         t=t,
         success=success,
         status=status,
         ending=message,
         stats=joined_statistics(request, segments),
         names=plan.names,
-        method=told([type(s.method).__name__ for s in segments]),
-        formulation=told([_name(s.formulation) for s in segments]),
+        method=join_labels([type(s.method).__name__ for s in segments]),
+        formulation=join_labels([_name(s.formulation) for s in segments]),
         history=joined_history(segments),
         dense=until_the_end(request, dense, segments[-1]),
     )
@@ -92,7 +92,7 @@ def finished(plan, request: Request, course, segments: list[Segment], t, states,
 class Output:
     """What follows from the stored points of a run: projected states, drift, events, notes; made when asked for."""
 
-    def __init__(self, request: Request, segments: list[Segment], notes, t, states, salvage: Salvage):
+    def __init__(self, request: Request, segments: list[Segment], notes, t, states, salvage: PostprocessGuard):
         self._settings, self._each_step, self._salvage = request.settings, request.times is None, salvage
         self._t, self.states, self._notes = t, states, notes
         self._stored = [(s.outcome.t, s.outcome.y, s.equations.names) for s in segments]
@@ -105,7 +105,7 @@ class Output:
     def projected(self, assembly) -> tuple[np.ndarray, dict[str, float], list[str]]:
         """States (z, r) on the constraints in columns, drift before and after, and notes."""
         settings, t, states = self._settings, self._t, self.states.copy()
-        salvage, notes, drift = Salvage(late=True), list(self._notes), {}
+        salvage, notes, drift = PostprocessGuard(late=True), list(self._notes), {}
         if assembly.n_c and t.size:
             what = "projecting the output onto the constraints"
             drift = salvage.attempt(what, lambda: assembly.drift(t, states, _BEFORE), {})
@@ -117,7 +117,7 @@ class Output:
 
     def events(self, assembly) -> list:
         """The events with the state of the system."""
-        return Salvage(late=True).attempt(
+        return PostprocessGuard(late=True).attempt(
             "completing the events", lambda: [_complete(event, state, assembly) for event, state in self._events], []
         )
 
@@ -193,7 +193,7 @@ def _name(formulation) -> str:
     return type(formulation).__name__
 
 
-def outputs(request, segments: list[Segment], salvage: Salvage):
+def outputs(request, segments: list[Segment], salvage: PostprocessGuard):
     """Times and states (z, r) of all segments; the first point of later ones is the last of those before."""
     times, states = [], []
     for i, segment in enumerate(segments):
@@ -213,7 +213,7 @@ def outputs(request, segments: list[Segment], salvage: Salvage):
     return joined[before], all_states[before]
 
 
-def _one_by_one(reduction: Reformulation, t: np.ndarray, y: np.ndarray, salvage: Salvage) -> np.ndarray:
+def _one_by_one(reduction: Reformulation, t: np.ndarray, y: np.ndarray, salvage: PostprocessGuard) -> np.ndarray:
     """The states up to the first one that cannot be recovered."""
     rows: list[np.ndarray] = []
     for i in range(t.size):

@@ -13,7 +13,7 @@ from daedal.common.progress import Progress
 from daedal.driver.blas_threads import blas_threads
 from daedal.driver.event_view import switching_functions
 from daedal.driver.finish import delivered
-from daedal.driver.first_order import FirstOrderCourse, FirstOrderPlan, check_signs
+from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState, check_signs
 from daedal.driver.first_order_choice import FAILURES, FirstOrderChoice
 from daedal.driver.first_order_output import methods_of
 from daedal.driver.raised import until_raised
@@ -93,14 +93,14 @@ class ReducedPlan(FirstOrderPlan):
         """y and, where they are given, y' of the original problem at the start; NaN for what is not known."""
         return given_values(self.original, request)
 
-    def solve(self, request: Request, follower=None) -> Solution:
+    def solve(self, request: Request, tracker=None) -> Solution:
         """Begin, run, finish."""
         with blas_threads(self.implicit.n):
-            course = ReducedCourse(self, request)
-        segments, notes = run(course, request), course.choice.notes
-        course.give_back()
+            run_state = ReducedRunState(self, request)
+        segments, notes = run(run_state, request), run_state.choice.notes
+        run_state.give_back()
         try:
-            return delivered(finished(course.plan, request, segments, notes), segments)
+            return delivered(finished(run_state.plan, request, segments, notes), segments)
         except IntegrationError as error:
             if not self._may_begin_anew(request, segments):
                 raise
@@ -120,7 +120,7 @@ class ReducedPlan(FirstOrderPlan):
         return ready
 
 
-class ReducedCourse(FirstOrderCourse):
+class ReducedRunState(FirstOrderRunState):
     """One run: a segment for every method. The selection changes within them; the unknowns stay the same."""
 
     plan: ReducedPlan

@@ -149,11 +149,11 @@ def _singular(t: float, equations: list[str], unknowns: list[str]) -> str:
 def _translated(message: str, words: list[str]) -> str:
     """A message about equations of the reduced problem, told of those of the user."""
 
-    def told(match: re.Match) -> str:
+    def in_given_words(match: re.Match) -> str:
         numbers = [int(k) for k in re.findall(r"\d+", match.group(2))]
         if any(k >= len(words) for k in numbers):
             return match.group(0)
         named = listing(dict.fromkeys(words[k] for k in numbers))
         return named[0].upper() + named[1:] if match.group(1) == "E" else named
 
-    return re.sub(r"\b([Ee])quations? (\d+(?:, \d+)*(?: and \d+)?)\b(?! differentiated)", told, message)
+    return re.sub(r"\b([Ee])quations? (\d+(?:, \d+)*(?: and \d+)?)\b(?! differentiated)", in_given_words, message)

@@ -12,7 +12,6 @@ from daedal.driver.request import Request
 from daedal.index.reduction.lifting import lift
 from daedal.index.reduction.reduced import ReducedProblem
 from daedal.index.structure.derivative_array import equation_in_words
-from daedal.initial.consistent import split_initial
 from daedal.problems import SemiExplicitDAE
 
 _ROUNDOFF = 1e-13
@@ -20,7 +19,7 @@ _ROUNDOFF = 1e-13
 
 def given_values(problem: Any, request: Request) -> tuple[np.ndarray, np.ndarray | None]:
     """y and, where they are given, y' at the start; NaN stands for what is not known."""
-    y, yp = split_initial(problem, request.initial)
+    y, yp = request.stacked(problem)
     if isinstance(problem, SemiExplicitDAE) and request.initial[1] is None:
         y = np.concatenate([y[: problem.n_y], np.full(problem.n_z, np.nan)])
     return y, yp

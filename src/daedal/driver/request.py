@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.correctors import CORRECTORS
+from daedal.methods.implicit_options import CORRECTORS
 from daedal.problems import HessenbergDAE, Quasilinear
 from daedal.problems.checks import check_flag, check_number, check_positive, check_real, paired
 from daedal.problems.symbols import check_values
@@ -25,7 +25,7 @@ _MOST_FIXED_STEPS = 1_000_000  # a slip of the pen in fixed_step would otherwise
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class SensitivityRequest:
     """The sensitivities that are asked for, as they were named."""
 
     names: Any = True
@@ -56,7 +56,7 @@ class Settings:
     correct_initial: bool = False
     compile: str = "auto"
     switches: str = "auto"
-    sensitivities: Wanted | None = None
+    sensitivities: SensitivityRequest | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -81,6 +81,15 @@ class Request:
     progress: Any = False
     began: float = field(default_factory=time.perf_counter)
     event_names: list[str] = field(default_factory=list)  # of the user's switching functions, once they are known
+
+    def stacked(self, problem: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """y0 and, if it is given, y'0 of a first-order problem, checked once for all stages."""
+        kept = vars(self).get("_stacked")
+        if kept is None:
+            from daedal.initial.consistent import split_initial
+
+            kept = vars(self)["_stacked"] = split_initial(problem, self.initial)
+        return kept[0].copy(), None if kept[1] is None else kept[1].copy()
 
     @property
     def sign(self) -> float:
@@ -163,7 +172,7 @@ def _wanted(names, initial, control, corrector):
         names = tuple(names)
     if corrector not in ("auto", *CORRECTORS):
         raise InvalidProblemError(f"unknown sensitivity_method {corrector!r}; known: {', '.join(CORRECTORS)}")
-    return Wanted(names, initial, check_flag(control, "sensitivity_errors"), corrector)
+    return SensitivityRequest(names, initial, check_flag(control, "sensitivity_errors"), corrector)
 
 
 def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None, t_stop=None, progress=False):

@@ -42,7 +42,7 @@ class Segment:
     stuck: bool = False  # whether it was the last of several that did not get ahead
 
 
-class Course(ABC):
+class RunState(ABC):
     """A run of one problem under way: where it is, and what comes next."""
 
     @abstractmethod
@@ -59,25 +59,25 @@ class Course(ABC):
         """Where the next segment begins."""
 
 
-def run(course: Course, request: Request) -> list[Segment]:
+def run(run_state: RunState, request: Request) -> list[Segment]:
     """Integrate segment by segment, until the end, a failure or a terminal event; what was computed is never lost."""
     with blas_threads(request.problem.n):
-        return _segments(course, request)
+        return _segments(run_state, request)
 
 
-def _segments(course: Course, request: Request) -> list[Segment]:
+def _segments(run_state: RunState, request: Request) -> list[Segment]:
     segments: list[Segment] = []
     doubted: set[str] = set()
     idle = 0
     progress = Progress(request.progress, request.span)
     try:
         while True:
-            began = course.t
-            segment = course.segment(segments, progress)
+            began = run_state.t
+            segment = run_state.segment(segments, progress)
             segments.append(segment)
             outcome = segment.outcome
             _tell_doubts(outcome, doubted)
-            if outcome.interrupted or outcome.exception is not None or not course.goes_on(segment):
+            if outcome.interrupted or outcome.exception is not None or not run_state.goes_on(segment):
                 return segments
             idle = 0 if outcome.t_reached != began else idle + 1
             segment.stuck = idle >= MOST_IDLE

@@ -13,7 +13,7 @@ from daedal.driver.event_view import EventView, switching_functions
 from daedal.driver.finish import delivered, ending, joined_history, joined_statistics, until_the_end
 from daedal.driver.first_order import FirstOrderPlan
 from daedal.driver.request import Request, Settings
-from daedal.driver.run import Course, Segment, keeps_dense_output, run
+from daedal.driver.run import RunState, Segment, keeps_dense_output, run
 from daedal.driver.stages import Plan
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.initial.second_order_start import (
@@ -63,14 +63,14 @@ class SecondOrderPlan(Plan):
 
     def solve(self, request: Request) -> SecondOrderSolution:
         """Begin, run, finish."""
-        course = _Course(self, request)
+        run_state = _SecondOrderRunState(self, request)
         if not self.method.works_on("second_order"):
-            return course.through_first_order()
-        segments = run(course, request)
-        return delivered(_finished(course, segments), segments)
+            return run_state.through_first_order()
+        segments = run(run_state, request)
+        return delivered(_finished(run_state, segments), segments)
 
 
-class _Course(Course):
+class _SecondOrderRunState(RunState):
     """One run, in one segment."""
 
     def __init__(self, plan: SecondOrderPlan, request: Request):
@@ -215,8 +215,8 @@ def converted(form: SecondOrderForm, solution) -> SecondOrderSolution:
     return SecondOrderSolution(order=form.problem.order, source=form.source, **fields)
 
 
-def _finished(course: _Course, segments: list[Segment]) -> SecondOrderSolution:
-    request, form, method = course.request, course.form, course.method
+def _finished(run_state: _SecondOrderRunState, segments: list[Segment]) -> SecondOrderSolution:
+    request, form, method = run_state.request, run_state.form, run_state.method
     [segment] = segments
     outcome = segment.outcome
     success, status, message = ending(request, segments, lambda: explain(request, form, method, outcome.failure))

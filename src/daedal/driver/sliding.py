@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.driver.switching import Follower, Unfollowable
+from daedal.driver.switching import SwitchTracker, Unfollowable
 from daedal.errors import Unevaluable
 from daedal.events.event import SwitchingFunctions
 from daedal.methods import named_method
@@ -25,10 +25,10 @@ _SHARE = 1e-2  # of the relative tolerance, for the integral of nu in units of t
 class SlidingEquations:
     """The equations along some surfaces, with the shares of the branches above them as further unknowns' rates."""
 
-    def __init__(self, plan, follower: Follower, surfaces: list[int], problems: tuple[Any, Any]):
-        self._plan, self._follower, self.surfaces = plan, follower, surfaces
+    def __init__(self, plan, tracker: SwitchTracker, surfaces: list[int], problems: tuple[Any, Any]):
+        self._plan, self._follower, self.surfaces = plan, tracker, surfaces
         self.n, self.k = plan.implicit.n, len(surfaces)
-        problem, self._begin = (with_numbers(problem, follower.moded) for problem in problems)
+        problem, self._begin = (with_numbers(problem, tracker.moded) for problem in problems)
         method = (
             plan.method if plan.method.works_on("residual") and len(plan.methods) == 1 else named_method("dassl", {})
         )
@@ -42,11 +42,11 @@ class SlidingEquations:
         return shares
 
     @classmethod
-    def family(cls, plan, follower: Follower) -> Callable[[list[int]], SlidingEquations | SlidingRate | None]:
+    def family(cls, plan, tracker: SwitchTracker) -> Callable[[list[int]], SlidingEquations | SlidingRate | None]:
         """A function from surfaces to the equations along them, which are kept for the run."""
         made: dict[tuple[int, ...], SlidingEquations] = {}
-        ordinary = plan.ordinary is not None and follower.switched.closed is not None
-        rate = SlidingRate(plan, follower) if ordinary else None
+        ordinary = plan.ordinary is not None and tracker.switched.closed is not None
+        rate = SlidingRate(plan, tracker) if ordinary else None
 
         def along(surfaces: list[int]) -> SlidingEquations | SlidingRate | None:
             key = tuple(sorted(surfaces))
@@ -55,10 +55,10 @@ class SlidingEquations:
             if rate is not None:
                 return rate
             if key not in made:
-                problems = follower.switched.along(key, sliding_implicit)
+                problems = tracker.switched.along(key, sliding_implicit)
                 if problems is None:
                     raise Unfollowable("the equations along a surface are too large, or the shares of many multiply")
-                made[key] = cls(plan, follower, list(key), problems)
+                made[key] = cls(plan, tracker, list(key), problems)
             return made[key]
 
         return along
@@ -86,14 +86,14 @@ class SlidingEquations:
         self.shares = np.clip(slope[self.n :], 0.0, 1.0)
         return state[: self.n], slope[: self.n]
 
-    def task(self, course) -> dict[str, Any]:
+    def task(self, run_state) -> dict[str, Any]:
         """What differs in the task: algebraic variables may have index 2 now, and are left out of the error test."""
-        plan, (t0, t1) = self._plan, course.request.span
+        plan, (t0, t1) = self._plan, run_state.request.span
         share = _SHARE * float(plan.rtol.max()) * abs(t1 - t0)
-        excluded = np.append(course.algebraic(), np.zeros(self.k, dtype=bool))
+        excluded = np.append(run_state.algebraic(), np.zeros(self.k, dtype=bool))
         return {
-            "y0": np.append(course.y0, np.zeros(self.k)),
-            "yp0": np.append(course.yp0, self.shares),
+            "y0": np.append(run_state.y0, np.zeros(self.k)),
+            "yp0": np.append(run_state.yp0, self.shares),
             "rtol": np.append(plan.rtol, np.zeros(self.k)),
             "atol": np.append(plan.atol, np.full(self.k, share)),
             "excluded": excluded if excluded.any() else None,
@@ -102,19 +102,19 @@ class SlidingEquations:
 
     def functions(self, own: SwitchingFunctions | None) -> SwitchingFunctions:
         """Events: the user's, the ends of modes, and shares that reach 0 or 1."""
-        n, k, follower = self.n, self.k, self._follower
+        n, k, tracker = self.n, self.k, self._follower
         cut_own = None
         if own is not None:
             inner = own.evaluate
             cut_own = replace(own, evaluate=lambda t, y, yp: inner(t, y[:n], yp[:n]), plain=None)
-        base = follower.functions(n + k, cut_own, lambda t, y, yp: (y[:n], yp[:n]), leading=True)
+        base = tracker.functions(n + k, cut_own, lambda t, y, yp: (y[:n], yp[:n]), leading=True)
         evaluate = base.evaluate
 
         def joined(t, y, yp):
             nu = yp[n:]
             return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), nu + SLACK, 1.0 - nu + SLACK])
 
-        names = tuple(follower.switches[j].name for j in self.surfaces)
+        names = tuple(tracker.switches[j].name for j in self.surfaces)
         return base.extended(joined, (*names, *names))
 
     def integrate(self, task: Task):
@@ -135,11 +135,11 @@ class SlidingEquations:
 class SlidingRate:
     """Ordinary differential equations along any surfaces, whose shares are known in closed form."""
 
-    def __init__(self, plan, follower: Follower):
-        closed = follower.switched.closed
+    def __init__(self, plan, tracker: SwitchTracker):
+        closed = tracker.switched.closed
         assert closed is not None  # see `family`
-        self._follower, self._closed, self._plan = follower, closed, plan
-        self._problem = with_numbers(self._closed.problem, follower.moded)
+        self._follower, self._closed, self._plan = tracker, closed, plan
+        self._problem = with_numbers(self._closed.problem, tracker.moded)
         self._ready: dict[Any, Any] = {}
         self._method: Any = None
         self._is_stiff = False
@@ -159,9 +159,9 @@ class SlidingRate:
         shares[list(self._closed.surfaces)] = self._closed.balance(t, y, yp, self._follower.moded)[k:]
         return shares
 
-    def task(self, course) -> dict[str, Any]:
+    def task(self, run_state) -> dict[str, Any]:
         """What differs in the task: nothing."""
-        method = named_method("dassl", {}) if self._is_stiff else course.choice.method
+        method = named_method("dassl", {}) if self._is_stiff else run_state.choice.method
         if method not in self._ready:
             equations = Equations(self._plan.implicit.n, problem=self._problem, rate=self._problem.f)
             self._ready[method] = method.prepare(equations)
@@ -181,9 +181,9 @@ class SlidingRate:
         return leaving(outcome, n_own, self._follower, self._closed.surfaces)
 
 
-def leaving(outcome, n_own: int, follower: Follower, surfaces: Sequence[int]) -> list[tuple[int, int]]:
+def leaving(outcome, n_own: int, tracker: SwitchTracker, surfaces: Sequence[int]) -> list[tuple[int, int]]:
     """The surfaces that were left, and to which side; their events become those of the switches."""
-    first, k, found = n_own + 2 * follower.switched.count, len(surfaces), []
+    first, k, found = n_own + 2 * tracker.switched.count, len(surfaces), []
     for i, event in enumerate(outcome.events):
         place = event.index - first
         if place >= 0 and event.kind == "event":

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from daedal.driver.mechanism import MechanismCourse, MechanismPlan
+from daedal.driver.mechanism import MechanismPlan, MechanismRunState
 from daedal.driver.request import Request
 from daedal.errors import InvalidProblemError
 from daedal.initial.mechanical import split_mechanical
@@ -21,7 +21,7 @@ from daedal.methods import named_method
 from daedal.problems import MechanicalSystem
 
 
-def begin_sparse(plan: MechanismPlan, request: Request) -> MechanismCourse:
+def begin_sparse(plan: MechanismPlan, request: Request) -> MechanismRunState:
     """A run of a system with sparse matrices."""
     automatic = isinstance(plan.method, str)
     method = named_method("dassl", {}) if automatic else plan.method
@@ -31,7 +31,7 @@ def begin_sparse(plan: MechanismPlan, request: Request) -> MechanismCourse:
     assembly, start, notes = sparse_start(plan.problem, request.span, q0, v0, correct=correct)
     start = start.towards(request.sign)
     choice = SparseChoice(assembly, start, request, plan.formulation, method, automatic)
-    return MechanismCourse(plan, request, assembly, start, notes, choice)
+    return MechanismRunState(plan, request, assembly, start, notes, choice)
 
 
 class SparseChoice:

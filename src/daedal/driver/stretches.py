@@ -13,31 +13,31 @@ from daedal.problems.compile import with_numbers
 from daedal.symbolic.tracing.modal import Moded
 
 
-class StretchEvaluator:
+class ArcEvaluator:
     """Lends what evaluates the system of a solution.
 
     Parameters
     ----------
-    course : SwitchedMechanismCourse
+    run_state : SwitchedMechanismRunState
         The run, which is over.
     """
 
-    def __init__(self, course):
-        self._begins = np.array([stretch.t for stretch in course.stretches])
-        self._stretches, self._sign = course.stretches, course.request.sign
-        self._given = course.follower.moded.given
-        self._courses = {(): course.base, **course.along}
+    def __init__(self, run_state):
+        self._begins = np.array([stretch.t for stretch in run_state.stretches])
+        self._stretches, self._sign = run_state.stretches, run_state.request.sign
+        self._given = run_state.tracker.moded.given
+        self._courses = {(): run_state.base, **run_state.along}
 
     @contextmanager
     def lend(self):
         """``with evaluator.lend() as assembly``."""
         moded = self._courses[()].plan.problem.params.fresh(self._given)
         lenders = {}
-        for key, course in self._courses.items():
-            system = with_numbers(course.plan.problem, moded)
-            lenders[key] = Lender(course.plan.starts.pool, system, course.assembly.setting)
+        for key, run_state in self._courses.items():
+            system = with_numbers(run_state.plan.problem, moded)
+            lenders[key] = Lender(run_state.plan.starts.pool, system, run_state.assembly.setting)
         with lenders[()].lend() as base:
-            yield _StretchAssembly(base, lenders, moded, self)
+            yield _ArcAssembly(base, lenders, moded, self)
 
     def groups(self, times: np.ndarray):
         """(stretch, places) for all stretches that some of the times lie in; at a switch the one that begins there."""
@@ -46,12 +46,12 @@ class StretchEvaluator:
             yield self._stretches[i], np.flatnonzero(np.maximum(found, 0) == i)
 
 
-class _StretchAssembly:
+class _ArcAssembly:
     """An assembly whose accelerations are those of the stretches."""
 
     start = Assembly.start
 
-    def __init__(self, base: Assembly, lenders: dict[tuple, Lender], moded: Moded, evaluator: StretchEvaluator):
+    def __init__(self, base: Assembly, lenders: dict[tuple, Lender], moded: Moded, evaluator: ArcEvaluator):
         self._base, self._lenders, self._moded, self._evaluator = base, lenders, moded, evaluator
 
     def __getattr__(self, name: str) -> Any:
@@ -65,7 +65,7 @@ class _StretchAssembly:
         statuses = np.ones(times.size, dtype=np.int64)
         for stretch, at in self._evaluator.groups(times):
             self._moded.modes[:] = stretch.modes
-            with self._lenders[stretch.course].lend() as assembly:
+            with self._lenders[stretch.run_state].lend() as assembly:
                 assembly.bridge.refresh()
                 shares = np.zeros((at.size, stretch.further))
                 *found, status = assembly.accelerate(times[at], np.hstack([states[at], shares]))

@@ -10,11 +10,11 @@ import numpy as np
 from daedal.common.progress import Progress
 from daedal.driver.event_view import EventView, switching_functions
 from daedal.driver.finish import cut
-from daedal.driver.first_order import FirstOrderCourse, FirstOrderPlan
+from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
 from daedal.driver.request import Request
 from daedal.driver.run import Segment
 from daedal.driver.sliding import SlidingEquations, SlidingRate
-from daedal.driver.switching import JUMP, KINK, Follower, Unfollowable
+from daedal.driver.switching import JUMP, KINK, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord
 from daedal.initial.consistent import complete, from_structure, index_above_one
 from daedal.initial.exact_array import exact_array_initial
@@ -30,36 +30,36 @@ _SAME = 1e-2  # part of y' by which it may change within a step where nothing ju
 _CONTINUOUS = 10.0  # tolerances by which y' may change within a step where nothing jumps
 
 
-class SwitchedCourse(FirstOrderCourse):
+class SwitchedRunState(FirstOrderRunState):
     """One run in stretches: each with the equations of its branches, or along the surfaces between them."""
 
-    def __init__(self, plan: FirstOrderPlan, request: Request, follower: Follower):
-        self.searches = not all(follower.switched.in_time)  # stretches end where other switches take place, on the dot
+    def __init__(self, plan: FirstOrderPlan, request: Request, tracker: SwitchTracker):
+        self.searches = not all(tracker.switched.in_time)  # stretches end where other switches take place, on the dot
         super().__init__(plan, request)
-        self.follower = follower
+        self.tracker = tracker
         self._algebraic: np.ndarray | None = None
         self._index_2: bool | None = None  # once it is known
         self._along: SlidingEquations | SlidingRate | None = None
-        self._sliding = SlidingEquations.family(plan, follower)
+        self._sliding = SlidingEquations.family(plan, tracker)
         self._searched: Any = 0
         y0, yp0 = self.y0, self.yp0
-        follower.start(self._t, (y0, yp0), self._rates)
+        tracker.start(self._t, (y0, yp0), self._rates)
         self.y0, self.yp0 = y0, yp0
-        if follower.is_along:
+        if tracker.is_along:
             self._restart()
         self._settle()
 
     # --- a stretch ----------------------------------------------------------------------------------------------------
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
-        plan, follower, along = self.plan, self.follower, self._along
-        end = follower.horizon(self._t)
+        plan, tracker, along = self.plan, self.tracker, self._along
+        end = tracker.horizon(self._t)
         changes = self.left(earlier, end)
         if earlier and self.choice.method.needs_past:
             changes["first_step"] = self._first_step(end)
         own = self._own_events(earlier)
         if along is None:
-            task = self.task(follower.functions(plan.implicit.n, own), progress, **changes)
+            task = self.task(tracker.functions(plan.implicit.n, own), progress, **changes)
             outcome = self.ready.integrate(task)
         else:
             task = self.task(along.functions(own), progress, **(changes | along.task(self) | {"watch": None}))
@@ -68,14 +68,14 @@ class SwitchedCourse(FirstOrderCourse):
         self._n_own = n_own = 0 if own is None else own.direction.size
         self._left_by = [] if along is None else along.left(outcome, n_own)
         self._last = outcome.events[-1] if outcome.events else None
-        outcome.events, self._ended = follower.told(outcome.events, n_own)
+        outcome.events, self._ended = tracker.as_user_events(outcome.events, n_own)
         return Segment(plan.equations, outcome, self.choice.method, None)
 
     def _own_events(self, earlier: list[Segment]):
         if self.request.settings.events is None:
             return None
         problem = self.plan.problem
-        view = EventView(problem, self.follower.moded.given, getattr(problem, "n_y", None))
+        view = EventView(problem, self.tracker.moded.given, getattr(problem, "n_y", None))
         return switching_functions(self.request, view, self._t, self.y0, self.yp0, earlier=earlier)
 
     def _first_step(self, end: float) -> float:
@@ -89,16 +89,16 @@ class SwitchedCourse(FirstOrderCourse):
     def goes_on(self, segment: Segment) -> bool:
         if self._along is None and super().goes_on(segment):
             return True  # the same stretch, with another method
-        outcome, follower, request = segment.outcome, self.follower, self.request
+        outcome, tracker, request = segment.outcome, self.tracker, self.request
         if outcome.reason == Ending.STIFF and isinstance(self._along, SlidingRate):
             self._along.is_stiff()
             self._t, self.y0 = outcome.t_reached, outcome.y_reached.copy()
             self._restart()
             return True
-        stopped = any(event.terminal for event in outcome.events) or follower.is_at_end(outcome.events)
+        stopped = any(event.terminal for event in outcome.events) or tracker.is_at_end(outcome.events)
         reached = outcome.reason == Ending.FINISHED
         if stopped or not (reached or outcome.reason == Ending.EVENT_STOP):
-            follower.finish()
+            tracker.finish()
             return False
         event = self._last if outcome.reason == Ending.EVENT_STOP else None
         n = self.plan.implicit.n
@@ -107,13 +107,13 @@ class SwitchedCourse(FirstOrderCourse):
         else:
             t, y, yp = event.t, event.y[:n], event.yp[:n]
         if reached and request.sign * (request.span[1] - t) <= 0.0:
-            follower.finish()
+            tracker.finish()
             return False
         self._t, self.y0 = t, y.copy()
         self.yp0 = self.yp0 if yp is None else yp.copy()
-        clocked = follower.clock(t)
+        clocked = tracker.clock(t)
         for j, direction in clocked:
-            name = follower.switches[j].name
+            name = tracker.switches[j].name
             record = EventRecord(
                 t, self.y0, self.yp0, self._n_own + j, name, direction, False, "switch", located="known"
             )
@@ -121,22 +121,22 @@ class SwitchedCourse(FirstOrderCourse):
         outcome.dense = cut(outcome.dense, t)
         self._searched = 0
         self._cross(outcome, [j for j, _ in clocked])
-        segment.stopped = follower.stopped
-        if follower.stopped:
-            follower.finish()
-        return not follower.stopped
+        segment.stopped = tracker.stopped
+        if tracker.stopped:
+            tracker.finish()
+        return not tracker.stopped
 
     def _cross(self, outcome, clocked: list[int]):
         """Pass on to the branches, or the surfaces, that follow."""
-        follower, t, y, yp = self.follower, self._t, self.y0, self.yp0
-        before = [j for j in follower.sliding if j not in [left for left, _ in self._left_by]]
-        follower.cross(t, self._ended, self._left_by)
+        tracker, t, y, yp = self.tracker, self._t, self.y0, self.yp0
+        before = [j for j in tracker.sliding if j not in [left for left, _ in self._left_by]]
+        tracker.cross(t, self._ended, self._left_by)
         weights = self.plan.rtol * np.abs(y) + self.plan.atol
-        follower.stay(t, (y, yp), weights, self._move)
-        if follower.stopped:
+        tracker.stay(t, (y, yp), weights, self._move)
+        if tracker.stopped:
             return
         y = self.y0
-        for j in follower.sliding:
+        for j in tracker.sliding:
             if j not in before:
                 self._tell(outcome, j)
         self.y0, self.yp0 = y, yp
@@ -144,9 +144,9 @@ class SwitchedCourse(FirstOrderCourse):
         self._settle()
         change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
         smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
-        follower.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
+        tracker.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
         if np.all(np.abs(self.yp0 - yp) <= _SAME * np.maximum(np.abs(yp), np.abs(self.yp0))):
-            follower.judge(t, clocked, outcome.steps, KINK)  # of a clock that jumps, nothing can be spared
+            tracker.judge(t, clocked, outcome.steps, KINK)  # of a clock that jumps, nothing can be spared
 
     def _move(self, y: np.ndarray):
         """Go on from another state."""
@@ -154,7 +154,7 @@ class SwitchedCourse(FirstOrderCourse):
 
     def _tell(self, outcome, j: int):
         """The event with which a solution begins to slide."""
-        name = self.follower.switches[j].name
+        name = self.tracker.switches[j].name
         for i, event in enumerate(outcome.events):
             if event.kind == "switch" and event.t == self._t and event.name == name:
                 outcome.events[i] = replace(event, kind="slides")
@@ -163,18 +163,18 @@ class SwitchedCourse(FirstOrderCourse):
 
     def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
         """u' of all switches in the modes that are set now, and the shares of those that slide."""
-        follower = self.follower
+        tracker = self.tracker
         self._restart()
         point = self._t, self.y0, self.yp0
-        rates = follower.switched.rates(*point, follower.moded)
+        rates = tracker.switched.rates(*point, tracker.moded)
         if self._along is None:
             return rates, np.full(rates.size, np.nan)
         shares = self._along.found(*point)
-        return (rates, shares) if np.isfinite(shares[follower.sliding]).all() else None
+        return (rates, shares) if np.isfinite(shares[tracker.sliding]).all() else None
 
     def _restart(self):
         """y' and algebraic variables in the modes that are set now; the differential variables stay."""
-        self._along = self._sliding([*self.follower.sliding, *self.follower.held])
+        self._along = self._sliding([*self.tracker.sliding, *self.tracker.held])
         weights = self.plan.rtol * np.abs(self.y0) + self.plan.atol
         if np.any(weights <= 0.0):
             return
@@ -221,7 +221,7 @@ class SwitchedCourse(FirstOrderCourse):
         failed = found = InitialResult(self.y0, self.yp0, False, np.inf)
         if self.plan.implicit.copies > 1:
             return failed  # sensitivities jump by other rules
-        written, given = self.follower.switched.as_written.implicit(), self.request.problem
+        written, given = self.tracker.switched.as_written.implicit(), self.request.problem
         problem = written if given.params is None else with_numbers(written, given.params)
         none, slope = np.zeros(self.y0.size, dtype=bool), self.yp0
         for _ in range(2):  # once more with the slope after the switch
@@ -251,4 +251,4 @@ class SwitchedCourse(FirstOrderCourse):
             first = False
             return self.y0, self.yp0
 
-        self.follower.settle(self._t, point, self.plan.rtol * np.abs(self.y0) + self.plan.atol)
+        self.tracker.settle(self._t, point, self.plan.rtol * np.abs(self.y0) + self.plan.atol)

@@ -9,9 +9,9 @@ import numpy as np
 
 from daedal.common.progress import Progress
 from daedal.driver.finish import cut
-from daedal.driver.run import Course, Segment
+from daedal.driver.run import RunState, Segment
 from daedal.driver.sliding import leaving
-from daedal.driver.switching import JUMP, ONE_STEP, Follower, Unfollowable
+from daedal.driver.switching import JUMP, ONE_STEP, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord, SwitchingFunctions
 from daedal.kernels.endings import Ending
 from daedal.methods.task import Task
@@ -23,37 +23,37 @@ _FARTHEST = 1e3  # tolerances by which a state may be moved onto the constraints
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Arc:
     """Where a stretch begins, in which modes, and along which surfaces."""
 
     t: float
     modes: np.ndarray
-    course: tuple[int, ...]
-    further: int  # states of its course, the shares
+    run_state: tuple[int, ...]
+    further: int  # states of its run, the shares
 
 
-class SwitchedMechanismCourse(Course):
+class SwitchedMechanismRunState(RunState):
     """One run in stretches: each with the equations of its branches, or along the surfaces between them.
 
     Parameters
     ----------
-    course : MechanismCourse
+    run_state : MechanismRunState
         The run, about to start.
-    follower : Follower
+    tracker : SwitchTracker
     """
 
-    def __init__(self, course, follower: Follower):
-        self.base, self.current, self.follower = course, course, follower
-        self.plan, self.request, self.assembly = course.plan, course.request, course.assembly
+    def __init__(self, run_state, tracker: SwitchTracker):
+        self.base, self.current, self.tracker = run_state, run_state, tracker
+        self.plan, self.request, self.assembly = run_state.plan, run_state.request, run_state.assembly
         self.along: dict[tuple[int, ...], Any] = {}  # courses along surfaces
-        self.stretches: list[Stretch] = []
-        self._earlier: list[Segment] = []  # of the current stretch's own course
+        self.stretches: list[Arc] = []
+        self._earlier: list[Segment] = []  # of the run of the current arc
         self._hint: float | None = None
-        self._closed = follower.switched.closed
-        start = course.start
+        self._closed = tracker.switched.closed
+        start = run_state.start
         self._state, self._t = np.concatenate([start.z, start.r]), start.t
-        course.stretch = self
-        follower.start(self._t, (self._state,), self._rates)
+        run_state.stretch = self
+        tracker.start(self._t, (self._state,), self._rates)
         self._begin_stretch()
 
     @property
@@ -63,13 +63,13 @@ class SwitchedMechanismCourse(Course):
     @property
     def notes(self) -> list[str]:
         """What there is to say about the start, the choices and the switches."""
-        return [*self.base.notes, *self.follower.notes]
+        return [*self.base.notes, *self.tracker.notes]
 
     def give_back(self):
         """Let later runs use the assemblies."""
         self.base.give_back()
-        for course in self.along.values():
-            course.give_back()
+        for run_state in self.along.values():
+            run_state.give_back()
 
     # --- a stretch ----------------------------------------------------------------------------------------------------
 
@@ -81,8 +81,8 @@ class SwitchedMechanismCourse(Course):
 
     def task(self, task: Task, reduction) -> Task:
         """The task of a segment, which ends with the modes."""
-        follower, request, t = self.follower, self.request, task.t_span[0]
-        end = follower.horizon(t)
+        tracker, request, t = self.tracker, self.request, task.t_span[0]
+        end = tracker.horizon(t)
         times = request.times
         if times is not None:
             ahead, before = request.sign * (times - t), request.sign * (times - end)
@@ -99,9 +99,9 @@ class SwitchedMechanismCourse(Course):
         def state(t, y, yp):
             return (reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0],)
 
-        closed = follower.is_along and self._closed is not None
-        switching = follower.functions(n, own, None if leading else state, along=closed)
-        if follower.sliding and not closed:
+        closed = tracker.is_along and self._closed is not None
+        switching = tracker.functions(n, own, None if leading else state, along=closed)
+        if tracker.sliding and not closed:
             switching = self._with_shares(switching, reduction)
         limit = request.settings.max_steps
         if limit is not None:
@@ -120,7 +120,7 @@ class SwitchedMechanismCourse(Course):
 
     def _with_shares(self, base: SwitchingFunctions, reduction) -> SwitchingFunctions:
         """Events of a stretch along surfaces: further ones where a share reaches 0 or 1."""
-        k, assembly = len(self.follower.sliding), self.current.assembly
+        k, assembly = len(self.tracker.sliding), self.current.assembly
         evaluate = base.evaluate
 
         def joined(t, y, yp):
@@ -130,18 +130,18 @@ class SwitchedMechanismCourse(Course):
                 raise Unfollowable(f"the forces along a surface cannot be computed at t = {t:g}")
             return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), nu + SLACK, 1.0 - nu + SLACK])
 
-        names = tuple(self.follower.switches[j].name for j in self._surfaces)
+        names = tuple(self.tracker.switches[j].name for j in self._surfaces)
         return base.extended(joined, (*names, *names))
 
     # --- from stretch to stretch --------------------------------------------------------------------------------------
 
     def goes_on(self, segment: Segment) -> bool:
-        outcome, follower, request = segment.outcome, self.follower, self.request
+        outcome, tracker, request = segment.outcome, self.tracker, self.request
         surfaces = self._surfaces if self._closed is None else self._closed.surfaces
-        left = leaving(outcome, self._n_own, follower, surfaces)
+        left = leaving(outcome, self._n_own, tracker, surfaces)
         last = outcome.events[-1] if outcome.events else None
-        outcome.events, ended = follower.told(outcome.events, self._n_own)
-        stopped = any(event.terminal for event in outcome.events) or follower.is_at_end(outcome.events)
+        outcome.events, ended = tracker.as_user_events(outcome.events, self._n_own)
+        stopped = any(event.terminal for event in outcome.events) or tracker.is_at_end(outcome.events)
         at_event = outcome.reason == Ending.EVENT_STOP
         at_time = outcome.reason == Ending.FINISHED and request.sign * (request.span[1] - outcome.t_reached) > 0.0
         if stopped or not (at_event or at_time):
@@ -149,7 +149,7 @@ class SwitchedMechanismCourse(Course):
             if not stopped and self.current.goes_on(inner):
                 return True
             segment.singular, segment.unexplained = inner.singular, inner.unexplained
-            follower.finish()
+            tracker.finish()
             return False
         equations = segment.equations
         if at_event and last is not None:
@@ -158,31 +158,31 @@ class SwitchedMechanismCourse(Course):
             self._t, y = outcome.t_reached, outcome.y_reached
         state = equations.states(np.array([self._t]), np.ascontiguousarray(y[:, None]))
         self._state = state[0].copy()
-        clocked = follower.clock(self._t)
+        clocked = tracker.clock(self._t)
         for j, direction in clocked:
-            name, yp = follower.switches[j].name, np.zeros_like(y)
+            name, yp = tracker.switches[j].name, np.zeros_like(y)
             record = EventRecord(self._t, y, yp, self._n_own + j, name, direction, False, "switch", located="known")
             outcome.events.append(record)
         outcome.dense = cut(outcome.dense, self._t)
         one_step = any(segment.method.works_on(form) for form in ("rate", "mechanism"))
         self._hint = abs(outcome.h_last) if one_step and outcome.h_last else None
         self._switch(outcome, ended, left, [j for j, _ in clocked])
-        segment.stopped = follower.stopped
-        if follower.stopped:
-            follower.finish()
-        return not follower.stopped
+        segment.stopped = tracker.stopped
+        if tracker.stopped:
+            tracker.finish()
+        return not tracker.stopped
 
     def _switch(self, outcome, ended: list[tuple[int, int]], left: list[tuple[int, int]], clocked: list[int]):
-        follower, before = self.follower, set(self.follower.sliding) - {j for j, _ in left}
-        follower.cross(self._t, ended, left)
-        follower.stay(self._t, (self._state,), self.plan.rtol * np.abs(self._state) + self.plan.atol, self._move)
-        if follower.stopped:
+        tracker, before = self.tracker, set(self.tracker.sliding) - {j for j, _ in left}
+        tracker.cross(self._t, ended, left)
+        tracker.stay(self._t, (self._state,), self.plan.rtol * np.abs(self._state) + self.plan.atol, self._move)
+        if tracker.stopped:
             return
-        tables = [j for j in clocked if follower.switches[j].kind == "locate"]  # of other clocks nothing can be spared
-        follower.judge(
+        tables = [j for j in clocked if tracker.switches[j].kind == "locate"]  # of other clocks nothing can be spared
+        tracker.judge(
             self._t, [*tables, *[j for j, _ in ended]], outcome.steps, JUMP if self._hint is None else ONE_STEP
         )
-        begun = {follower.switches[j].name for j in follower.sliding if j not in before}
+        begun = {tracker.switches[j].name for j in tracker.sliding if j not in before}
         outcome.events = [
             replace(event, kind="slides") if event.kind == "switch" and event.name in begun else event
             for event in outcome.events
@@ -195,26 +195,26 @@ class SwitchedMechanismCourse(Course):
 
     def _begin_stretch(self):
         """Everything ready for the modes that are set now."""
-        follower = self.follower
-        self._surfaces = sorted({*follower.sliding, *follower.held})
-        course = self._course()
-        if course is not self.current:
+        tracker = self.tracker
+        self._surfaces = sorted({*tracker.sliding, *tracker.held})
+        run_state = self._course()
+        if run_state is not self.current:
             self._earlier = []
-            course.choice.changed = True
-            self.current = course
+            run_state.choice.changed = True
+            self.current = run_state
         weights = self.plan.rtol * np.abs(self._state) + self.plan.atol
-        follower.settle(self._t, lambda: (self._state,), weights)
-        course.assembly.bridge.refresh()
+        tracker.settle(self._t, lambda: (self._state,), weights)
+        run_state.assembly.bridge.refresh()
         state = np.append(self._state, np.zeros(self._further))[None]
-        if course.assembly.n_c:
-            course.assembly.project(np.array([self._t]), state, weight=course.assembly.output_weight)
+        if run_state.assembly.n_c:
+            run_state.assembly.project(np.array([self._t]), state, weight=run_state.assembly.output_weight)
             moved = state[0, : self._state.size]
             if np.any(np.abs(moved - self._state) > _FARTHEST * weights):
                 raise Unfollowable(f"a constraint jumps with the switch at t = {self._t:g}")
             self._state = moved.copy()
-        course.start = course.assembly.start(self._t, state[0]).towards(self.request.sign)
-        follower.band(self._t, (self._state,), weights)
-        self.stretches.append(Stretch(self._t, follower.moded.modes.copy(), self._key, self._further))
+        run_state.start = run_state.assembly.start(self._t, state[0]).towards(self.request.sign)
+        tracker.band(self._t, (self._state,), weights)
+        self.stretches.append(Arc(self._t, tracker.moded.modes.copy(), self._key, self._further))
 
     @property
     def _key(self) -> tuple[int, ...]:
@@ -223,7 +223,7 @@ class SwitchedMechanismCourse(Course):
 
     @property
     def _further(self) -> int:
-        """How many states the course has besides those of the problem."""
+        """How many states the run has besides those of the problem."""
         return len(self._surfaces) if self._closed is None else 0
 
     def _course(self):
@@ -232,12 +232,12 @@ class SwitchedMechanismCourse(Course):
         if not key:
             return self.base
         if key not in self.along and self._closed is not None:
-            self._begin_along(key, with_numbers(self._closed.problem, self.follower.moded), 0)
+            self._begin_along(key, with_numbers(self._closed.problem, self.tracker.moded), 0)
         if key not in self.along:
-            made = self.follower.switched.along(key, sliding_system)
+            made = self.tracker.switched.along(key, sliding_system)
             if made is None:
                 raise Unfollowable("the equations along a surface are too large, or the shares of many multiply")
-            self._begin_along(key, with_numbers(made, self.follower.moded), len(key))
+            self._begin_along(key, with_numbers(made, self.tracker.moded), len(key))
         return self.along[key]
 
     def _begin_along(self, key: tuple[int, ...], system, k: int):
@@ -255,29 +255,29 @@ class SwitchedMechanismCourse(Course):
             correct_initial=True,
             **wider,
         )
-        course = MechanismPlan(system, part.settings).begin(part)
-        course.stretch = self
-        self.along[key] = course
+        run_state = MechanismPlan(system, part.settings).begin(part)
+        run_state.stretch = self
+        self.along[key] = run_state
 
     def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
         """u' of all switches in the modes that are set now, and the shares of those that slide."""
-        follower = self.follower
-        self._surfaces = sorted({*follower.sliding, *follower.held})
+        tracker = self.tracker
+        self._surfaces = sorted({*tracker.sliding, *tracker.held})
         assembly, k = self._course().assembly, len(self._surfaces)
         assembly.bridge.refresh()
         a, lam, rate, _, status = assembly.accelerate(self._t, np.append(self._state, np.zeros(self._further)))
         if status[0] != 0:
             return None
         n_r = self._state.size - 2 * a.shape[1]
-        shares = np.full(len(follower.switches), np.nan)
+        shares = np.full(len(tracker.switches), np.nan)
         if k and self._closed is not None:
             surfaces = list(self._closed.surfaces)
-            shares[surfaces] = self._closed.balance(self._t, self._state, follower.moded)[len(surfaces) :]
+            shares[surfaces] = self._closed.balance(self._t, self._state, tracker.moded)[len(surfaces) :]
         elif k:
             shares[self._surfaces] = lam[0][-k:]
-        if not np.isfinite(shares[follower.sliding]).all():
+        if not np.isfinite(shares[tracker.sliding]).all():
             return None
-        return follower.switched.rates(self._t, self._state, a[0], rate[0, :n_r], follower.moded), shares
+        return tracker.switched.rates(self._t, self._state, a[0], rate[0, :n_r], tracker.moded), shares
 
     @staticmethod
     def _wider(tolerance, k: int):

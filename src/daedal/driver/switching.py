@@ -47,7 +47,7 @@ class Unfollowable(DaedalError):
     """The switches of a run cannot be followed; it is repeated with the functions as they are written."""
 
 
-class Follower:
+class SwitchTracker:
     """The modes of one run.
 
     Parameters
@@ -210,7 +210,7 @@ class Follower:
             self._functions[n, along] = made
         return made
 
-    def told(self, events: list[EventRecord], n_own: int) -> tuple[list[EventRecord], list[tuple[int, int]]]:
+    def as_user_events(self, events: list[EventRecord], n_own: int) -> tuple[list[EventRecord], list[tuple[int, int]]]:
         """Events as a user sees them, and what has ended of the modes: switch and direction."""
         shown, ended = [], []
         for event in events:

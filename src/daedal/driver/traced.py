@@ -279,17 +279,17 @@ class TracedPlan(Plan):
         switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
         if switched is None:
             return self._plan(left_out).solve(request)
-        from daedal.driver.switching import Follower, Unfollowable
+        from daedal.driver.switching import SwitchTracker, Unfollowable
 
         base = self._plan(left_out, followed=True)
         moded = base.problem.params.fresh(self.problem.params)
         plan = base.with_problem(with_numbers(base.problem, moded))
-        follower, failure, note = Follower(switched, moded, request), None, ""
+        tracker, failure, note = SwitchTracker(switched, moded, request), None, ""
         try:
-            solution = plan.solve(request, follower)
-            left_at = self._leaves_its_branches(switched, follower, solution)
+            solution = plan.solve(request, tracker)
+            left_at = self._leaves_its_branches(switched, tracker, solution)
             if left_at is None:
-                solution.slides_from = follower.first_slide
+                solution.slides_from = tracker.first_slide
                 return solution
             note = (
                 f"Hidden switches are not followed: at t = {left_at:.6g} a first run was not on the branches of the "
@@ -299,7 +299,7 @@ class TracedPlan(Plan):
         except Unfollowable as reason:
             warn(f"switches are not followed: {reason}", SwitchWarning)
         except DaedalError as error:  # it may come from the switches, or be raised again
-            if follower.stopped:
+            if tracker.stopped:
                 raise
             failure = error
         solution = self._plan(left_out).solve(request)

@@ -22,9 +22,9 @@ def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] 
     One that changes its sign again is an oscillation through zero, whose sign the equations determine.
     """
     dense = solution.dense
-    t, y = (solution.t, solution.y) if dense is None else (dense.ends, dense.coefficients[dense.starts].T)
-    if t.size < 2 * _LONG:
+    if (solution.t if dense is None else dense.ends).size < 2 * _LONG:
         return None
+    t, y = (solution.t, solution.y) if dense is None else (dense.ends, dense.coefficients[dense.starts].T)
     for i in np.flatnonzero((y.min(axis=1) < -atol) & (y.max(axis=1) > atol)):
         large = np.flatnonzero(np.abs(y[i]) > atol[i])
         changes = np.flatnonzero(y[i, large[1:]] * y[i, large[:-1]] < 0.0)

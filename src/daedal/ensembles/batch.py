@@ -13,8 +13,8 @@ import numpy as np
 from daedal.analysis.index import are_clearly_index_1
 from daedal.common.progress import Progress
 from daedal.driver.event_view import with_bounds
-from daedal.driver.first_order import FirstOrderCourse, FirstOrderPlan
-from daedal.driver.mechanism import MechanismCourse, MechanismPlan
+from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
+from daedal.driver.mechanism import MechanismPlan, MechanismRunState
 from daedal.driver.request import checked_request
 from daedal.ensembles.columns import Chunk, NumbersOf, Vectors
 from daedal.ensembles.lanes import Lanes, lanes_of_first_order, lanes_of_mechanism
@@ -273,11 +273,11 @@ class FirstOrderBatch(Batch):
         one = checked_request(
             plan.problem, request.settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
         )
-        course = FirstOrderCourse(plan, one)
-        given = np.array_equal(course.y0, y0) and (yp0 is None or np.array_equal(course.yp0, yp0))
-        if course.excluded is not None or plan.nonnegative is not None or not given:
+        run_state = FirstOrderRunState(plan, one)
+        given = np.array_equal(run_state.y0, y0) and (yp0 is None or np.array_equal(run_state.yp0, yp0))
+        if run_state.excluded is not None or plan.nonnegative is not None or not given:
             raise Unsuited("signs are kept, or the start was not taken as it is")
-        method = course.choice.method
+        method = run_state.choice.method
         self._ordinary = method.works_on("rate") and plan.ordinary is not None
         if self._ordinary and not self._y_alone:
             raise Unsuited("y' of an ODE is given")
@@ -287,21 +287,21 @@ class FirstOrderBatch(Batch):
         dense_matrix = problem.sparsity is None and problem.bandwidth is None
         if not self._ordinary and not (dense_matrix and getattr(problem.jacobian, "is_derivative", False)):
             raise Unsuited("matrices are not dense")
-        self._made_ready(course)
+        self._made_ready(run_state)
 
-    def _made_ready(self, course: FirstOrderCourse) -> None:
+    def _made_ready(self, run_state: FirstOrderRunState) -> None:
         """Everything that a run of the representative member has before its first step, as an image."""
         from daedal.ensembles.first_order_kernel import FIRST_ORDER, begin_implicit, begin_ordinary, look_at_slice
         from daedal.events.event import gather_events
         from daedal.kernels.callbacks import Bridge
         from daedal.kernels.records import Record
 
-        request, plan, ready = self.request, self._plan, course.ready
+        request, plan, ready = self.request, self._plan, run_state.ready
         problem, n, events = plan.implicit, plan.implicit.n, self.request.settings.events
-        switching = gather_events(events, plan.problem, request.span[0], course.y0, course.yp0)
+        switching = gather_events(events, plan.problem, request.span[0], run_state.y0, run_state.yp0)
         if switching is not None:
             switching = with_bounds(switching, events, plan.problem, n)
-        task = course.task(machine_events(switching, events, plan.problem, problem), Progress(False, request.span))
+        task = run_state.task(machine_events(switching, events, plan.problem, problem), Progress(False, request.span))
         if ready.system["scaled_rows"] or not task.dense:
             raise Unsuited("rows are scaled, or steps are not kept")
         bridges, jacobian = [ready.bridge], {}
@@ -317,7 +317,7 @@ class FirstOrderBatch(Batch):
             first_look=0 if task.watch is None else task.watch.due,
             **jacobian,
         )
-        self._used = course
+        self._used = run_state
         pointers = {"begin": begin_ordinary if self._ordinary else begin_implicit, "look": look_at_slice}
         self._made_of(ready, task, Image(), own, pointers, bridges)
         self.lanes = lanes_of_first_order(self.record, own, plan, ready)
@@ -380,7 +380,7 @@ class MechanismBatch(Batch):
         self._settings = replace(self.request.settings, dense_output=False)
         self._made_ready(self._begun(plan, start))
 
-    def _begun(self, plan: MechanismPlan, start: Any) -> MechanismCourse:
+    def _begun(self, plan: MechanismPlan, start: Any) -> MechanismRunState:
         request, system = self.request, plan.problem
         if not isinstance(start, tuple) or len(start) < 2:
             raise Unsuited("starts are not vectors")
@@ -392,24 +392,24 @@ class MechanismBatch(Batch):
         one = checked_request(
             plan.problem, self._settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
         )
-        course = plan.begin(one)
-        if course.assembly.is_sparse or course.notes:
+        run_state = plan.begin(one)
+        if run_state.assembly.is_sparse or run_state.notes:
             raise Unsuited("matrices are sparse, or the start was not taken as it is")
-        return course
+        return run_state
 
-    def _made_ready(self, course: MechanismCourse) -> None:
+    def _made_ready(self, run_state: MechanismRunState) -> None:
         """Everything that a run of the representative member has before its first step, as an image."""
         from daedal.ensembles.mechanism_kernel import MECHANISMS, begin_mechanism, finish_mechanism
         from daedal.kernels.records import Record
         from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready
 
-        request, assembly, start, image = self.request, course.assembly, course.start, Image()
+        request, assembly, start, image = self.request, run_state.assembly, run_state.start, Image()
         expected = int(is_ready(assembly.address, start.t, start.z, start.r))
         if not expected or ("M" if expected == READY_IN_MASS_NORM else "I") != assembly.output_weight:
             raise Unsuited("the start is not plainly consistent")
         assembly.adopt(assembly.setting)
         image.add(_block(assembly.record.array("state")), assembly.record.data.view(np.int64))
-        reduction, ready, task = course.made_ready([], Progress(False, request.span))
+        reduction, ready, task = run_state.made_ready([], Progress(False, request.span))
         state, slope = np.concatenate([start.z, start.r]), np.concatenate([start.slope, start.rate])
         if reduction.recover is not None or not (
             np.array_equal(reduction.y0, state) and np.array_equal(reduction.yp0, slope)
@@ -423,7 +423,9 @@ class MechanismBatch(Batch):
         if monitor is not None:
             monitor.array("norms")[:] = 0.0
             image.add(monitor.data.view(np.int64), _block(monitor.array("norms")))
-        task.switching = machine_events(task.switching, self._settings.events, course.plan.problem, course.plan.problem)
+        task.switching = machine_events(
+            task.switching, self._settings.events, run_state.plan.problem, run_state.plan.problem
+        )
         projector = assembly.projector(assembly.output_weight)
         own = Record(
             MECHANISMS,
@@ -432,10 +434,10 @@ class MechanismBatch(Batch):
             projector=projector,
             expected=expected,
         )
-        self._used = course, reduction, projector
+        self._used = run_state, reduction, projector
         pointers = {"begin": begin_mechanism, "finish": finish_mechanism}
         self._made_of(ready, task, image, own, pointers, [assembly.bridge])
-        self.lanes = lanes_of_mechanism(self.record, course, reduction, ready)
+        self.lanes = lanes_of_mechanism(self.record, run_state, reduction, ready)
 
     def starts(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None] | None:
         """Rows (q, v, r)."""

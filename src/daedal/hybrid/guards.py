@@ -20,7 +20,7 @@ _SAME = 1e-3  # relative difference of rates that count as equal
 
 @dataclass
 class GuardsAtStart:
-    """What the guards say at the start of a stretch.
+    """The guards at the start of a stretch.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class Guards:
             if sides[i] != 0 and waits[i] > 0.0:
                 leaving[i] = int(sides[i]), float(waits[i])
             elif sides[i] == 0 and direction[i] != 0 and values[i] != 0.0:
-                # not to be told: taken to begin on the right side, so that it fires if the first step shows the other
+                # undecided: taken to begin on the right side, so that it fires if the first step shows the other
                 leaving[i] = -int(direction[i]), 0.0
         hit = np.flatnonzero(firing)
         return GuardsAtStart(int(hit[0]) if hit.size else None, direction, leaving, crossed)
@@ -215,7 +215,7 @@ class Guards:
         return 2.0 * np.abs(moved - values), 2.0 * np.abs(rounded - values) + TINY
 
     def _leave(self, t, y, yp, values, noise, step: float, entries: list[int]) -> tuple[np.ndarray, ...]:
-        """Of some guards: the side to which they move (0 if it cannot be told), when they are there, and their rate."""
+        """Of some guards: the side to which they move (0 if undecided), when they are there, and their rate."""
         sides, waits, rates = np.zeros(values.size, dtype=np.int64), np.zeros(values.size), np.zeros(values.size)
         if not entries:
             return sides, waits, rates
@@ -256,7 +256,7 @@ def _spread(direction, size: int, name) -> list[int]:
 # --- the events that a user gave to a run through modes: counted over all stretches, and looked for at break points ---
 
 
-_AHEAD = (1e-6, 1e-4, 1e-2, 1e-1)  # parts of a step at which one looks to which side a function leaves zero
+_AHEAD = (1e-6, 1e-4, 1e-2, 1e-1)  # fractions of a step at which the side is found to which a function leaves zero
 
 
 @dataclass(frozen=True)
@@ -300,19 +300,19 @@ class UserEvents:
         return replace(self.events[i], terminal=left)
 
     def across(self, end: Instant, begin: Instant, step: float) -> list[Fired]:
-        """What fired at a break point: functions that have different signs before and behind it.
+        """What fired at a break point: functions that have different signs before and after it.
 
-        Those that are zero behind it have the sign that they take after a small part of `step`; if they stay at zero
+        Those that are zero after it have the sign that they take after a small fraction of `step`; if they stay at zero
         they have arrived there.
         """
         found = []
         for i, event in enumerate(self.events):
-            before, behind = self._values(i, end), self._values(i, begin)
+            before, after = self._values(i, end), self._values(i, begin)
             for j, (name, direction, terminal) in enumerate(functions_of(event, i, before.size)):
-                if before[j] == 0.0 or before[j] * behind[j] > 0.0:
+                if before[j] == 0.0 or before[j] * after[j] > 0.0:
                     continue
                 side = 1 if before[j] < 0.0 else -1
-                if direction in (0, side) and (behind[j] != 0.0 or self._leaves_to(side, i, j, begin, step)):
+                if direction in (0, side) and (after[j] != 0.0 or self._leaves_to(side, i, j, begin, step)):
                     self.count(name)
                     found.append(Fired(name, side, 0 < terminal <= self._occurred[name]))
         return found
@@ -340,7 +340,7 @@ class UserEvents:
 
 
 def _counts(event: Event) -> bool:
-    """Whether an event ends the run at an occurrence behind the first."""
+    """Whether an event ends the run at an occurrence after the first."""
     return bool(np.max(event.terminal) > 1)
 
 
@@ -362,10 +362,10 @@ def names_of(events: Iterable[UserEvents]) -> list[str]:
     return list(dict.fromkeys(name for one in given for name in ([one] if isinstance(one, str) else one)))
 
 
-# --- a look at a hybrid model before it is run ------------------------------------------------------------------------
+# --- a check of a hybrid model before it is run -----------------------------------------------------------------------
 
 
-_SHIFTS = (1e-3, 1e-1, 1.0)  # of the state, at which a guard that is zero is looked at once more
+_SHIFTS = (1e-3, 1e-1, 1.0)  # of the state, at which a guard that is zero is evaluated once more
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What to say when a run through modes ends early."""
+"""Messages of runs through modes that end early."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def too_many(count: int, t: float) -> str:
 
 
 def refused(name: str | None, source: str, target: str, t: float, reason: str, *, at_start: bool = False) -> str:
-    """A transition into a mode whose equations do not hold behind it."""
+    """A transition into a mode whose equations do not hold after it."""
     what = reason.split("\nRemedy")[0]
     if at_start:
         return (

@@ -1,4 +1,4 @@
-"""What a user says about a model with modes: the problem of each, and how one follows the other."""
+"""Models with modes: the problem of each mode, and the transitions between them."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ class HybridProblem(Preparable):
         return value
 
     def entry(self, t_span, initial):
-        """(mode, initial values) with which a run begins: as they are given, or in the mode that `start` says."""
+        """(mode, initial values) with which a run begins: as they are given, or in the mode that `start` gives."""
         if self.start is None or (isinstance(initial, (tuple, list)) and len(initial) and isinstance(initial[0], str)):
             return initial
         return self.start(initial) if callable(self.start) else (self.start, initial)
@@ -304,6 +304,11 @@ class HybridProblem(Preparable):
         """Note that ``make(system)`` is this problem: other parameters are then those of the system."""
         object.__setattr__(self, "_source", (system, make))
         return self
+
+    @property
+    def parameter_holder(self) -> Any:
+        """What has the parameters of a model that is made again as a whole for others; None where modes have them."""
+        return None if self._source is None else self._source[0]
 
     def with_params(self, params) -> HybridProblem:
         """The same model with other parameters; a mapping replaces those that it names, in all modes that have them.

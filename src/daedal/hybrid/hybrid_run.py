@@ -42,7 +42,7 @@ def solve_hybrid(request: Request, plan: HybridPlan | None = None) -> HybridSolu
 def solve_between(request: Request, breakpoints) -> HybridSolution:
     """Solve a problem of any class piece by piece, between break points; see `breakpoints` of :func:`daedal.solve`.
 
-    The method begins anew with every piece, with order 1.
+    The method restarts with every piece, with order 1.
     """
     for name, given in (
         ("t_stop", request.t_stop != request.span[1]),
@@ -200,7 +200,7 @@ class HybridRun:
     # --- transitions ------------------------------------------------------------------------------------------------
 
     def _enter(self) -> GuardsAtStart:
-        """Take the transitions that fire at once; returns what the guards say at the start of the mode that lasts."""
+        """Take the transitions that fire at once; returns the guards at the start of the mode that lasts."""
         passed: list[tuple[str, str, np.ndarray]] = []
         while True:
             guards, y, yp = self.guards[self.mode], self.begin.y, self.begin.yp
@@ -297,7 +297,7 @@ class HybridRun:
         return self.piece == len(self.pieces) - 1
 
     def _end_piece(self, end: Instant | None):
-        """End the run, or go over the break point; functions that have another sign behind it have fired there."""
+        """End the run, or go over the break point; functions that have another sign after it have fired there."""
         if end is None or self._is_last():
             raise _Stop(True, "finished", messages.end_reached(self.request.span[1]))
         form, guards = self.forms[self.mode], self.guards[self.mode]
@@ -384,7 +384,7 @@ class HybridRun:
         return np.append(inside, end) if self.adds_end else inside
 
     def _first_step(self, is_first: bool) -> float | None:
-        """What the user says, for the first stretch; behind a transition what one-step methods took in this mode."""
+        """The user's, for the first stretch; after a transition that of one-step methods in this mode."""
         given = self.request.settings.first_step
         if is_first:
             return None if given is None else min(given, self._left())

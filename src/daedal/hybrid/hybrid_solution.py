@@ -539,7 +539,7 @@ class OutputStore:
         self.chunks[last] = ModeOutput(chunk.mode, chunk.t[:-1], chunk.y[:, :-1])
 
     def finish(self, success: bool, status: str, message: str, seconds: float) -> HybridSolution:
-        """The solution, of what there is."""
+        """The solution, of all that was stored."""
         forms = [self._forms[name] for name in self._index]
         named = dict.fromkeys([*self._index, *(event.source for event in self.events)])
         return HybridSolution(

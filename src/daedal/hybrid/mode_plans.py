@@ -51,7 +51,7 @@ _MAX_EVENTS = 10**6
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What holds for the whole run; `common` are the settings of modes that say nothing themselves."""
+    """What holds for the whole run; `common` are the settings of modes without options."""
 
     max_events: int
     record_events: bool

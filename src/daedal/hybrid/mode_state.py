@@ -264,7 +264,7 @@ class BoundTransition:
         return target
 
     def carry_over(self, target: str, t: float, y, yp) -> ModeInitial:
-        """The initial values of the mode `target`: what the reset says, or the state as it is."""
+        """The initial values of the mode `target`: those of the reset, or the state as it is."""
         old, new, reset = self._forms[self.source], self._forms[target], self._reset(target)
         if reset is None:
             y = _continued(self.transition, self.source, target, old, new, y)
@@ -317,7 +317,7 @@ def make_consistent(form: StateForm, t: float, begin: ModeInitial, weights: np.n
         small = np.abs(begin.y) < _NEGLIGIBLE * weights
         if not small.any():
             raise
-        # Round-off about zero has no scale of its own by which a projection could be judged.
+        # Round-off about zero has no scale by which a projection could be judged.
         found = consistent_initial(problem, t, form.initial(np.where(small, 0.0, begin.y), begin.yp), **measured)
     if form.mechanical:
         y, yp = np.concatenate([found.q, found.v, found.r]), None

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.initial.derivative_array import derivative_array_initial
-from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, time_scale
-
-_INCREMENT = 1e-3  # first increment in time, in parts of the time scale of the equations
+from daedal.initial.difference_array import difference_array_initial
+from daedal.initial.structure import LARGEST_DENSE, algebraic_variables
 
 
 def all_slopes(
@@ -24,11 +22,8 @@ def all_slopes(
     if np.any(weights <= 0.0):
         return yp  # the integrator reports the vanishing weight with the name of the variable
     if problem.n <= LARGEST_DENSE:
-        scale = time_scale(problem, t, y, yp, weights) or max(1.0, abs(t))
         everything = np.ones(problem.n, dtype=bool)
-        found = derivative_array_initial(
-            problem, t, y, yp, fixed=everything, h=sign * _INCREMENT * scale, weights=weights
-        )
+        found = difference_array_initial(problem, t, y, yp, fixed=everything, weights=weights, index=2, side=sign)
         if found.converged:
             return found.yp
     unknown = algebraic_variables(problem, t, y, yp)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from daedal.analysis.inconsistency import NEEDED
 from daedal.analysis.index import judge
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.index.structure.equations import equations_of
-from daedal.initial.derivative_array import derivative_array_initial
+from daedal.initial.difference_array import HIGHEST_INDEX, difference_array_initial
 from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.exact_array import agrees, exact_array_initial, exact_second_order
 from daedal.initial.given_structure import refuse_wrong_algebraic
@@ -260,9 +261,9 @@ def complete(workspace, t, y, yp, h, weights, *, trace: bool = False, reach: flo
     open_variables = _undetermined(problem, t, y, yp, 1e3 * abs(h)) if problem.n > _ARRAY_IS_CHEAP else ""
     if open_variables:
         raise InconsistentInitialError(f"initial values cannot be completed at t = {t:g}. {open_variables}")
-    found = _from_array(problem, t, y, yp, ~algebraic, None, weights, trace, h=1e3 * h)
+    found = _from_array(problem, t, y, yp, ~algebraic, None, weights, trace, np.sign(h))
     if found.refusal is not None and reach > 0.0:
-        moved = _from_array(problem, t, y, yp, np.zeros(problem.n, dtype=bool), None, weights, trace, h=1e3 * h)
+        moved = _from_array(problem, t, y, yp, np.zeros(problem.n, dtype=bool), None, weights, trace, np.sign(h))
         change = np.where(algebraic, 0.0, moved.y - y)
         if moved.converged and weighted_size(change, weights) <= reach:
             found = replace(moved, guesses=np.zeros(problem.n, dtype=bool))
@@ -298,23 +299,21 @@ def _undetermined(problem, t, y, yp, time=1.0) -> str:
     return "" if found is None else f"{NO_UNIQUE_SOLUTION}{in_words(problem, found)}"
 
 
-def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: float | None = None) -> InitialResult:
-    """From the derivative array: the exact one if functions are traced, or may be, otherwise by differences."""
-    masks = {"fixed": fixed, "fixed_slope": fixed_slope}
+def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, side: float = 1.0) -> InitialResult:
+    """From the derivative array: the exact one if functions are traced, or may be, otherwise by differences.
+
+    Differences are taken on the side of t that `side` says.
+    """
+    masks: dict[str, Any] = {"fixed": fixed, "fixed_slope": fixed_slope, "weights": weights}
     if trace or hasattr(problem.residual, "operations"):
-        exact = exact_array_initial(problem, t, y, yp, **masks, weights=weights)
+        exact = exact_array_initial(problem, t, y, yp, **masks)
         if exact is not None:
             return exact
-    result = derivative_array_initial(problem, t, y, yp, **masks, h=h, weights=weights)
+    result = difference_array_initial(problem, t, y, yp, **masks, index=2, side=side)
     found = judge(*partials_of(problem, t, result.y, result.yp, weights=weights)) if result.converged else None
-    from daedal.initial.difference_array import HIGHEST_INDEX, difference_array_initial
-
     if found is None or found.index != HIGHEST_INDEX:
         return result
-    side = 1.0 if h is None or h > 0.0 else -1.0
-    return difference_array_initial(
-        problem, t, result.y, result.yp, **masks, weights=weights, index=HIGHEST_INDEX, side=side
-    )
+    return difference_array_initial(problem, t, result.y, result.yp, **masks, index=HIGHEST_INDEX, side=side)
 
 
 def _linear_slopes(workspace, t, y, yp) -> np.ndarray | None:

@@ -66,7 +66,7 @@ class DifferenceArray:
 
 
 def difference_array_initial(
-    problem, t: float, y: np.ndarray, yp: np.ndarray, *, fixed, fixed_slope, weights, index: int, side: float = 1.0
+    problem, t: float, y: np.ndarray, yp: np.ndarray, *, fixed, fixed_slope=None, weights, index: int, side: float = 1.0
 ) -> InitialResult:
     """Consistent y and y' of a problem whose index is known, with some of them held.
 

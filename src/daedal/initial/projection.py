@@ -117,6 +117,9 @@ class Manifold:
         """Residuals of K v + k that are this part of its terms, or rounding errors."""
         rates, K = self.velocity(q, np.zeros(self.n))
         limits = relative * (velocity_terms(K, v, rates) + _VANISHED * self.typical * np.max(np.abs(v)))
+        known = getattr(self.system, "condition_sizes", None)
+        if known is not None:
+            limits += relative * known * np.max(np.abs(v) / self.sizes(q))
         if self.n_g and self.system.constraint_t is None:
             terms = position_terms(K[: self.n_g], q, rates[: self.n_g], self.t, self.sizes(q))
             limits += velocity_noise(terms, float(self.assembly.record.data["time_increment"][0]), self.n_lambda)

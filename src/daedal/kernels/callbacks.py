@@ -233,7 +233,8 @@ class Bridge:
         self._made_with: list = []  # these objects
         self._parameters: list[tuple[np.ndarray, list, Callable[..., np.ndarray]]] = []
         self._forgetting: list[Callable[[], None]] = []
-        self._seen: dict[tuple, bytes] = {}  # parameters as they were read last, by object
+        self._keys: list[tuple] = []  # equal for functions that read the same numbers
+        self._seen: dict[tuple, bytes] = {}  # parameters as they were read last, by these keys
         self._recorder = self._record
 
     @property
@@ -248,14 +249,16 @@ class Bridge:
     def refresh(self):
         """Before a run: read the parameters again, which the user may have changed, and forget the run before."""
         self.exception = None
-        numbers: dict[tuple, np.ndarray] = {}  # most functions have the same parameters
-        for target, cell, read in self._parameters:
-            key = id(cell), read
-            if key not in numbers:
-                numbers[key] = read(cell[0])
-            if numbers[key].tobytes() != self._seen.get(key):
-                target[:] = numbers[key]
-        self._seen = {key: values.tobytes() for key, values in numbers.items()}
+        found: dict[tuple, tuple[np.ndarray, bytes, bool]] = {}  # most functions have the same parameters
+        for key, (target, cell, read) in zip(self._keys, self._parameters):
+            known = found.get(key)
+            if known is None:
+                values = read(cell[0])
+                bits = values.tobytes()
+                known = found[key] = values, bits, bits != self._seen.get(key)
+            if known[2]:
+                target[:] = known[0]
+        self._seen = {key: known[1] for key, known in found.items()}
         for action in self._forgetting:
             action()
 
@@ -275,8 +278,12 @@ class Bridge:
         """The numbers of parameters, which :meth:`refresh` reads again."""
         cell = self._cell(params)
         target = np.array(read(cell[0]), dtype=float)
-        self._parameters.append((target, cell, read))
+        self._add_parameters(target, cell, read, read)
         return target
+
+    def _add_parameters(self, target: np.ndarray, cell: list, read: Callable[..., np.ndarray], reader: Any):
+        self._parameters.append((target, cell, read))
+        self._keys.append((id(cell), reader))
 
     def _record(self, exception: BaseException):
         if self.exception is None:
@@ -362,7 +369,7 @@ class Bridge:
         pointer = function if coded else _wrapped(function, layout)
         self._alive.append(pointer)
         if tail:
-            self._parameters.append((numbers_in_block, cell, read))
+            self._add_parameters(numbers_in_block, cell, read, function.reads if coded else read)
         return Record(CALLBACK, kind=_COMPILED, address=pointer.address, block=block, **self._by_python(entry))
 
     def _by_python(self, entry) -> dict[str, Any]:

@@ -37,6 +37,11 @@ class CodedFunction(ABC):
     workspace: int
     size: int
 
+    @property
+    def reads(self) -> object:
+        """What reads the parameters; functions with the same reader get the same numbers."""
+        return self
+
     @abstractmethod
     def numbers(self, params) -> np.ndarray:
         """What the code gets of the parameters: always as many numbers."""

@@ -1,16 +1,28 @@
-r"""F_y and F_y' of F(t, y, y') = 0, entry by entry, in compiled code.
+r"""F_y and F_y' of F(t, y, y') = 0, entry by entry, in compiled code, and what they show at the start of a run.
 
 Functions and differences give G = F_y + c F_y' for any c. With c = 0 that is F_y itself, whatever the step. F_y' is
 then (G - F_y) / c, for a c = 1/h or so, with which it loses no more digits than it does in Newton's matrix. Entries of
 F_y' that are zero come out as zero.
+
+Where a run begins, they may show an index of 0 or 1 at first sight. All else is judged in Python, by the owner of the
+run.
 """
 
 from __future__ import annotations
 
-from daedal.kernels.callbacks import is_given
+import numpy as np
+
+from daedal.kernels.callbacks import RAISED, is_given
 from daedal.kernels.compilation import part
+from daedal.kernels.endings import Ending
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, fill
+from daedal.kernels.records import float_rows, integer_rows
 from daedal.kernels.system import residual
+
+_CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
+_RANK = 1e-7  # pivots below it count as zero, after scaling
+LARGEST = 2000
+"""Unknowns up to which a matrix is looked at in compiled code."""
 
 
 @part
@@ -33,3 +45,95 @@ def separate(system, matrix, run, t, y, yp, r, cj, h, place, f_y, f_yp):
             else:
                 f_y[e] = data[place[e]]
     return 0
+
+
+def room_for_look(n: int) -> np.ndarray:
+    """Working memory for a look at n unknowns."""
+    return np.zeros(4 * n + n * n if n <= LARGEST else 0)
+
+
+@part
+def after_first_look(status, method, f_y, f_yp, n):
+    """0, or why a run does not begin at once, by F_y and F_y' at the start and the status of their evaluation.
+
+    The owner of the run is asked by TROUBLED. Where they cannot be evaluated the first step will say what is wrong.
+    """
+    if status == 0:
+        return 0 if _is_plain(method, f_y, f_yp, n) else _TROUBLED
+    return _CALLBACK_RAISED if status == RAISED else 0
+
+
+@part
+def _is_plain(method, f_y, f_yp, n):
+    """Whether equations without derivatives determine as many variables without, and the others their derivatives."""
+    rows, columns = method.rows, method.columns
+    if n > LARGEST:
+        return False
+    flags = integer_rows(method.look, 4, n)
+    equation, variable = flags[0], flags[1]  # 1: a derivative occurs in it, or of it
+    for i in range(n):
+        equation[i], variable[i] = 0, 0
+    for e in range(method.entries):
+        if f_yp[e] != 0.0:
+            equation[rows[e]] = 1
+            variable[columns[e]] = 1
+    count, row, column = 0, flags[2], flags[3]
+    for i in range(n):
+        count += equation[i]
+        count -= variable[i]
+    if count != 0:
+        return False
+    plain = True
+    for kind in range(2):
+        size = _place(equation, kind, row)
+        _place(variable, kind, column)
+        block = float_rows(method.look + 32 * n, size, size)
+        block[:, :] = 0.0
+        for e in range(method.entries):
+            if equation[rows[e]] == kind and variable[columns[e]] == kind:
+                block[row[rows[e]], column[columns[e]]] = f_yp[e] if kind == 1 else f_y[e]
+        plain = plain and _is_regular(block)
+    return plain
+
+
+@part
+def _place(flags, kind, places):
+    """The place of each member of a kind among its like; returns how many there are."""
+    count = 0
+    for i in range(flags.size):
+        places[i] = count
+        count += 1 if flags[i] == kind else 0
+    return count
+
+
+@part
+def _is_regular(a):
+    """Whether a matrix has full rank, by elimination with pivots after rows and columns have been scaled."""
+    n = a.shape[0]
+    for by_columns in range(2):
+        for i in range(n):
+            line = a[:, i] if by_columns else a[i, :]
+            size = 0.0
+            for j in range(n):
+                if not abs(line[j]) < np.inf:
+                    return False
+                size = max(size, abs(line[j]))
+            if size == 0.0:
+                return False
+            for j in range(n):
+                line[j] /= size
+    for k in range(n):
+        pivot = k
+        for i in range(k + 1, n):
+            if abs(a[i, k]) > abs(a[pivot, k]):
+                pivot = i
+        if not abs(a[pivot, k]) > _RANK:
+            return False
+        for j in range(k, n):
+            a[k, j], a[pivot, j] = a[pivot, j], a[k, j]
+        for i in range(k + 1, n):
+            factor = a[i, k] / a[k, k]
+            if factor != 0.0:
+                for j in range(k, n):
+                    a[i, j] -= factor * a[k, j]
+    return True

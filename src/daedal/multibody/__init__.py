@@ -23,6 +23,7 @@ from daedal.multibody.constraints import (
     RollingSphere,
     UserConstraint,
 )
+from daedal.multibody.driven_motion import DeadPointError, KinematicSolution
 from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
 from daedal.multibody.flexible import Segmented, beam, cable
 from daedal.multibody.forces import (
@@ -46,7 +47,6 @@ from daedal.multibody.forces import (
     TorsionSpring,
 )
 from daedal.multibody.inverse_dynamics import InverseDynamics
-from daedal.multibody.joint_view import JointView
 from daedal.multibody.joints import (
     Cartesian,
     Cylindrical,
@@ -60,16 +60,13 @@ from daedal.multibody.joints import (
     Spherical,
     Universal,
 )
-from daedal.multibody.kinematic import DeadPointError
-from daedal.multibody.kinematic_solution import KinematicSolution
-from daedal.multibody.linearised import Linearised
+from daedal.multibody.linearised import Linearised, Mode
 from daedal.multibody.model import Model
-from daedal.multibody.modes import Mode
 from daedal.multibody.report import Report
 from daedal.multibody.results import Energy, Results
 from daedal.multibody.start import Start
 from daedal.multibody.urdf import from_urdf
-from daedal.multibody.views import BodyView, ForceAndTorque, ForceView, FrameView
+from daedal.multibody.views import BodyView, ForceAndTorque, ForceView, FrameView, JointView
 
 __all__ = [
     "PID",

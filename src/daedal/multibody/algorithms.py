@@ -230,7 +230,7 @@ def _vectors(layout: Layout, **given) -> list[np.ndarray]:
 
 
 def _loads(layout, forces, torques) -> LoadBlock:
-    loads = LoadBlock(layout.tree.father.size)
+    loads = LoadBlock(layout.tree.parent.size)
     for target, given, name in zip(loads.values, (forces, torques), ("forces", "torques")):
         if given is not None:
             values = check_real(given, name, "be an array with three numbers for each body")

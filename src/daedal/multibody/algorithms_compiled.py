@@ -6,8 +6,8 @@
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import data_of, floats, record_at
 from daedal.kernels.signatures import i64
-from daedal.multibody.articulated import accelerate, eliminate
-from daedal.multibody.dynamics import Composite, Sweep, composite_bodies, newton_euler
+from daedal.multibody.closed_loops import constrained_solution, floats_for_solution, reduction_in
+from daedal.multibody.dynamics import Composite, Sweep, accelerate, composite_bodies, eliminate, newton_euler
 from daedal.multibody.kinematics import move, place
 from daedal.multibody.packed import (
     ELIMINATION,
@@ -25,9 +25,7 @@ from daedal.multibody.packed import (
     tree_at,
     velocities_at,
 )
-from daedal.multibody.recursive import constrained_solution, floats_for_solution, reduction_in
-from daedal.multibody.room import open_room, taken
-from daedal.multibody.vectors import ROWS, VECTOR
+from daedal.multibody.vectors import ROWS, VECTOR, open_room, taken
 
 REFUSED = -1
 

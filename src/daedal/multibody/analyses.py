@@ -10,13 +10,12 @@ from daedal.multibody.layout import RELATIVE, Layout
 from daedal.multibody.system import system_of
 
 if TYPE_CHECKING:
-    from daedal.multibody.conditions import Conditions
-    from daedal.multibody.equations import MotionEquations
+    from daedal.multibody.driven_motion import KinematicSolution
     from daedal.multibody.equilibrium import Equilibrium
     from daedal.multibody.inverse_dynamics import InverseDynamics
-    from daedal.multibody.kinematic_solution import KinematicSolution
     from daedal.multibody.linearised import Linearised
     from daedal.multibody.start import Start
+    from daedal.multibody.system import Conditions, MotionEquations
 
 
 class Analyses:
@@ -29,7 +28,7 @@ class Analyses:
 
     def conditions(self, layout: Layout) -> Conditions:
         """The constraints of the model in the coordinates of a layout, with their derivatives."""
-        from daedal.multibody.conditions import Conditions
+        from daedal.multibody.system import Conditions
 
         if layout not in self._conditions:
             self._conditions[layout] = Conditions(system_of(self, layout))
@@ -37,7 +36,7 @@ class Analyses:
 
     def equations(self, layout: Layout) -> MotionEquations:
         """The equations of motion in the coordinates of a layout, with their derivatives."""
-        from daedal.multibody.equations import MotionEquations
+        from daedal.multibody.system import MotionEquations
 
         if self.discontinuities:
             named = ", ".join(f"'{part.name}'" for part in self.discontinuities)
@@ -177,7 +176,7 @@ class Analyses:
         >>> print(motion.q[machine.layout().names.index("D")].round(4))
         [3.839  2.4427 2.043  3.1263 3.9689]
         """
-        from daedal.multibody.kinematic import kinematics
+        from daedal.multibody.driven_motion import kinematics
 
         return kinematics(self, t, driven or {}, side=side, guess=guess, cut=cut)
 

@@ -4,34 +4,44 @@ r"""Assembly: positions and velocities that satisfy all joints, near a rough gue
 
 with some of the coordinates and velocities of joints held. It is done in the coordinates of a spanning tree, in which
 only the joints that close loops have to be satisfied.
+
+Closing loops: the nearest zero of conditions that may depend on each other, by the Levenberg-Marquardt method.
+
+A step is :math:`-V\, s / (s^2 + \mu)\, U^T r` with the singular values s of the Jacobian :math:`U s V^T`, which is the
+one of smallest norm for :math:`\mu = 0` (Gauss and Newton); :math:`\mu` grows where the residual does not shrink
+(Nocedal and Wright, *Numerical Optimization*, 10.3). Steps are bounded, so that the branch near the guess is found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.multibody.closing import CLOSED, Closed, search
 from daedal.multibody.constraints.drives import drives_in_words
 from daedal.multibody.coordinates import coordinate_rates, map_matrix
-from daedal.multibody.guess import characteristic_length, first_guess
-from daedal.multibody.held import Held, held_rates, held_values, seen_from_the_father, stated_joints
 from daedal.multibody.joints import Joint
+from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
 from daedal.multibody.poses import (
+    Held,
+    characteristic_length,
     coordinates_of,
+    first_guess,
     gap_of,
+    held_rates,
+    held_values,
     length_flags,
     pose_of,
     relative_pose,
+    seen_from_the_parent,
+    stated_joints,
     states_of,
     velocities_of,
 )
 from daedal.multibody.rotation import parameters_of
 from daedal.multibody.start import Start
-from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
 
 _SIDES = {"+": 1.0, "-": -1.0}
 
@@ -131,7 +141,7 @@ class AssemblyProblem:
         stated = self.joints[one.joint.name]
         if stated.seen.a.body.name == stated.joint.a.body.name:
             return one.values
-        return coordinates_of(stated.seen, *seen_from_the_father(stated, one.values), near)
+        return coordinates_of(stated.seen, *seen_from_the_parent(stated, one.values), near)
 
     def _in_tree(self, one: Held) -> bool:
         return one.is_whole and self.joints[one.joint.name].number >= 0
@@ -176,8 +186,9 @@ class AssemblyProblem:
         """Norms of the gradients here and beside, so that conditions of all units count alike."""
         beside = q + 0.1 * self.column_scale * np.cos(0.4 + 1.9 * np.arange(q.size)) * free
         norms = [np.linalg.norm(self._jacobian(x, rows) * self.column_scale, axis=1) for x in (q, beside)]
+        n_g = self.conditions.n_g
         largest = np.maximum(*norms)
-        return np.where(largest > 0.0, largest, 1.0)
+        return np.concatenate([self.conditions.scales(largest[:n_g]), np.where(largest > 0.0, largest, 1.0)[n_g:]])
 
     def _unwound(self, q: np.ndarray, start: np.ndarray, held: Sequence[Held]) -> np.ndarray:
         """Angles that went around are brought back to within half a turn of the guess, if that changes nothing."""
@@ -241,8 +252,7 @@ class AssemblyProblem:
     def _least_rates(self, q: np.ndarray, held: Sequence[Held]) -> tuple[np.ndarray, float]:
         matrix = np.concatenate([self.conditions.jacobian(self.t, q), self.rate_rows(q, held)]) * self.column_scale
         right = np.concatenate([-self.conditions.speed(self.t, q), *(one.values[one.which] for one in held)])
-        norms = np.linalg.norm(matrix, axis=1)
-        norms = np.where(norms > 0.0, norms, 1.0)
+        norms = self.conditions.scales(np.linalg.norm(matrix, axis=1))
         x = np.linalg.lstsq(matrix / norms[:, None], right / norms, rcond=1e-10)[0]
         mismatch = np.linalg.norm((matrix @ x - right) / norms)
         return x * self.column_scale, float(mismatch / max(float(np.linalg.norm(right / norms)), 1e-300))
@@ -320,3 +330,83 @@ def _excess(joint: Joint, shift: np.ndarray, turn: np.ndarray, target: np.ndarra
     p = parameters_of(turned.T @ turn)
     n = len(joint.slides) - 3
     return np.concatenate([joint.slides[:n] @ (shift - wanted), 2.0 * p[1:]])
+
+
+CLOSED = 1e-10
+"""Conditions, scaled to gradients of norm 1, count as satisfied up to here."""
+_LONGEST = 0.5
+_RANK = 1e-10
+_MOST = 120
+_AMPLITUDES = (0.02, 0.3, 1.0, 3.0)
+
+
+class Closed(NamedTuple):
+    """Where the search ended, and the norm of the conditions there."""
+
+    x: np.ndarray
+    size: float
+
+    @property
+    def found(self) -> bool:
+        """Whether the conditions are satisfied."""
+        return self.size <= CLOSED
+
+
+Conditions = Callable[[np.ndarray], np.ndarray]
+
+
+def nearest_zero(residual: Conditions, jacobian: Conditions, x: np.ndarray) -> Closed:
+    """A zero of `residual` near `x`, or where it is smallest there."""
+    r = residual(x)
+    size, damping = float(np.linalg.norm(r)), 0.0
+    for _ in range(_MOST):
+        if size == 0.0 or not np.isfinite(size):
+            break
+        U, s, V = np.linalg.svd(jacobian(x), full_matrices=False)
+        largest = float(s[0]) if s.size else 0.0
+        if largest == 0.0:
+            break
+        s, along = np.where(s > _RANK * largest, s, 0.0), U.T @ r
+        if np.linalg.norm(s * along) <= 1e-13 * largest * size and size > CLOSED:
+            break  # the gradient of the squares vanishes
+        moved = None
+        for _ in range(12):
+            share = np.divide(s, s**2 + damping, out=np.zeros_like(s), where=s > 0.0)
+            step = -V.T @ (share * along)
+            longest = float(np.max(np.abs(step), initial=0.0))
+            step *= min(1.0, _LONGEST / longest) if longest > 0.0 else 1.0
+            ahead = residual(x + step)
+            if np.linalg.norm(ahead) < size:
+                moved = x + step
+                break
+            if size <= CLOSED:
+                break
+            damping = max(4.0 * damping, 1e-4 * largest**2)
+        if moved is None:
+            break
+        before, size, x, r = size, float(np.linalg.norm(ahead)), moved, ahead
+        damping = damping * 0.1 if damping > 1e-8 * largest**2 else 0.0
+        if size > CLOSED and before - size < 1e-10 * before:
+            break
+    return Closed(x, size if np.isfinite(size) else np.inf)
+
+
+def search(residual: Conditions, jacobian: Conditions, x: np.ndarray, accepted: Callable[[np.ndarray], bool]) -> Closed:
+    """The zero nearest to `x` that is accepted, also from points farther and farther away; or the best that was found.
+
+    Where no zero is accepted, one that is not is better than none.
+    """
+    best = nearest_zero(residual, jacobian, x)
+    if (best.found and accepted(best.x)) or x.size == 0:
+        return best
+    generator = np.random.default_rng(17)
+    tries = 6 if x.size <= 60 else 1
+    for amplitude in _AMPLITUDES:
+        ends = [
+            nearest_zero(residual, jacobian, x + amplitude * generator.uniform(-1.0, 1.0, x.size)) for _ in range(tries)
+        ]
+        good = [end for end in ends if end.found and accepted(end.x)]
+        if good:
+            return min(good, key=lambda end: float(np.linalg.norm(end.x - x)))
+        best = min([best, *ends], key=lambda end: end.size if not end.found else 0.0)
+    return best

@@ -13,9 +13,8 @@ import numpy as np
 
 from daedal.kernels.compilation import entry, part
 from daedal.kernels.signatures import void
-from daedal.multibody.grouped import grouped
-from daedal.multibody.tree import ANY_ROTATION, BodyTree
-from daedal.multibody.vectors import ROWS, VECTOR, rows_of_rates
+from daedal.multibody.kinematics import ANY_ROTATION, BodyTree
+from daedal.multibody.vectors import ROWS, VECTOR, grouped, rows_of_rates
 
 
 def parameter_masses(tree) -> np.ndarray:
@@ -35,7 +34,7 @@ def joint_velocities(tree, q, rate):
 @entry(void(BodyTree, VECTOR, VECTOR, VECTOR))
 def fill_joint_velocities(tree, q, rate, u):
     """The u of :func:`joint_velocities`."""
-    for j in range(tree.father.size):
+    for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
             if tree.turn[j] != ANY_ROTATION or k < end - 3:
@@ -61,7 +60,7 @@ def coordinate_rates(tree, q, u):
 @entry(void(BodyTree, VECTOR, VECTOR, VECTOR))
 def fill_coordinate_rates(tree, q, u, rate):
     """The rates of :func:`coordinate_rates`."""
-    for j in range(tree.father.size):
+    for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
             if tree.turn[j] != ANY_ROTATION or k < end - 3:
@@ -87,7 +86,7 @@ def lifted_force(tree, q, rate, tau, parameter_mass):
 @entry(void(BodyTree, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR))
 def fill_lifted_force(tree, q, rate, tau, parameter_mass, result):
     """The result of :func:`lifted_force`."""
-    for j in range(tree.father.size):
+    for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
             if tree.turn[j] != ANY_ROTATION or k < end - 3:
@@ -118,7 +117,7 @@ def map_matrix(tree, q):
 def fill_map_matrix(tree, q, matrix):
     """The matrix of :func:`map_matrix`."""
     matrix[:, :] = 0.0
-    for j in range(tree.father.size):
+    for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
             if tree.turn[j] != ANY_ROTATION or k < end - 3:
@@ -135,7 +134,7 @@ def fill_map_matrix(tree, q, matrix):
 def fill_lifted_rows(tree, q, matrix, result):
     """A matrix with one column for each velocity of a joint, times N."""
     n = matrix.shape[0]
-    for j in range(tree.father.size):
+    for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
             if tree.turn[j] != ANY_ROTATION or k < end - 3:
@@ -166,7 +165,7 @@ def fill_lifted_mass(tree, q, mass, parameter_mass, lifted, result):
     """The result of :func:`lifted_mass`; `lifted` has room for H N."""
     fill_lifted_rows(tree, q, mass, lifted)
     fill_lifted_rows(tree, q, lifted.T, result)
-    for j in range(tree.father.size):
+    for j in range(tree.parent.size):
         if tree.turn[j] == ANY_ROTATION:
             p = tree.first_q[j + 1] - 4
             for k in range(4):
@@ -194,7 +193,7 @@ def norms(tree, q):
 def fill_norms(tree, q, values):
     """The values of :func:`norms`."""
     count = 0
-    for j in range(tree.father.size):
+    for j in range(tree.parent.size):
         if tree.turn[j] == ANY_ROTATION:
             p = tree.first_q[j + 1] - 4
             values[count] = q[p] ** 2 + q[p + 1] ** 2 + q[p + 2] ** 2 + q[p + 3] ** 2 - 1.0

@@ -69,7 +69,7 @@ class MotionHistory:
     @cached_property
     def accelerating(self) -> tuple[np.ndarray, np.ndarray]:
         """Accelerations of the centres of mass and angular accelerations, (nt, n, 3)."""
-        still = np.zeros((self.t.size, self.layout.tree.father.size, 3))
+        still = np.zeros((self.t.size, self.layout.tree.parent.size, 3))
         linear, angular, *_ = self.transmitted(still, still)
         return linear, angular
 
@@ -167,7 +167,7 @@ class MotionHistory:
         tree = self.layout.tree
         force, torque = np.array([load.forces for load in loads]), np.array([load.torques for load in loads])
         for i, (load, placed) in enumerate(zip(loads, self.placed)):
-            for j in range(tree.father.size):
+            for j in range(tree.parent.size):
                 for k in range(tree.first_v[j], tree.first_v[j + 1]):
                     if load.joint_forces[k] == 0.0:
                         continue
@@ -175,9 +175,9 @@ class MotionHistory:
                     pull = np.zeros(3) if np.any(twist) else load.joint_forces[k] * placed.slide[k]
                     force[i, j] += pull
                     torque[i, j] += twist - np.cross(placed.lever[j], pull)
-                    if tree.father[j] >= 0:
-                        force[i, tree.father[j]] -= pull
-                        torque[i, tree.father[j]] -= twist + np.cross(placed.arm[j] - placed.lever[j], pull)
+                    if tree.parent[j] >= 0:
+                        force[i, tree.parent[j]] -= pull
+                        torque[i, tree.parent[j]] -= twist + np.cross(placed.arm[j] - placed.lever[j], pull)
         return force, torque
 
     def motion(self, i: int) -> Motion:

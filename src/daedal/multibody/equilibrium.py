@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import DaedalError
-from daedal.multibody.assembly import AssemblyProblem
-from daedal.multibody.closing import nearest_zero
-from daedal.multibody.equations import null_space
-from daedal.multibody.held import held_values
+from daedal.multibody.assembly import AssemblyProblem, nearest_zero
+from daedal.multibody.inverse_dynamics import MeasuredCoordinates
+from daedal.multibody.kinematics import ANY_ROTATION
 from daedal.multibody.linearised import linearise
-from daedal.multibody.measures import MeasuredCoordinates
-from daedal.multibody.poses import pose_of
+from daedal.multibody.poses import held_values, pose_of
 from daedal.multibody.start import Start
-from daedal.multibody.tree import ANY_ROTATION
+from daedal.multibody.system import null_space
 
 STABLE, NEUTRAL, UNSTABLE = "stable", "neutral", "unstable"
 _MOST = 300

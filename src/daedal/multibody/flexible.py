@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.arguments import positive
 from daedal.multibody.body import Body, Frame, checked_name
 from daedal.multibody.forces import Bushing, Force, TorsionSpring
 from daedal.multibody.joints import Joint, Revolute, Spherical, Universal
+from daedal.multibody.rotation import positive
 from daedal.problems.checks import check_finite, check_size
 
 

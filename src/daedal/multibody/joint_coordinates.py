@@ -12,16 +12,26 @@ angle (universal)  atan2(-R_xy, R_yy)                 a_z . (omega_b - omega_a)
 second_angle       atan2(-R_zx, R_zz)                 b_y . (omega_b - omega_a)
 displacement       a_z . d; x and y likewise          a_z . (v_b - v_a - omega_a x d)
 =================  =================================  ===========================================
+
+Angles that count turns, of joints that are not in the spanning tree.
+
+No function of the places of two bodies tells how often one has turned. In the plane the coordinates do: every angle is
+a sum of them. In space a joint that is cut gets a coordinate more, that of a body without mass which is hinged on the
+first frame of the joint and turned with the second, :math:`m_x \cdot b_y = 0`. The mass matrix is then singular, but
+positive definite on all motions that the conditions allow.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
-from daedal.multibody.joints import X, Y, Z
-from daedal.multibody.tree import ABOUT_Z_AND_Y, ANY_ROTATION
+from daedal.multibody.body import Body, Frame, ground
+from daedal.multibody.joints import Joint, Prismatic, Revolute, X, Y, Z
+from daedal.multibody.kinematics import ABOUT_Z_AND_Y, ANY_ROTATION, placement
 
 
 class JointCoordinate(NamedTuple):
@@ -90,3 +100,99 @@ def _one(layout, joint, which: str, j: int | None) -> JointCoordinate:
         k = 1 - k
     q, v = int(layout.tree.first_q[j]) + k, int(layout.tree.first_v[j]) + k
     return unknown._replace(q=q, v=v)
+
+
+class Sum(NamedTuple):
+    """A sum of coordinates of the tree: factor times q for each of some columns, and a constant."""
+
+    columns: tuple[int, ...]
+    factors: tuple[float, ...]
+    constant: float
+
+    def value(self, q):
+        """The sum for coordinates q."""
+        total = self.constant
+        for column, factor in zip(self.columns, self.factors):
+            total = total + factor * q[column]
+        return total
+
+
+def angle_between(layout, a: Frame, b: Frame) -> Sum:
+    """The angle from frame a to frame b in a model of the plane, about the z axis of a."""
+    placed = placement(layout.tree, layout.zero)
+    factors = np.zeros(layout.n_q)
+    turns = []
+    for frame, sign in ((a, -1.0), (b, 1.0)):
+        body = layout.index[frame.body.name]
+        turns.append(frame.rotation if body < 0 else placed.rotation[body] @ frame.rotation)
+        while body >= 0:
+            first, end = layout.tree.first_v[body], layout.tree.first_v[body + 1]
+            factors[first:end] += sign * placed.angular[first:end, 2]
+            body = layout.tree.parent[body]
+    about = turns[0][2, 2]  # along z or against it
+    turn = turns[0].T @ turns[1]
+    columns = tuple(int(k) for k in np.flatnonzero(factors))
+    constant = float(np.arctan2(turn[1, 0], turn[0, 0]))
+    return Sum(columns, tuple(float(about * factors[k]) for k in columns), constant)
+
+
+def counted_angles(layout) -> dict[str, Sum]:
+    """The angles of joints outside the tree that follow from the coordinates of a layout, by the names of angles."""
+    found: dict[str, Sum] = {}
+    for one in layout.joint_coordinates.values():
+        if one.q >= 0 or not one.turns:
+            continue
+        name = angle_name(one)
+        if name in layout.pointers:
+            found[name] = Sum((layout.massless[name],), (1.0,), 0.0)
+        elif layout.planar:
+            found[name] = angle_between(layout, one.joint.a, one.joint.b)
+    return found
+
+
+def near_angles(layout, motion) -> np.ndarray:
+    """Coordinates of a layout with the angles of a motion that is known in another one; what is no angle is zero."""
+    near = np.zeros(layout.n_q)
+    for (joint, which), one in layout.joint_coordinates.items():
+        if one.q >= 0 and one.turns:
+            near[one.q] = motion.coordinate(joint, which)
+    if layout.planar and not layout.is_relative:
+        for body in layout.topology.bodies[: layout.n_bodies]:
+            turned = angle_between(motion.layout, Frame(ground), Frame(body)).value(motion.q)
+            near[layout.tree.first_q[layout.index[body.name] + 1] - 1] = turned
+    return near
+
+
+def massless_state(layout, motion) -> list[tuple[int, float, float]]:
+    """Coordinates of bodies without mass: numbers, values and rates, for a motion that is known in another layout."""
+    found = []
+    for name, column in layout.massless.items():
+        there = motion.layout.massless.get(name)
+        if there is not None:
+            found.append(
+                (column, motion.q[there], motion.speeds[motion.layout.tree.first_v[motion.layout.index[name]]])
+            )
+    for (joint, which), one in layout.joint_coordinates.items():
+        name = angle_name(one)
+        if which is not None and name in layout.pointers and name not in motion.layout.massless:
+            values = motion.coordinate(joint, which), motion.rate(joint, which)
+            found.append((layout.massless[name], *values))
+    return found
+
+
+def angle_name(one: JointCoordinate) -> str:
+    """What the coordinate for an angle is called."""
+    return f"{'second ' if one.second else ''}angle of {one.joint.name}"
+
+
+def pointer(one: JointCoordinate) -> tuple[Body, Joint, Joint]:
+    """A body without mass whose hinge has the angle of a joint; the hinge, and the joint that aligns it."""
+    side = one.joint.swapped() if one.second else one.joint
+    body = Body(angle_name(one))
+    return body, Revolute(body.name, side.a, body), Revolute(body.name, body, side.b)
+
+
+def runner(name: str) -> tuple[Body, Joint]:
+    """A body without mass on a slider, whose displacement is a coordinate that a constraint needs."""
+    body = Body(name)
+    return body, Prismatic(name, ground, body, axis="x")

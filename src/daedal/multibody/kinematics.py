@@ -1,6 +1,6 @@
-r"""Where the bodies of a tree are and how they move: equations (2.16) to (2.29) of the formalism.
+r"""A tree of bodies as arrays, where its bodies are and how they move: equations (2.16) to (2.29) of the formalism.
 
-A body j with father i has the centre of mass :math:`r_j = r_i + s_{ij} + d_j - s_{jj}`; in the axes of the ground
+A body j with parent i has the centre of mass :math:`r_j = r_i + s_{ij} + d_j - s_{jj}`; in the axes of the ground
 
 .. math::
 
@@ -11,6 +11,8 @@ with :math:`v = (\dot r, \omega)`. Here :math:`\dot q_j` are the velocities of t
 parameters.
 """
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 
@@ -18,14 +20,14 @@ import numpy as np
 
 from daedal.kernels.compilation import entry
 from daedal.kernels.signatures import void
-from daedal.multibody.grouped import grouped
-from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, BodyTree
 from daedal.multibody.vectors import (
     MATRICES,
+    NUMBERS,
     ROWS,
     VECTOR,
     column,
     combined,
+    grouped,
     is_unit,
     minus,
     plus,
@@ -38,17 +40,65 @@ from daedal.multibody.vectors import (
     vector_product,
 )
 
+NO_ROTATION, ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION = 0, 1, 2, 3
+"""How a joint turns: not, about z by one angle, about z and then y, or by Euler parameters."""
+
+
+class BodyTree(NamedTuple):
+    r"""Bodies 0 ... n-1, each moved by one joint from its parent; parents come first, -1 is the ground.
+
+    Joint j has a frame on the parent, at ``place[j]`` from the parent's centre of mass with the axes ``axes[j]`` in
+    the parent's axes (for the ground: its origin), and one on the body itself, at ``own_place[j]`` from its centre of
+    mass with ``own_axes[j]``. The joint shifts the second frame by :math:`d = \sum_k q_k\, slide_k` along the axes of
+    the first, then turns it as ``turn[j]`` says. Its velocities are ``first_v[j]`` to ``first_v[j + 1]``, one for
+    each coordinate but for Euler parameters, of which it has four (``first_q``) and three components of the angular
+    velocity in the axes of the joint's own frame. Shifts come before rotations.
+    """
+
+    parent: np.ndarray  # (n,)
+    turn: np.ndarray  # (n,) NO_ROTATION to ANY_ROTATION
+    first_q: np.ndarray  # (n + 1,)
+    first_v: np.ndarray  # (n + 1,)
+    place: np.ndarray  # (n, 3)
+    axes: np.ndarray  # (n, 3, 3)
+    own_place: np.ndarray  # (n, 3)
+    own_axes: np.ndarray  # (n, 3, 3)
+    slide: np.ndarray  # (n_v, 3), in the axes of the joint's frame on the parent
+    mass: np.ndarray  # (n,)
+    inertia: np.ndarray  # (n, 3, 3), about the centre of mass, in the axes of the body
+    gravity: np.ndarray  # (3,)
+
+
+BodyTree.kinds = (*4 * [NUMBERS], ROWS, MATRICES, ROWS, MATRICES, ROWS, VECTOR, MATRICES, VECTOR)  # type: ignore[attr-defined]
+
+
+def in_axes_of_joints(tree: BodyTree) -> BodyTree:
+    """The same tree, where the axes of each body are those of its joint's frame on it."""
+    own = tree.own_axes
+    on_bodies = tree.parent >= 0
+    places, axes = tree.place.copy(), tree.axes.copy()
+    turned = own[tree.parent[on_bodies]].transpose(0, 2, 1)
+    places[on_bodies] = (turned @ places[on_bodies, :, None])[:, :, 0]
+    axes[on_bodies] = turned @ axes[on_bodies]
+    return tree._replace(
+        place=places,
+        axes=axes,
+        own_place=(own.transpose(0, 2, 1) @ tree.own_place[:, :, None])[:, :, 0],
+        own_axes=np.broadcast_to(np.eye(3), own.shape),
+        inertia=own.transpose(0, 2, 1) @ tree.inertia @ own,
+    )
+
 
 class Placement(NamedTuple):
     """Where the bodies are, in the axes of the ground."""
 
     r: np.ndarray  # (n, 3) centres of mass
     rotation: np.ndarray  # (n, 3, 3) from the axes of the body to those of the ground
-    arm: np.ndarray  # (n, 3) R_j = r_j - r_i, from the father's centre of mass
+    arm: np.ndarray  # (n, 3) R_j = r_j - r_i, from the parent's centre of mass
     lever: np.ndarray  # (n, 3) from the joint's frame on the body to the body's centre of mass, -s_jj
     linear: np.ndarray  # (n_v, 3) first half of the columns of B: velocity of the centre of mass per unit speed
     angular: np.ndarray  # (n_v, 3) second half, H: angular velocity per unit speed
-    slide: np.ndarray  # (n_v, 3) velocity of the joint's frame relative to the father, per unit speed
+    slide: np.ndarray  # (n_v, 3) velocity of the joint's frame relative to the parent, per unit speed
 
 
 Placement.kinds = (ROWS, MATRICES, ROWS, ROWS, ROWS, ROWS, ROWS)  # type: ignore[attr-defined]
@@ -77,7 +127,7 @@ def cross(a, b):
 
 def placement(tree, q):
     """Positions (2.16), (2.17) and the matrices B_j (2.24) of all bodies."""
-    n, n_v = tree.father.size, tree.first_v[-1]
+    n, n_v = tree.parent.size, tree.first_v[-1]
     placed = Placement(
         np.zeros((n, 3)),
         np.zeros((n, 3, 3)),
@@ -96,8 +146,8 @@ def placement(tree, q):
 def place(tree, q, placed):
     """Fill a :class:`Placement`."""
     rotation, angular = placed.rotation, placed.angular
-    for j in range(tree.father.size):
-        i, turn = tree.father[j], tree.turn[j]
+    for j in range(tree.parent.size):
+        i, turn = tree.parent[j], tree.turn[j]
         first, end, at = tree.first_v[j], tree.first_v[j + 1], tree.first_q[j]
         c, s = 1.0, 0.0
         if turn == ABOUT_Z or turn == ABOUT_Z_AND_Y:
@@ -156,7 +206,7 @@ def place(tree, q, placed):
 
 def velocities(tree, placed, v):
     r"""Velocities (2.22), (2.18) and what accelerations have without :math:`\ddot q`, c_j of (2.27)."""
-    n = tree.father.size
+    n = tree.parent.size
     moving = Velocities(np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)))
     move(tree, placed, v, moving)
     return moving
@@ -166,8 +216,8 @@ def velocities(tree, placed, v):
 @entry(void(BodyTree, Placement, VECTOR, Velocities))
 def move(tree, placed, v, moving):
     """Fill :class:`Velocities`."""
-    for j in range(tree.father.size):
-        i, turn = tree.father[j], tree.turn[j]
+    for j in range(tree.parent.size):
+        i, turn = tree.parent[j], tree.turn[j]
         arm, lever = row(placed.arm, j), row(placed.lever, j)
         speed, carried, slip = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         turning = (0.0, 0.0, 0.0)  # the derivative of H_j times the speeds
@@ -178,14 +228,14 @@ def move(tree, placed, v, moving):
         for k in range(tree.first_v[j], tree.first_v[j + 1]):
             slip = plus(slip, times(v[k], row(placed.slide, k)))
             spin = times(v[k], row(placed.angular, k))
-            # the axes of a joint turn with the father, the second one of Cardan's joint with the first rotation, too
+            # the axes of a joint turn with the parent, the second one of Cardan's joint with the first rotation, too
             turning = plus(turning, vector_product(angular if turn == ABOUT_Z_AND_Y else carried, spin))
             angular = plus(angular, spin)
         spin = minus(angular, carried)
         put(moving.angular, j, angular)
         put(moving.angular_bias, j, turning)
         put(moving.linear, j, plus(plus(speed, slip), vector_product(spin, lever)))
-        joint = minus(arm, lever)  # from the father's centre of mass to the joint's frame on the body
+        joint = minus(arm, lever)  # from the parent's centre of mass to the joint's frame on the body
         bias = plus(
             vector_product(carried, plus(vector_product(carried, joint), times(2.0, slip))),
             vector_product(angular, vector_product(angular, lever)),

@@ -140,7 +140,7 @@ class CompiledLoops(CodedFunction):
         return values
 
     def __repr__(self) -> str:
-        return f"<{self.__name__}: compiled loops over {self.machine.layout.tree.father.size} bodies>"
+        return f"<{self.__name__}: compiled loops over {self.machine.layout.tree.parent.size} bodies>"
 
 
 class RecursiveCode:

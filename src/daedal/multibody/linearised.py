@@ -12,7 +12,22 @@ like a stiffness. About a motion, or with rolling or with states of forces, the 
 
 .. math:: \dot y = T^+ B^+ (F_x B - \dot B) T\, y, \qquad \delta x = B T y,
 
-where F is the right-hand side of the equations of motion, B as in :mod:`daedal.multibody.perturbations`, and T a basis.
+where F is the right-hand side of the equations of motion, B as in :mod:`daedal.multibody.linearised`, and T a basis.
+
+Perturbations of a state in variables that do not turn with the bodies.
+
+The orientation of a joint with Euler parameters p is perturbed by a small rotation :math:`\delta\varphi` in the axes of
+its first frame, and so is its angular velocity :math:`\omega`:
+
+.. math::
+
+    \delta p = \tfrac12 E(p)^T \delta\varphi, \qquad
+    \delta \dot p = \tfrac12 E(p)^T \delta\omega + \tfrac12 E(\delta p)^T \omega .
+
+About a wheel or a top that spins steadily the equations then have constant coefficients, as they have in angles; in
+Euler parameters they would not. All other coordinates are perturbed as they are.
+
+A mode: how a machine moves at one eigenvalue.
 """
 
 from __future__ import annotations
@@ -25,11 +40,13 @@ import numpy as np
 
 from daedal.common.tabular import Tabular
 from daedal.errors import InvalidProblemError
-from daedal.multibody.equations import MotionEquations, null_space
-from daedal.multibody.modes import Mode
-from daedal.multibody.perturbations import perturbation_basis
+from daedal.multibody.assembly import nearest_zero
+from daedal.multibody.driven_motion import KinematicSolution
+from daedal.multibody.kinematics import ANY_ROTATION
 from daedal.multibody.poses import length_flags
 from daedal.multibody.start import Start
+from daedal.multibody.system import MotionEquations, null_space
+from daedal.problems.checks import check_positive, check_size
 
 _BALANCED = 1e-8
 _UNDAMPED = 1e-12
@@ -277,3 +294,121 @@ def _sorted(values: np.ndarray) -> np.ndarray:
 def _pairs(values: np.ndarray, shapes: np.ndarray) -> list[tuple[complex, np.ndarray]]:
     order = np.lexsort([values.real, np.abs(values.imag)])
     return [(complex(values[k]), shapes[:, k]) for k in order if values[k].imag >= 0.0]
+
+
+def first_axes_rates(p: np.ndarray) -> np.ndarray:
+    r"""E(p), 3 by 4, with :math:`\omega = 2 E(p) \dot p` in the axes of the frame that does not turn."""
+    a, b, c, d = p
+    return np.array([[-b, a, -d, c], [-c, d, a, -b], [-d, -c, b, a]])
+
+
+def perturbation_basis(layout: Any, q: np.ndarray, v: np.ndarray, n_r: int) -> np.ndarray:
+    """The matrix from perturbations of positions, velocities and states of forces to those of (q, v, r)."""
+    tree, n, n_v = layout.tree, layout.n_q, layout.n_v
+    W, X = np.zeros((n, n_v)), np.zeros((n, n_v))
+    for j, turn in enumerate(tree.turn):
+        at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
+        plain = end - first - (3 if turn == ANY_ROTATION else 0)
+        W[at : at + plain, first : first + plain] = np.eye(plain)
+        if turn == ANY_ROTATION:
+            place, own = slice(at + plain, at + plain + 4), slice(end - 3, end)
+            E = first_axes_rates(q[place])
+            spin = 2.0 * E @ v[place]
+            W[place, own] = 0.5 * E.T
+            X[place, own] = np.column_stack([0.5 * first_axes_rates(0.5 * row).T @ spin for row in E])
+    B = np.zeros((2 * n + n_r, 2 * n_v + n_r))
+    B[:n, :n_v], B[n : 2 * n, :n_v], B[n : 2 * n, n_v : 2 * n_v] = W, X, W
+    B[2 * n :, 2 * n_v :] = np.eye(n_r)
+    return B
+
+
+_FEWEST = 6  # points of a period through which there is no periodic spline of order 5
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """A small motion in which all coordinates have the same rhythm.
+
+    Attributes
+    ----------
+    eigenvalue : complex
+        Its real part tells how it grows, its imaginary part how fast it oscillates.
+    shape : numpy.ndarray of complex, shape (n_q,)
+        The perturbation of the coordinates; its largest entry is real and positive.
+    start : Start
+        The state about which it moves.
+    """
+
+    eigenvalue: complex
+    shape: np.ndarray
+    start: Start
+
+    def __post_init__(self):
+        k = int(np.argmax(np.abs(self.shape) / self._scale))
+        if self.shape[k] != 0.0:
+            object.__setattr__(self, "shape", self.shape / self.shape[k] * self._scale[k])
+
+    @property
+    def _scale(self) -> np.ndarray:
+        return np.where(length_flags(self.start.layout), self.start.layout_length, 1.0)
+
+    @property
+    def frequency(self) -> float:
+        """Oscillations per unit of time; zero if it does not oscillate."""
+        return abs(self.eigenvalue.imag) / (2.0 * np.pi)
+
+    @property
+    def damping_ratio(self) -> float:
+        """Damping as part of the critical one: 1 if the motion fades without oscillating, -1 if it grows so."""
+        size = abs(self.eigenvalue)
+        return -self.eigenvalue.real / size if size > 0.0 else 0.0
+
+    @property
+    def joint(self) -> str:
+        """The joint (or body, in absolute coordinates) that moves most."""
+        layout = self.start.layout
+        k = int(np.argmax(np.abs(self.shape) / self._scale))
+        return layout.topology.joints[int(np.searchsorted(layout.tree.first_q, k, side="right")) - 1].name
+
+    def motion(self, n: int = 60, amplitude: float = 0.2) -> KinematicSolution:
+        """The machine over a period, at `n` times, for drawings.
+
+        `amplitude` is how far the coordinate that moves most goes: an angle, or a displacement as part of the size of
+        the machine. Loops stay closed, also where it is not small. A mode that does not oscillate swings once there and
+        back in unit time.
+        """
+        n, amplitude = check_size(n, "n"), check_positive(amplitude, "amplitude")
+        rate = abs(self.eigenvalue.imag) or 2.0 * np.pi
+        t = np.linspace(0.0, 2.0 * np.pi / rate, n)
+        turning = np.exp(1j * rate * t) * (1.0 if self.eigenvalue.imag else -1j)
+        moved = amplitude * np.outer(self.shape, turning)
+        q = np.column_stack([self._closed(self.start.q + part.real) for part in moved.T])
+        v, a = (1j * rate * moved).real, -(rate**2) * moved.real
+        if n > _FEWEST:  # loops and rotations in space have bent the way
+            from scipy.interpolate import make_interp_spline
+
+            q[:, -1] = q[:, 0]
+            way = make_interp_spline(t, q, k=5, bc_type="periodic", axis=1)
+            v, a = way(t, 1), way(t, 2)
+        return KinematicSolution(t, q, v, a, (), (), self.start.model, self.start.layout)
+
+    def animate(self, path: Any = None, *, amplitude: float = 0.2, **options: Any):
+        """The motion over a period as a scene or a file; see :func:`daedal.multibody.picture.animate`."""
+        return self.motion(121, amplitude).animate(path, **({"plots": ()} | options))
+
+    def _closed(self, q: np.ndarray) -> np.ndarray:
+        conditions: Any = self.start.model.conditions(self.start.layout)
+        if not conditions.n_g:
+            return q
+        scale, t = self._scale, self.start.t
+        found = nearest_zero(
+            lambda x: conditions.value(t, x * scale),
+            lambda x: conditions.jacobian(t, x * scale)[: conditions.n_g] * scale,
+            q / scale,
+        )
+        if found.size > 1e-8 * max(1.0, self.start.layout_length):
+            raise InvalidProblemError("the loops cannot be closed at this amplitude; choose a smaller one")
+        return found.x * scale
+
+    def __repr__(self):
+        return f"Mode({self.eigenvalue:.6g}, frequency={self.frequency:.6g}, damping_ratio={self.damping_ratio:.4g})"

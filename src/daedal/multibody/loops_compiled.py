@@ -1,18 +1,34 @@
 r"""The functions of a mechanical system as compiled loops over bodies, for machines that are too large to be traced.
 
 Each is a C function of (t, block, machine): the block holds its arguments and then its result, column by column, as
-kernels of Daedal lay out functions, and behind them a room (:mod:`daedal.multibody.room`) for what it computes on its
-way; `machine` is the address of a packed machine. :func:`rooms` says how large these rooms are.
+kernels of Daedal lay out functions, and behind them a room (:mod:`daedal.multibody.vectors`) for what it computes on
+its way; `machine` is the address of a packed machine. :func:`rooms` says how large these rooms are.
 
 Rows of Euler parameters: the derivatives of the conditions are those along motions with |p| = 1, J N and gamma. They
 differ from the derivatives with respect to all coordinates by multiples of the rows of |p|^2 = 1 only, so that motions
 and reactions of joints are the same, and the multipliers of |p|^2 = 1 are zero.
+
+The loads of all forces of a large machine: a compiled loop over machine code that many of them share.
 """
 
-from daedal.kernels.compilation import entry, part
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.records import address_of, data_of, float_rows, floats, record_at
 from daedal.kernels.signatures import f64, i32, i64
 from daedal.kernels.vectors import copy
+from daedal.multibody.closed_loops import (
+    constrained_solution,
+    fill_loop_bias,
+    fill_loop_jacobian,
+    floats_for_change,
+    floats_for_solution,
+    reduction_in,
+    shortest_change,
+)
 from daedal.multibody.closure import fill_residuals
 from daedal.multibody.coordinates import (
     fill_joint_velocities,
@@ -21,10 +37,8 @@ from daedal.multibody.coordinates import (
     fill_lifted_rows,
     fill_norms,
 )
-from daedal.multibody.cut_joints import fill_loop_bias, fill_loop_jacobian
 from daedal.multibody.dynamics import Composite, Sweep, composite_bodies, newton_euler
-from daedal.multibody.kinematics import move, place
-from daedal.multibody.loads import add_loads, motion_at
+from daedal.multibody.kinematics import ANY_ROTATION, move, place
 from daedal.multibody.packed import (
     MACHINE,
     PLACEMENT,
@@ -38,15 +52,7 @@ from daedal.multibody.packed import (
     tree_at,
     velocities_at,
 )
-from daedal.multibody.recursive import (
-    constrained_solution,
-    floats_for_change,
-    floats_for_solution,
-    reduction_in,
-    shortest_change,
-)
-from daedal.multibody.room import blocks, matrix, open_room, taken, vector, zeros
-from daedal.multibody.tree import ANY_ROTATION
+from daedal.multibody.vectors import blocks, matrix, open_room, taken, vector, zeros
 
 SIGNATURE = i32(f64, i64, i64)
 """status = f(t, block, machine)."""
@@ -79,7 +85,7 @@ def rooms(sizes: MachineSizes, longest: int) -> dict[str, int]:
 @part
 def _placement(tree, q, n_v, room):
     """Where the bodies are, in a room."""
-    n = tree.father.size
+    n = tree.parent.size
     placed = placement_at(taken(room, floats_for(n, n_v, PLACEMENT)), n, n_v)
     place(tree, q, placed)
     return placed
@@ -230,7 +236,7 @@ def _square(x, p):
 def _lift(tree, q, change, radial, result):
     r"""Coordinates from velocities of joints, :math:`N^T / (4 |p|^2)` of them, and the share of p that is given."""
     i = 0
-    for j in range(tree.father.size):
+    for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
         for k in range(first, end):
             if tree.turn[j] != ANY_ROTATION or k < end - 3:
@@ -321,3 +327,76 @@ def velocity_correction(t, block, machine):
 def stage(t, block, machine):
     """Half-explicit stages have constraints at another point: their matrix is not that of a machine."""
     return NOT_HERE
+
+
+_call = caller(i32(f64, i64))
+
+
+class Places:
+    """Where forces find what they read: in a block [placement | velocities | q | u | states].
+
+    Attributes
+    ----------
+    arrays : dict
+        For each array where it begins, how many rows it has, and the shape of a row.
+    n_loads : int
+        Of the loads [forces | torques | forces of joints | rates of states].
+    """
+
+    def __init__(self, layout: Any, n_states: int):
+        n, n_q, n_v = layout.tree.parent.size, layout.n_q, layout.n_v
+        moving = PLACEMENT[0] * n + PLACEMENT[1] * n_v
+        q = moving + VELOCITIES[0] * n
+        self.n_loads = 6 * n + n_v + n_states
+        self.arrays: dict[str, tuple[int, int, tuple[int, ...]]] = {
+            "r": (0, n, (3,)),
+            "rotation": (3 * n, n, (3, 3)),
+            "linear": (moving, n, (3,)),
+            "angular": (moving + 3 * n, n, (3,)),
+            "q": (q, n_q, ()),
+            "u": (q + n_q, n_v, ()),
+            "states": (q + n_q + n_v, n_states, ()),
+        }
+
+    @property
+    def rows(self) -> list[tuple[str, int, int, int]]:
+        """For each array of bodies, coordinates or velocities: of which, where it begins, rows, and their length."""
+        kinds = {"r": "body", "rotation": "body", "linear": "body", "angular": "body", "q": "q", "u": "v"}
+        return [(kind, *self.arrays[name][:2], prod(self.arrays[name][2])) for name, kind in kinds.items()]
+
+
+@part
+def motion_at(address, record):
+    """Placement and velocities in a block that is laid out as :class:`Places` says."""
+    n, n_v = record.n, record.n_v
+    return placement_at(address, n, n_v), velocities_at(address + 8 * floats_for(n, n_v, PLACEMENT), n)
+
+
+@part
+def add_loads(forces, t, motion, loads, room):
+    """Add what all forces do in a motion, laid out as :class:`Places` says; 0, or the status of one that failed."""
+    sizes, places, constants, targets = forces.sizes, forces.arguments, forces.constants, forces.targets
+    argument, constant, target = 0, 0, 0
+    block = vector(room, forces.longest)
+    at = data_of(block)
+    for group in range(forces.groups):
+        code, members, n_x, n_y, n_c = (
+            sizes[group, 0],
+            sizes[group, 1],
+            sizes[group, 2],
+            sizes[group, 3],
+            sizes[group, 4],
+        )
+        block[: sizes[group, 5]] = 0.0  # code does not write results that vanish identically
+        for _ in range(members):
+            for k in range(n_x):
+                block[k] = motion[places[argument + k]]
+            for k in range(n_c):
+                block[n_x + n_y + k] = constants[constant + k]
+            status = _call(code, t, at)
+            if status != 0:
+                return status
+            for k in range(n_y):
+                loads[targets[target + k]] += block[n_x + k]
+            argument, constant, target = argument + n_x, constant + n_c, target + n_y
+    return 0

@@ -10,25 +10,24 @@ from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
 from daedal.multibody.analyses import Analyses
 from daedal.multibody.body import Body
-from daedal.multibody.checks import check_parts
 from daedal.multibody.constraints import Constraint, Prescribed
 from daedal.multibody.forces import Discontinuity, Force
 from daedal.multibody.joint_coordinates import check_coordinate
 from daedal.multibody.joints import Joint
-from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, layout_of
+from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, check_parts, in_the_plane, layout_of
 from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
 from daedal.multibody.start import Start
 from daedal.multibody.system import MultibodySystem, system_of
 from daedal.multibody.topology import SpanningTree
+from daedal.problems.preparable import Preparable, prepared_of
 
 if TYPE_CHECKING:
-    from daedal.multibody.conditions import Conditions
-    from daedal.multibody.equations import MotionEquations
     from daedal.multibody.large import LargeMachine
+    from daedal.multibody.system import Conditions, MotionEquations
 
 
-class Model(Analyses):
+class Model(Analyses, Preparable):
     """A machine made of bodies, joints, constraints and forces; it does not change.
 
     Parameters
@@ -77,7 +76,6 @@ class Model(Analyses):
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
         self._equations: dict[Layout, MotionEquations] = {}
-        self._problems: dict[tuple[str | None, tuple[str, ...]], Any] = {}
         self.large_machines: dict[Layout, LargeMachine] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -86,7 +84,6 @@ class Model(Analyses):
             "_layouts": {},
             "_conditions": {},
             "_equations": {},
-            "_problems": {},
             "large_machines": {},
         }
 
@@ -184,7 +181,7 @@ class Model(Analyses):
         save : path, optional
             A file to write.
         """
-        from daedal.multibody.graph import draw_graph
+        from daedal.multibody.topology import draw_graph
 
         return draw_graph(self.topology(cut), self.name, pyplot=pyplot, save=save)
 
@@ -220,7 +217,7 @@ class Model(Analyses):
         >>> model.problem().mode_names
         ('slip+', 'slip-', 'stick')
         """
-        from daedal.multibody.forces.hybrid import problem_of
+        from daedal.multibody.forces.discontinuity import problem_of
 
         chosen = coordinates or self._coordinates
         system = system_of(self, self.layout(chosen, cut))
@@ -238,9 +235,10 @@ class Model(Analyses):
         """
         layout = initial.layout if isinstance(initial, Start) else None
         key = next((key for key, known in self._layouts.items() if known is layout), (None, ()))
-        if key not in self._problems:
-            self._problems[key] = self.problem(key[0], cut=key[1])
-        return self._problems[key]
+        kept = prepared_of(self)  # and not an attribute, which functions of the problem would read
+        if key not in kept:
+            kept[key] = self.problem(key[0], cut=key[1])
+        return kept[key]
 
     def as_initial(self, initial: Any, t0: float, params: Any = None) -> Any:
         """A start for :meth:`as_problem`, from values of joints by name, and of their velocities with ``'``.
@@ -281,7 +279,7 @@ class Model(Analyses):
         >>> pendulum = Model(Revolute("pivot", ground, rod.start), planar=True)
         >>> picture = pendulum.draw(pendulum.assemble(pivot=-1.0), "pendulum.png")
         """
-        from daedal.multibody.animation import draw
+        from daedal.multibody.picture import draw
 
         return draw(self, start, path, **options)
 

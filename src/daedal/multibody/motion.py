@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.multibody.counted_angles import angle_name
-from daedal.multibody.joint_coordinates import coordinate_of
-from daedal.multibody.kinematics import cross
-from daedal.multibody.tree import ABOUT_Z_AND_Y
+from daedal.multibody.joint_coordinates import angle_name, coordinate_of
+from daedal.multibody.kinematics import ABOUT_Z_AND_Y, cross
 
 
 class Motion:
@@ -104,7 +102,7 @@ class Loads:
     """Forces and torques on the centres of mass, in the axes of the ground, and on the joints of the tree."""
 
     def __init__(self, layout, placed):
-        n = layout.tree.father.size
+        n = layout.tree.parent.size
         self._layout, self._placed = layout, placed
         self.forces, self.torques = np.zeros((n, 3)), np.zeros((n, 3))
         self.joint_forces = np.zeros(layout.n_v)

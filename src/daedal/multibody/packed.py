@@ -23,12 +23,10 @@ from daedal.kernels.records import (
     record_at,
 )
 from daedal.kernels.signatures import f64, i64
-from daedal.multibody.articulated import Elimination
-from daedal.multibody.chains import Chains
-from daedal.multibody.closure import Closures
+from daedal.multibody.closure import Chains, Closures
 from daedal.multibody.coordinates import parameter_masses
-from daedal.multibody.kinematics import Placement, Velocities
-from daedal.multibody.tree import ANY_ROTATION, BodyTree, in_axes_of_joints
+from daedal.multibody.dynamics import Elimination
+from daedal.multibody.kinematics import ANY_ROTATION, BodyTree, Placement, Velocities, in_axes_of_joints
 
 
 class MachineSizes(NamedTuple):
@@ -49,7 +47,7 @@ class MachineSizes(NamedTuple):
 def sizes_of(tree: BodyTree, closures: Closures, chains: Chains, n_states: int = 0) -> MachineSizes:
     """The sizes of a machine, whose forces have so many states."""
     return MachineSizes(
-        n=tree.father.size,
+        n=tree.parent.size,
         n_q=int(tree.first_q[-1]),
         n_v=int(tree.first_v[-1]),
         m=closures.kind.size,
@@ -63,7 +61,7 @@ def sizes_of(tree: BodyTree, closures: Closures, chains: Chains, n_states: int =
 
 
 _ARRAYS = {
-    "Tree_father": i64["n"],
+    "Tree_parent": i64["n"],
     "Tree_turn": i64["n"],
     "Tree_first_q": i64["n + 1"],
     "Tree_first_v": i64["n + 1"],
@@ -139,8 +137,8 @@ def packed(tree: BodyTree, closures: Closures, chains: Chains, forces: int = 0, 
     `forces` is the address of the record of the forces, which have `n_states` states.
     """
     arrays: dict[str, Any] = {
-        f"{type(group).__name__}_{name}": np.ascontiguousarray(values)
-        for group in (tree, closures, chains)
+        f"{prefix}_{name}": np.ascontiguousarray(values)
+        for prefix, group in (("Tree", tree), ("Closures", closures), ("Chains", chains))
         for name, values in group._asdict().items()
     }
     return Record(
@@ -164,7 +162,7 @@ class Prepared(NamedTuple):
 
 def prepared(tree: BodyTree, closures: Closures, chains: Chains) -> Prepared:
     """A machine for rnea, crba and aba. They need no axes of the bodies: those of the joints save a rotation each."""
-    machine, loads = packed(in_axes_of_joints(tree), closures, chains), LoadBlock(tree.father.size)
+    machine, loads = packed(in_axes_of_joints(tree), closures, chains), LoadBlock(tree.parent.size)
     n, n_v = int(machine["n"]), int(machine["n_v"])
     room = sum(floats_for(n, n_v, shares) for shares in (PLACEMENT, VELOCITIES, ELIMINATION)) + 6 * n
     return Prepared(machine.address, loads.address, n_v, room, (machine, loads))
@@ -175,7 +173,7 @@ def tree_at(address):
     """The tree of the machine whose record is at an address."""
     record = record_at(address, MACHINE)
     return BodyTree(
-        record.Tree_father,
+        record.Tree_parent,
         record.Tree_turn,
         record.Tree_first_q,
         record.Tree_first_v,

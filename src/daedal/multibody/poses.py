@@ -2,19 +2,28 @@ r"""From where bodies are to the coordinates of joints, and back.
 
 Frame B of a joint is seen from frame A at the shift :math:`s = A^T (p_B - p_A)` with the turn :math:`R = A^T B`. The
 coordinates of a joint give both (2.16), (2.17); here they are found from them, as well as they fit.
+
+Values of joints as a user gives them: by name, one number, several, or an orientation.
+
+Where the assembly starts: the bodies as they are drawn, and otherwise joints at zero.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from daedal.common.messages import unknown_name
+from daedal.errors import InvalidProblemError
+from daedal.multibody.body import Body
 from daedal.multibody.coordinates import coordinate_rates, joint_velocities
+from daedal.multibody.joint_coordinates import angle_name
 from daedal.multibody.joints import Joint
-from daedal.multibody.kinematics import placement, velocities
-from daedal.multibody.rotation import about_y, about_z, of_parameters, parameters_of
-from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
+from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, placement, velocities
+from daedal.multibody.rotation import about_y, about_z, matrix_of, of_parameters, parameters_of
+from daedal.problems.checks import check_real
 
 _ROTATIONS = {0: 0, ABOUT_Z: 1, ABOUT_Z_AND_Y: 2, ANY_ROTATION: 3}
 
@@ -143,3 +152,182 @@ def coordinates_in(layout: Any, states: BodyStates, near: np.ndarray | None = No
         q[place] = coordinates_of(joint, *relative_pose(states, joint), None if near is None else near[place])
         u[tree.first_v[j] : tree.first_v[j + 1]] = velocities_of(states, joint, q[place])
     return q, np.asarray(coordinate_rates(tree, q, u))
+
+
+class StatedJoint(NamedTuple):
+    """A joint as the user stated it, and where it is in the tree."""
+
+    joint: Joint
+    number: int  # of the body that it moves; -1 if it closes a loop
+    seen: Joint  # the same joint seen from the parent
+
+
+class Held(NamedTuple):
+    """Some coordinates of a joint that are to have given values."""
+
+    key: str  # as the user wrote it
+    joint: Joint
+    which: np.ndarray  # of its velocities
+    values: np.ndarray  # all coordinates of the joint; those that are not in `which` do not count
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all coordinates of the joint are given."""
+        return self.which.size == len(self.joint.slides)
+
+
+def stated_joints(layout: Any) -> dict[str, StatedJoint]:
+    """The joints of a layout in relative coordinates, by name."""
+    topology = layout.topology
+    found = {}
+    for j, (joint, swapped) in enumerate(zip(topology.joints, topology.reversed)):
+        found[joint.name] = StatedJoint(joint.swapped() if swapped else joint, j, joint)
+    found |= {joint.name: StatedJoint(joint, -1, joint) for joint in topology.cut}
+    return found
+
+
+def held_values(joints: Mapping[str, StatedJoint], given: Mapping[str, Any]) -> list[Held]:
+    """Positions of joints, by the name of the joint or "joint.coordinate"."""
+    return [_value(*named_coordinates(joints, key), key, value) for key, value in given.items()]
+
+
+def held_rates(joints: Mapping[str, StatedJoint], given: Mapping[str, Any]) -> list[Held]:
+    """Velocities of joints; those of a rotation in space are angular velocities in the axes of the second frame."""
+    found = []
+    for key, value in given.items():
+        joint, which = named_coordinates(joints, key)
+        rates = np.zeros(len(joint.slides))
+        rates[which] = _numbers(value, which.size, f"the velocity of '{key}'", joint)
+        found.append(Held(key, joint, which, rates))
+    return found
+
+
+def named_coordinates(joints: Mapping[str, StatedJoint], key: Any) -> tuple[Joint, np.ndarray]:
+    if key in joints:
+        joint = joints[key].joint
+        if not len(joint.slides):
+            raise InvalidProblemError(f"joint '{key}' does not move, so it has no value")
+        return joint, np.arange(len(joint.slides))
+    name, _, part = str(key).rpartition(".")
+    if name in joints and part in joints[name].joint.coordinates:
+        joint = joints[name].joint
+        return joint, np.array([joint.coordinates.index(part)])
+    if name in joints:
+        known = ", ".join(f"'{name}.{part}'" for part in joints[name].joint.coordinates)
+        raise InvalidProblemError(f"joint '{name}' has no coordinate '{part}'; it has {known}")
+    raise unknown_name(key, joints, "joint")
+
+
+def _value(joint: Joint, which: np.ndarray, key: str, value: Any) -> Held:
+    what, n = f"the value of '{key}'", len(joint.slides)
+    if joint.turn != ANY_ROTATION:
+        values = np.zeros(n)
+        values[which] = _numbers(value, which.size, what, joint)
+        return Held(key, joint, which, values)
+    values = np.concatenate([np.zeros(n - 3), [1.0, 0.0, 0.0, 0.0]])
+    if which.size == n:
+        values[: n - 3], values[n - 3 :] = _placed(value, n - 3, what)
+    elif which[0] < n - 3:
+        values[which] = _numbers(value, 1, what, joint)
+    else:
+        raise InvalidProblemError(f"'{key}' is a component of an angular velocity; give the orientation of the joint")
+    return Held(key, joint, which, values)
+
+
+def _placed(value: Any, n_shift: int, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Displacements and Euler parameters, of an orientation or of a pair (position, orientation)."""
+    if n_shift == 0:
+        return np.zeros(0), parameters_of(matrix_of(value, what))
+    if isinstance(value, (tuple, list)) and len(value) == 2:
+        position, orientation = value
+    else:
+        numbers = _numbers(value, n_shift + 4, what, None)
+        position, orientation = numbers[:n_shift], numbers[n_shift:]
+    return _numbers(position, n_shift, f"the position in {what}", None), parameters_of(matrix_of(orientation, what))
+
+
+def _numbers(value: Any, n: int, what: str, joint: Joint | None) -> np.ndarray:
+    numbers = np.atleast_1d(check_real(value, what, f"be {n} number{'s' * (n > 1)}"))
+    if numbers.shape != (n,) or not np.all(np.isfinite(numbers)):
+        order = f" ({', '.join(joint.coordinates)})" if joint is not None and n > 1 else ""
+        raise InvalidProblemError(f"{what} must be {n} finite number{'s' * (n > 1)}{order}, got {value!r}")
+    return numbers
+
+
+def seen_from_the_parent(stated: StatedJoint, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Shift and turn of the joint in the tree for coordinates of the joint as it is stated."""
+    shift, turn = pose_of(stated.joint, values)
+    if stated.seen.a.body.name == stated.joint.a.body.name:
+        return shift, turn
+    one = stated.joint.b.rotation.T @ stated.seen.a.rotation
+    two = stated.joint.a.rotation.T @ stated.seen.b.rotation
+    return -one.T @ turn.T @ shift, one.T @ turn.T @ two
+
+
+def characteristic_length(layout: Any) -> float:
+    """The size of the bodies and of the distances between them: what displacements are compared with."""
+    every = [*layout.topology.joints, *layout.topology.cut]
+    arms = [np.linalg.norm(frame.position - frame.body.center) for joint in every for frame in joint.frames]
+    places = [np.linalg.norm(body.position) for body in layout.topology.bodies]
+    return float(max([*arms, *places], default=0.0)) or 1.0
+
+
+def first_guess(layout: Any, values: Sequence[Held], joints: Mapping[str, StatedJoint]) -> np.ndarray:
+    """Coordinates of the tree with given values of joints and bodies elsewhere as near to their drawing as they get."""
+    tree, topology = layout.tree, layout.topology
+    given: dict[str, list[Held]] = {}
+    for one in values:
+        given.setdefault(one.joint.name, []).append(one)
+    n = len(topology.bodies)
+    q, nothing = layout.zero.copy(), np.zeros((n, 3))
+    states = BodyStates(layout.index, np.zeros((n, 3)), np.zeros((n, 3, 3)), nothing, nothing)
+    for j, (body, joint) in enumerate(zip(topology.bodies, topology.joints)):
+        place = slice(tree.first_q[j], tree.first_q[j + 1])
+        if _is_drawn(body):
+            states.r[j] = body.position + body.orientation @ body.center
+            states.rotation[j] = body.orientation
+            q[place] = coordinates_of(joint, *relative_pose(states, joint))
+        for one in given.get(joint.name, []):
+            q[place] = _with(one, joints[joint.name], q[place])
+        _put(states, joint, j, q[place])
+    point_along(layout, q, states)
+    return q
+
+
+def point_along(layout: Any, q: np.ndarray, states: BodyStates):
+    """Turn the bodies without mass that measure angles of joints to these angles."""
+    for one in layout.joint_coordinates.values():
+        if one.turns and one.q < 0 and angle_name(one) in layout.pointers:
+            column = layout.massless[angle_name(one)]
+            values = coordinates_of(one.joint, *relative_pose(states, one.joint))
+            angle = values[-1 if one.second or one.joint.turn != ABOUT_Z_AND_Y else -2]
+            q[column] = angle + 2.0 * np.pi * np.round((q[column] - angle) / (2.0 * np.pi))
+
+
+def _is_drawn(body: Body) -> bool:
+    return bool(np.any(body.position) or np.any(body.orientation != np.eye(3)))
+
+
+def _with(one: Held, stated: StatedJoint, present: np.ndarray) -> np.ndarray:
+    """The coordinates of a joint in the tree with some of those that the user stated replaced."""
+    joint, seen = stated.joint, stated.seen
+    straight = seen.a.body.name == joint.a.body.name
+    if one.is_whole:
+        values = one.values
+    else:
+        values = present.copy() if straight else coordinates_of(joint, *_from_the_other(stated, present))
+        values[one.which] = one.values[one.which]
+    return values if straight else coordinates_of(seen, *seen_from_the_parent(stated, values))
+
+
+def _from_the_other(stated: StatedJoint, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return seen_from_the_parent(StatedJoint(stated.seen, stated.number, stated.joint), values)
+
+
+def _put(states: BodyStates, joint: Any, j: int, values: np.ndarray):
+    """Place body j where its joint has it."""
+    at, axes = states.frame(joint.a)
+    shift, turn = pose_of(joint, values)
+    own = joint.b
+    states.rotation[j] = axes @ turn @ own.rotation.T
+    states.r[j] = at + axes @ shift - states.rotation[j] @ (own.position - own.body.center)

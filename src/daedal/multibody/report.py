@@ -1,4 +1,16 @@
-"""What a model is made of and how it can move, as a page to read."""
+r"""What a model is made of and how it can move, as a page to read.
+
+How a model can move at a configuration: rank of the constraints, conditions too many, motions without inertia.
+
+With the Jacobian G of all constraints, there are :math:`n_q - \operatorname{rank} G` degrees of freedom. Gruebler's
+count takes all conditions for independent. The two differ where a mechanism owes its mobility to its dimensions.
+
+The joints of one loop as screws: how it moves by itself, and the family of linkages that it belongs to.
+
+A loop closes if the twists of its joints add up to zero, six equations. With twists that span r dimensions,
+:math:`6 - r` of them say nothing new, and a loop with F freedoms in its joints has the mobility F - r (K. H. Hunt,
+Kinematic Geometry of Mechanisms, Oxford 1978, chapter 12).
+"""
 
 from __future__ import annotations
 
@@ -7,25 +19,17 @@ from typing import Any
 
 import numpy as np
 
+from daedal import linear
 from daedal.common.tabular import Tabular, listing
 from daedal.errors import InvalidProblemError
-from daedal.multibody.guess import first_guess
+from daedal.multibody.assembly import CLOSED, Closed, nearest_zero
+from daedal.multibody.body import Frame
+from daedal.multibody.coordinates import joint_velocities
 from daedal.multibody.joints import Joint
-from daedal.multibody.kinematics import placement
-from daedal.multibody.loops import Loop, independent_loops
-from daedal.multibody.mobility import (
-    Configuration,
-    WithoutInertia,
-    configuration,
-    decided,
-    dependent,
-    has_inertia,
-    is_suspect,
-    motions_without_inertia,
-)
-from daedal.multibody.screws import PLANAR_IN_SPACE, LoopMobility, loop_mobility
-from daedal.multibody.topology import SpanningTree
-from daedal.multibody.tree import ANY_ROTATION
+from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, placement, velocities
+from daedal.multibody.poses import first_guess
+from daedal.multibody.system import Conditions
+from daedal.multibody.topology import Loop, SpanningTree, independent_loops
 
 _MOST_COORDINATES = 300  # up to which `system` looks for motions without inertia
 
@@ -37,7 +41,7 @@ class Report:
     Attributes
     ----------
     model : Model
-    topology : Topology
+    topology : SpanningTree
         The spanning tree and the joints that are cut.
     loops : tuple of Loop
         As many independent loops as joints are cut, with the fewest joints.
@@ -79,7 +83,7 @@ class Report:
 
     def plot(self, **options):
         """The graph of bodies and joints; see :meth:`daedal.multibody.Model.draw_graph`."""
-        from daedal.multibody.graph import draw_graph
+        from daedal.multibody.topology import draw_graph
 
         return draw_graph(self.topology, self.model.name, **options)
 
@@ -238,3 +242,287 @@ def check_inertia(model: Any, system):
     found = motions_without_inertia(system, at) if at.closed else []
     if found:
         raise InvalidProblemError(complaint(found[0]))
+
+
+_TOLERANCE = 1e-5  # of ranks, with rows of norm one
+_NO_INERTIA = 1e-12
+_AMPLITUDES = (0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0)  # of starts beside the first one
+_PACE = 0.05  # with which a configuration is moved along the kernel of the constraints
+
+
+class ScaledConditions:
+    """The conditions of a model at t = 0, each divided by the largest norm that its gradient has somewhere."""
+
+    def __init__(self, conditions: Conditions):
+        self._conditions, self.n_g = conditions, conditions.n_g
+        self._norms = np.zeros((conditions.n_g + conditions.n_hat, 1))
+
+    def look(self, q: np.ndarray):
+        """Take the norms at a configuration into account."""
+        rows = self._conditions.jacobian(0.0, q)
+        self._norms = np.maximum(self._norms, np.linalg.norm(rows, axis=1, keepdims=True))
+
+    @property
+    def norms(self) -> np.ndarray:
+        """The norms; 1 for conditions that nothing changes."""
+        return self._conditions.scales(self._norms[:, 0])[:, None]
+
+    def rows(self, q: np.ndarray) -> np.ndarray:
+        """The Jacobian of the position constraints, then the rows of the velocity constraints."""
+        return self._conditions.jacobian(0.0, q) / self.norms
+
+    def closed(self, q: np.ndarray) -> Closed:
+        """The nearest configuration in which all loops are closed."""
+
+        def value(at):
+            return self._conditions.value(0.0, at) / self.norms[: self.n_g, 0]
+
+        return nearest_zero(value, lambda at: self.rows(at)[: self.n_g], q)
+
+
+@dataclass(frozen=True, eq=False)
+class Configuration:
+    """A configuration in which all loops are closed, or the one with the smallest gap.
+
+    Attributes
+    ----------
+    q : numpy.ndarray
+        Coordinates.
+    gap : float
+        By how much loops are open.
+    rows : numpy.ndarray
+        The Jacobian of all constraints there, each row divided by what its norm is elsewhere.
+    rank : RankDecision
+        Its rank.
+    regular : bool
+        Whether the machine moves from there in all directions that the constraints allow, with the same rank; if not,
+        it is singular there, or its mobility is infinitesimal.
+    """
+
+    q: np.ndarray
+    gap: float
+    rows: np.ndarray
+    rank: Any
+    regular: bool
+
+    @property
+    def closed(self) -> bool:
+        """Whether the loops are closed."""
+        return self.gap <= CLOSED
+
+
+def configuration(conditions: Conditions, start: np.ndarray, tries: int = len(_AMPLITUDES)) -> Configuration:
+    """A regular configuration with closed loops, from starts beside `start`, the nearest first."""
+    generator = np.random.default_rng(1)
+    scaled = ScaledConditions(conditions)
+    best = None
+    for amplitude in _AMPLITUDES[:tries]:
+        beside = start + amplitude * generator.standard_normal(start.size)
+        scaled.look(beside)
+        end = scaled.closed(beside)
+        gap = float(np.abs(conditions.value(0.0, end.x)).max(initial=0.0))
+        rows = scaled.rows(end.x)
+        regular = end.found and _is_regular(scaled, end.x, rows, generator)
+        found = Configuration(end.x, 0.0 if end.found else gap, rows, decided(rows), regular)
+        if found.regular:
+            return found
+        if best is None or _quality(found) > _quality(best):
+            best = found
+    assert best is not None
+    return best
+
+
+def _quality(one: Configuration) -> tuple[float, ...]:
+    return (1, one.rank.rank) if one.closed else (0, -one.gap)
+
+
+def _is_regular(scaled: ScaledConditions, q: np.ndarray, rows: np.ndarray, generator) -> bool:
+    here, free = decided(rows), kernel_of(rows[: scaled.n_g])
+    if not here.clear or not rows.size or not free.size:
+        return here.clear
+    way = free @ generator.standard_normal(free.shape[1])
+    there = scaled.closed(q + _PACE * way / np.linalg.norm(way))
+    same = decided(scaled.rows(there.x)).rank == here.rank
+    return same and there.found and bool(np.linalg.norm(there.x - q) > 0.5 * _PACE)
+
+
+def decided(rows: np.ndarray):
+    """The rank of rows of norm one as a decision."""
+    return linear.rank_decision(rows, scale=1.0, tolerance=_TOLERANCE, what="constraints")
+
+
+def kernel_of(rows: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of the velocities that constraints allow, as columns."""
+    if not len(rows):
+        return np.eye(rows.shape[1])
+    _, sizes, vectors = np.linalg.svd(rows)
+    return vectors[int(np.sum(sizes > _TOLERANCE)) :].T
+
+
+def dependent(rows: np.ndarray) -> list[int]:
+    """Rows that are combinations of rows before them."""
+    basis = np.zeros((0, rows.shape[1]))
+    found = []
+    for i, row in enumerate(rows):
+        rest = row - basis.T @ (basis @ row)
+        rest = rest - basis.T @ (basis @ rest)
+        size = float(np.linalg.norm(rest))
+        if size > _TOLERANCE:
+            basis = np.vstack([basis, rest / size])
+        else:
+            found.append(i)
+    return found
+
+
+@dataclass(frozen=True)
+class WithoutInertia:
+    """A motion that no mass and no moment of inertia resists.
+
+    Attributes
+    ----------
+    bodies : tuple of str
+        The bodies that move and lack it.
+    joints : tuple of str
+        The joints of the tree that move.
+    turning : bool
+        Whether they have mass, but no moment of inertia about the axis of this motion.
+    """
+
+    bodies: tuple[str, ...]
+    joints: tuple[str, ...]
+    turning: bool
+
+
+def is_suspect(body, planar: bool) -> bool:
+    """Whether a body has a motion without inertia at all: no mass, or no moment about some axis."""
+    moments = body.inertia.moments[2:, 2:] if planar else body.inertia.moments
+    values = np.linalg.eigvalsh(moments)
+    return body.mass == 0.0 or bool(values[0] <= 1e-12 * values[-1])
+
+
+def has_inertia(system, start: np.ndarray) -> bool:
+    """Whether the mass matrix is positive definite without regard to constraints, at a configuration beside `start`."""
+    q = start + 0.3 * np.random.default_rng(1).standard_normal(start.size)
+    matrix = np.asarray(system.mass(0.0, q))
+    sizes = np.sqrt(np.diag(matrix))
+    if not np.all(sizes > 0.0):
+        return False
+    return bool(np.linalg.eigvalsh(matrix / np.outer(sizes, sizes))[0] > 1e-9)
+
+
+def motions_without_inertia(system, at: Configuration) -> list[WithoutInertia]:
+    r"""Velocities v with :math:`G v = 0` and :math:`v^T M v = 0` at a configuration."""
+    layout = system.layout
+    suspects = {body.name for body in layout.topology.bodies if is_suspect(body, layout.planar)}
+    free = kernel_of(at.rows)
+    if not suspects or not free.size:
+        return []
+    sizes, vectors = np.linalg.eigh(free.T @ system.mass(0.0, at.q) @ free)
+    still = vectors[:, sizes <= _NO_INERTIA * max(float(sizes[-1]), 1e-300)]
+    return [_described(layout, at.q, free @ vector, suspects) for vector in still.T]
+
+
+def _described(layout, q, rate, suspects) -> WithoutInertia:
+    tree, topology = layout.tree, layout.topology
+    u = joint_velocities(tree, q, rate) if np.any(tree.turn == ANY_ROTATION) else rate
+    moving = velocities(tree, placement(tree, q), u)
+    speeds = np.linalg.norm(moving.linear, axis=1) + np.linalg.norm(moving.angular, axis=1)
+    moved = [body for body, speed in zip(topology.bodies, speeds) if speed > 1e-6 * speeds.max()]
+    lacking = [body for body in moved if body.name in suspects] or moved
+    at = [abs(u[tree.first_v[j] : tree.first_v[j + 1]]).max(initial=0.0) for j in range(len(topology.joints))]
+    joints = [joint.name for joint, speed in zip(topology.joints, at) if speed > 1e-6 * max(at)]
+    massless = [body for body in lacking if body.mass == 0.0]
+    return WithoutInertia(tuple(body.name for body in massless or lacking), tuple(joints), not massless)
+
+
+_SMALL = 1e-7
+PLANAR_IN_SPACE = "a planar linkage in space"
+_PLANE = [0, 1, 5]  # components of a twist in the xy plane
+
+
+@dataclass(frozen=True)
+class LoopMobility:
+    """A loop by itself.
+
+    Attributes
+    ----------
+    loop : Loop
+    freedoms : int
+        Of its joints together.
+    mobility : int
+        How many motions the loop has if the rest of the machine is taken away.
+    redundant : int
+        Conditions of closure that say nothing new.
+    family : str
+        What linkages are called that move in spite of redundant conditions; empty if there are none.
+    """
+
+    loop: Loop
+    freedoms: int
+    mobility: int
+    redundant: int
+    family: str
+
+
+def _world(frame: Frame, layout, placed) -> tuple[np.ndarray, np.ndarray]:
+    """Where a frame is and how it is turned."""
+    body = layout.index[frame.body.name]
+    if body < 0:
+        return frame.position, frame.rotation
+    arm = placed.rotation[body] @ (frame.position - frame.body.center)
+    return placed.r[body] + arm, placed.rotation[body] @ frame.rotation
+
+
+def twists(joint: Joint, layout, placed, origin: np.ndarray) -> np.ndarray:
+    """Velocities (of the point at `origin`, angular) for each freedom of a joint, as columns."""
+    (_, a), (point, b) = (_world(frame, layout, placed) for frame in joint.frames)
+    slides = joint.slides @ a.T
+    axes = {ABOUT_Z: a[:, [2]], ABOUT_Z_AND_Y: np.column_stack([a[:, 2], b[:, 1]]), ANY_ROTATION: np.eye(3)}
+    turns = axes.get(joint.turn, np.zeros((3, 0))).T
+    angular = np.zeros_like(slides)
+    if len(turns):
+        angular[-len(turns) :] = turns
+    return np.vstack([(slides + np.cross(point - origin, angular)).T, angular.T])
+
+
+def loop_mobility(loop: Loop, joints: dict[str, Joint], layout, placed) -> LoopMobility:
+    """Mobility and redundancy of a loop at a configuration in which it is closed."""
+    parts = [joints[name] for name in loop.joints]
+    points = np.array([_world(joint.b, layout, placed)[0] for joint in parts])
+    middle = points.mean(axis=0)
+    size = float(np.linalg.norm(points - middle, axis=1).max()) or 1.0
+    matrix = np.hstack([np.zeros((6, 0)), *(twists(joint, layout, placed, middle) for joint in parts)])
+    matrix[:3] /= size
+    rows = matrix[_PLANE] if layout.planar else matrix
+    rank = decided(rows.T / np.linalg.norm(rows.T, axis=1, keepdims=True)).rank
+    redundant = len(rows) - rank
+    family = _family(matrix, rank, {type(joint).__name__ for joint in parts}) if redundant else ""
+    return LoopMobility(loop, matrix.shape[1], matrix.shape[1] - rank, redundant, family)
+
+
+def _family(matrix: np.ndarray, rank: int, kinds: set[str]) -> str:
+    linear, angular = matrix[:3].T, matrix[3:].T
+    turning = angular[np.linalg.norm(angular, axis=1) > _SMALL]
+    if matrix.shape[1] == rank:
+        return "a rigid frame"
+    if not len(turning):
+        return "a linkage of sliders"
+    normal = turning[0]
+    parallel = np.linalg.norm(np.cross(turning, normal), axis=1).max() < _SMALL
+    if parallel and np.abs(linear @ normal).max() < _SMALL:
+        return PLANAR_IN_SPACE if rank == 3 else "a linkage about one axis"
+    if _has_common_point(linear, angular):
+        return "a spherical linkage"
+    if kinds == {"Revolute"}:
+        known = {(4, 3): "a Bennett linkage", (5, 4): "a five-bar linkage of Goldberg or Myard"}
+        known[6, 5] = "a six-bar linkage such as Bricard's or Sarrus's"
+        return known.get((matrix.shape[1], rank), "a linkage of special dimensions")
+    return "a linkage of special dimensions"
+
+
+def _has_common_point(linear: np.ndarray, angular: np.ndarray) -> bool:
+    """Whether there is a point p with v = p x w for all twists."""
+    rows = np.vstack([[[0.0, w[2], -w[1]], [-w[2], 0.0, w[0]], [w[1], -w[0], 0.0]] for w in angular])
+    right = linear.reshape(-1)
+    point = np.linalg.lstsq(rows, right, rcond=None)[0]
+    return bool(np.abs(rows @ point - right).max() < _SMALL * max(1.0, float(np.abs(point).max())))

@@ -16,12 +16,10 @@ from daedal.errors import InvalidProblemError
 from daedal.multibody.body import GROUND, ground
 from daedal.multibody.course import MotionHistory
 from daedal.multibody.forces import Force
-from daedal.multibody.joint_view import JointView
 from daedal.multibody.layout import Layout
 from daedal.multibody.reactions import JointForces
-from daedal.multibody.recorded import recorded
-from daedal.multibody.stored import without_functions
-from daedal.multibody.views import BodyView, ForceView
+from daedal.multibody.recorded import recorded, without_functions
+from daedal.multibody.views import BodyView, ForceView, JointView
 from daedal.problems.checks import check_real
 from daedal.solution.machine_record import RecordedMachine
 from daedal.solution.quantities import no_dense_output
@@ -134,7 +132,7 @@ class Results:
         daedal.viz.Scene or pathlib.Path
             The file that was written, or the scene if no path was given.
         """
-        from daedal.multibody.animation import animate
+        from daedal.multibody.picture import animate
 
         return animate(
             self,

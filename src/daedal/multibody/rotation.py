@@ -3,15 +3,20 @@ r"""Rotations: matrices, Euler parameters, and frames whose z axis is given.
 Euler parameters :math:`p = (p_0, p_1, p_2, p_3)` with :math:`|p| = 1` describe the rotation by the angle
 :math:`2 \arccos p_0` about the axis along :math:`(p_1, p_2, p_3)`. What kernels need of them is in
 :mod:`daedal.multibody.vectors`.
+
+Checks of the numbers that parts of a machine are given; messages name the part.
 """
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.vectors import rows_of_parameters, rows_of_rates
-from daedal.problems.checks import check_real
+from daedal.problems.checks import check_finite, check_positive, check_real
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 """Axes by name; with a minus sign, the opposite direction."""
@@ -124,3 +129,17 @@ def frame_along(axis) -> np.ndarray:
         return np.diag([1.0, np.sign(z[2]), np.sign(z[2])])
     y = up / length
     return np.column_stack([np.cross(y, z), y, z])
+
+
+def positive(value: Any, what: str) -> float:
+    """A positive, finite number."""
+    return check_positive(check_finite(value, what), what)
+
+
+def of_shape(values: Any, shape: tuple[int, ...], what: str):
+    """What a function of the user returned, if it has the expected shape."""
+    found = np.shape(values)
+    if found != shape or values is None or isinstance(values, str):
+        expected = "a number" if shape == () else f"numbers of shape {shape}"
+        raise InvalidProblemError(f"{what} returned {values!r}; expected {expected}")
+    return values

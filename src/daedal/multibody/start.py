@@ -9,12 +9,18 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.coordinates import joint_velocities
-from daedal.multibody.counted_angles import massless_state, near_angles
-from daedal.multibody.held import stated_joints
-from daedal.multibody.kinematics import placement, velocities
+from daedal.multibody.joint_coordinates import massless_state, near_angles
+from daedal.multibody.kinematics import ABOUT_Z, ABOUT_Z_AND_Y, placement, velocities
 from daedal.multibody.motion import Motion
-from daedal.multibody.poses import BodyStates, coordinates_in, coordinates_of, relative_pose, states_of, velocities_of
-from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y
+from daedal.multibody.poses import (
+    BodyStates,
+    coordinates_in,
+    coordinates_of,
+    relative_pose,
+    stated_joints,
+    states_of,
+    velocities_of,
+)
 
 
 class Start(tuple):
@@ -77,7 +83,7 @@ class Start(tuple):
     @property
     def layout_length(self) -> float:
         """The size of the machine, which displacements are compared with."""
-        from daedal.multibody.guess import characteristic_length
+        from daedal.multibody.poses import characteristic_length
 
         return characteristic_length(self.model.layout())
 

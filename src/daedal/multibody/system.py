@@ -1,26 +1,36 @@
-"""The equations of motion of a model as a mechanical system."""
+r"""The equations of motion of a model as a mechanical system.
+
+The conditions of a model in chosen coordinates, evaluated with exact derivatives where they can be traced.
+
+The equations of motion of a system and their derivatives at a point.
+
+Derivatives of the balance :math:`M a + K^T \lambda - f`, of :math:`-f_d`, of :math:`K v + k` and of
+:math:`K a - \gamma` with respect to q, v and r, for given a and :math:`\lambda`. The second derivatives of the
+constraints are among them, :math:`(K^T \lambda)_q`. They are exact if the functions can be traced.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import CodedFunction
 from daedal.multibody.closure import ACROSS, residuals
 from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, norms, parameter_masses
 from daedal.multibody.dynamics import crba, rnea
 from daedal.multibody.forces.force import Force
-from daedal.multibody.kinematics import placement, velocities
+from daedal.multibody.kinematics import ANY_ROTATION, placement, velocities
 from daedal.multibody.large import RecursiveCode, compiled_functions, large_machine
 from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Loads, Motion, states_by_force
 from daedal.multibody.results import Machine
-from daedal.multibody.tree import ANY_ROTATION
 from daedal.problems import MechanicalSystem
 
+_NO_GRADIENT = 1e-10  # of the size of a condition: gradients that are rounding errors
 _OF_CONSTRAINT = ("constraint_jacobian", "constraint_t", "acceleration_bias")
 
 
@@ -169,3 +179,203 @@ def _numbered(names: list[str]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         result.append(f"{name}.{seen[name]}" if names.count(name) > 1 else name)
     return result
+
+
+class Conditions:
+    r"""g(t, q) = 0 and :math:`\hat G(t, q) v + \hat g(t, q) = 0` of a system, with their derivatives.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether derivatives come from traced functions or compiled loops, not from differences.
+    """
+
+    def __init__(self, system: Any):
+        self.n_q, self.n_g, self.n_hat = system.n_q, system.n_constraints, system.n_velocity_constraints
+        self.names = list(system.constraint_names or ())
+        self._sizes = getattr(system, "condition_sizes", np.ones(self.n_g + self.n_hat))
+        self._parameters: list[slice] = []
+        if not self.n_hat and isinstance(system.constraint_jacobian, CodedFunction):  # loops of a large machine
+            tree = system.layout.tree
+            self._parameters = [slice(end - 4, end) for end in tree.first_q[1:][tree.turn == ANY_ROTATION]]
+            self._system, self.exact = system, True
+            return
+        bare = system.replaced(mass=1.0, force=_no_force(system.n_q), **_NO_STATES)
+        self._system, self.exact = bare, not self.n_g + self.n_hat
+        if not self.exact:
+            try:
+                self._system, self.exact = bare.compiled(backend="trace"), True
+            except InvalidProblemError:  # too large, or branches
+                pass
+
+    def scales(self, norms: np.ndarray) -> np.ndarray:
+        """What conditions are divided by: the norms of their gradients, or the sizes of values that nothing changes.
+
+        Further rows may follow those of the conditions.
+        """
+        sizes = np.concatenate([self._sizes[: norms.size], np.ones(max(0, norms.size - self._sizes.size))])
+        return np.where(norms > _NO_GRADIENT * sizes, norms, sizes)
+
+    def value(self, t: float, q: np.ndarray) -> np.ndarray:
+        """g."""
+        if not self.n_g:
+            return np.zeros(0)
+        if not self.exact:
+            return np.asarray(self._system.constraint(t, q), dtype=float)
+        values = self._ask("constraint", t, self._with_unit_parameters(q))
+        values[: len(self._parameters)] = [q[own] @ q[own] - 1.0 for own in self._parameters]
+        return values
+
+    def _with_unit_parameters(self, q: np.ndarray) -> np.ndarray:
+        """Loops know derivatives along rotations, not those by the length of Euler parameters: it does not count."""
+        q = np.array(q, dtype=float)
+        for own in self._parameters:
+            q[own] /= np.linalg.norm(q[own])
+        return q
+
+    def jacobian(self, t: float, q: np.ndarray) -> np.ndarray:
+        r"""K, the rows of G and of :math:`\hat G`."""
+        if not self.exact:
+            return self._system.at(t, q).jacobian
+        rows = [self._ask("constraint_jacobian", t, self._with_unit_parameters(q))] if self.n_g else []
+        for i, own in enumerate(self._parameters):
+            rows[0][:, own] /= np.linalg.norm(q[own])
+            rows[0][i, own] = 2.0 * q[own]
+        rows += [self._ask("velocity_jacobian", t, q)] if self.n_hat else []
+        return np.concatenate([np.zeros((0, self.n_q)), *rows])
+
+    def speed(self, t: float, q: np.ndarray) -> np.ndarray:
+        r"""k, with K v + k = 0: :math:`g_t` and :math:`\hat g`."""
+        if not self.exact:
+            return self._system.at(t, q).velocity
+        rows = [self._ask("constraint_t", t, q)] if self.n_g else []
+        rows += [self._ask("velocity_constraint", t, q, np.zeros(self.n_q))] if self.n_hat else []
+        return np.concatenate([np.zeros(0), *rows])
+
+    def bias(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        r""":math:`\gamma`, with :math:`K \ddot q = \gamma`."""
+        if not self.exact:
+            return self._system.at(t, q, v).bias
+        rows = [self._ask("acceleration_bias", t, q, v)] if self.n_g else []
+        rows += [self._ask("velocity_bias", t, q, v)] if self.n_hat else []
+        return np.concatenate([np.zeros(0), *rows])
+
+    def _ask(self, name: str, t: float, *arguments: np.ndarray) -> np.ndarray:
+        function = getattr(self._system, name)
+        if not hasattr(function, "evaluate"):
+            return np.asarray(function(t, *arguments), dtype=float)
+        status, values = function.evaluate(t, *arguments)
+        return values if status == 0 else np.asarray(function(t, *arguments), dtype=float)
+
+
+_NO_STATES = {
+    "state_rate": None,
+    "n_r": 0,
+    "algebraic": None,
+    "n_w": 0,
+    "force_uses_multipliers": False,
+    "force_sparsity": None,
+}
+
+
+def _no_force(n: int):
+    def force(t, q, v):
+        return np.zeros(n)
+
+    return force
+
+
+class Derivatives(NamedTuple):
+    """Blocks of rows, each with columns for q, v and r."""
+
+    balance: np.ndarray
+    states: np.ndarray  # of -f_d
+    speeds: np.ndarray  # of K v + k
+    accelerations: np.ndarray  # of K a - gamma
+
+
+class MotionEquations:
+    """Mass, forces and conditions of a system, and their derivatives.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether derivatives come from the traced functions, not from differences.
+    """
+
+    def __init__(self, system: Any, conditions: Conditions):
+        if system.n_w or system.n_s or system.force_uses_multipliers:
+            raise InvalidProblemError(
+                "this analysis is for machines without algebraic variables and without forces that depend on "
+                "reactions, such as dry friction in joints; leave these forces out"
+            )
+        self.system, self.conditions = system, conditions
+        self.n, self.n_r = system.n_q, system.n_r
+        self._function = self._traced()
+        self.exact = self._function is not None
+
+    def _traced(self) -> Any:
+        try:
+            linearisation = self.system.compiled(backend="trace").linearisation
+        except InvalidProblemError:
+            return None
+        return None if linearisation is None else linearisation.function(2)
+
+    def mass(self, t: float, q: np.ndarray) -> np.ndarray:
+        """M."""
+        mass = self.system.mass
+        matrix = mass(t, q) if callable(mass) else mass
+        return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=float)
+
+    def force(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """f."""
+        return np.asarray(self.system.force(t, q, v, *self._given(r)), dtype=float)
+
+    def state_rate(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> np.ndarray:
+        r""":math:`f_d`, the rate of r."""
+        return np.asarray(self.system.state_rate(t, q, v, r), dtype=float) if self.n_r else np.zeros(0)
+
+    def _given(self, r: np.ndarray) -> tuple:
+        return (r,) if self.n_r else ()
+
+    def derivatives(self, t: float, q, v, r, a, lam) -> Derivatives:
+        """All blocks at a point."""
+        if self._function is not None:
+            multipliers = (lam,) if lam.size else ()
+            rows = self._function(t, q, v, *self._given(r), *multipliers, a)
+        else:
+            rows = self._differences(t, q, v, r, a, lam)
+        ends = np.cumsum([self.n, self.n_r, lam.size, lam.size])
+        return Derivatives(*(rows[end - size : end] for end, size in zip(ends, (self.n, self.n_r, lam.size, lam.size))))
+
+    def _differences(self, t: float, q, v, r, a, lam) -> np.ndarray:
+        x, n = np.concatenate([q, v, r]), self.n
+
+        def rows(x):
+            q, v, r = x[:n], x[n : 2 * n], x[2 * n :]
+            K = self.conditions.jacobian(t, q)
+            balance = self.mass(t, q) @ a + K.T @ lam - self.force(t, q, v, r)
+            speeds = K @ v + self.conditions.speed(t, q)
+            return np.concatenate(
+                [balance, -self.state_rate(t, q, v, r), speeds, K @ a - self.conditions.bias(t, q, v)]
+            )
+
+        columns = []
+        for k in range(x.size):
+            h = 6e-6 * max(1.0, abs(x[k]))
+            step = np.zeros(x.size)
+            step[k] = h
+            columns.append((rows(x + step) - rows(x - step)) / (2.0 * h))
+        return np.column_stack(columns)
+
+
+def null_space(matrix: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Directions of the coordinates that conditions allow: an orthonormal basis in coordinates divided by `scale`."""
+    if not matrix.size:
+        return np.diag(scale)
+    scaled = matrix * scale
+    norms = np.linalg.norm(scaled, axis=1)
+    scaled = scaled / np.where(norms > 1e-12 * norms.max(), norms, np.inf)[:, None]
+    _, s, V = np.linalg.svd(scaled, full_matrices=True)
+    rank = int(np.sum(s > 1e-9 * max(float(s.max(initial=0.0)), 1e-300)))
+    return scale[:, None] * V[rank:].T

@@ -1,4 +1,9 @@
-"""Machines from URDF, the format in which robots are described."""
+"""Machines from URDF, the format in which robots are described.
+
+URDF, the Unified Robot Description Format: what a file says, checked, as plain data.
+
+Reference: the XML specification of the format, http://wiki.ros.org/urdf/XML.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -15,7 +21,6 @@ from daedal.multibody.constraints import Coupling
 from daedal.multibody.forces import SmoothFriction, TorsionSpring
 from daedal.multibody.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
 from daedal.multibody.model import Model
-from daedal.multibody.urdf_file import Link, UrdfJoint, Visual, read_urdf
 from daedal.viz.shapes3d import Box, Cylinder, Piece, SolidShape, Sphere
 
 _KINDS: dict[str, type[Joint]] = {
@@ -166,3 +171,207 @@ def _resistance(stated: UrdfJoint, friction_speed: float | None) -> list[Any]:
     if friction != 0.0:
         parts.append(SmoothFriction(f"friction of {stated.name}", stated.name, torque=friction, speed=speed))
     return parts
+
+
+JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+
+
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """``<origin xyz="..." rpy="..."/>``: a position, and the rotation of roll, pitch and yaw about fixed axes."""
+
+    position: np.ndarray
+    rotation: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Visual:
+    """What is drawn of a link: "box" (size), "cylinder" (radius, length), "sphere" (radius) or "mesh" (its file)."""
+
+    kind: str
+    sizes: tuple[float, ...]
+    pose: Pose
+    file: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A body: its mass, its centre, and its moments of inertia about it in the axes of the link."""
+
+    name: str
+    mass: float
+    center: np.ndarray
+    moments: np.ndarray
+    visuals: tuple[Visual, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class UrdfJoint:
+    """A joint: its frame on the parent, its axis in it; `mimic` is (joint, multiplier, offset) or None."""
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    pose: Pose
+    axis: np.ndarray
+    damping: float
+    friction: float
+    mimic: tuple[str, float, float] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Robot:
+    """A file: links and joints in the order in which they stand there."""
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[UrdfJoint, ...]
+    root: str
+
+
+def read_urdf(source: str | Path) -> Robot:
+    """The robot of a file, or of a text that begins with ``<``."""
+    text = source if isinstance(source, str) and source.lstrip().startswith("<") else _contents(source)
+    try:
+        root = ElementTree.fromstring(text.lstrip() if isinstance(text, str) else text)
+    except ElementTree.ParseError as error:
+        raise InvalidProblemError(f"the URDF is not well-formed XML: {error}") from error
+    if root.tag != "robot":
+        raise InvalidProblemError(f"the first element of a URDF is <robot>, here it is <{root.tag}>")
+    if any(str(element.tag).startswith("{http://www.ros.org/wiki/xacro}") for element in root.iter()):
+        raise InvalidProblemError("the file is a xacro macro, not a URDF; run `xacro file.xacro > file.urdf` first")
+    links = tuple(_link(element) for element in root.findall("link"))
+    joints = tuple(_joint(element) for element in root.findall("joint"))
+    return Robot(root.get("name", ""), links, joints, _root(links, joints))
+
+
+def _contents(source: str | Path) -> bytes:
+    try:
+        return Path(source).read_bytes()
+    except OSError as error:
+        raise InvalidProblemError(f"the URDF file '{source}' cannot be read: {error.strerror}") from error
+
+
+def _root(links: tuple[Link, ...], joints: tuple[UrdfJoint, ...]) -> str:
+    """The link that is nobody's child, after a check that joints make a tree of the links."""
+    for what, parts in (("link", links), ("joint", joints)):
+        names = [part.name for part in parts]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidProblemError(f"two {what}s of the URDF have the name '{twice}'")
+    known, moved_by = {link.name for link in links}, dict[str, str]()
+    for joint in joints:
+        for end in (joint.parent, joint.child):
+            if end not in known:
+                raise InvalidProblemError(f"joint '{joint.name}' of the URDF is at a link '{end}', which there is not")
+        other = moved_by.setdefault(joint.child, joint.name)
+        if other != joint.name:
+            raise InvalidProblemError(
+                f"link '{joint.child}' of the URDF is the child of two joints, '{other}' and '{joint.name}'; a URDF is "
+                "a tree: leave one of them out and close the loop by a joint in `extra`"
+            )
+    roots = [link.name for link in links if link.name not in moved_by]
+    if len(roots) != 1:
+        found = ", ".join(f"'{name}'" for name in roots) or "none"
+        raise InvalidProblemError(f"a URDF has one link that is the child of no joint; here there are: {found}")
+    return roots[0]
+
+
+def _link(element: Any) -> Link:
+    name = _text(element, "name", "a link")
+    what = f"link '{name}'"
+    inertial = element.find("inertial")
+    visuals = tuple(_visual(visual, what) for visual in element.findall("visual"))
+    if inertial is None:
+        return Link(name, 0.0, np.zeros(3), np.zeros((3, 3)), visuals)
+    pose = _pose(inertial, f"the inertial of {what}")
+    mass = _child(inertial, "mass", what)
+    inertia = _child(inertial, "inertia", what)
+    entry = {key: _number(inertia, key, f"the inertia of {what}") for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")}
+    matrix = np.array([[entry["i" + "".join(sorted(row + column))] for column in "xyz"] for row in "xyz"])
+    moments = pose.rotation @ matrix @ pose.rotation.T
+    return Link(name, _number(mass, "value", f"the mass of {what}"), pose.position, moments, visuals)
+
+
+def _visual(element: Any, what: str) -> Visual:
+    pose, geometry = _pose(element, f"the visual of {what}"), _child(element, "geometry", f"the visual of {what}")
+    for kind, names in (("box", ("size",)), ("cylinder", ("radius", "length")), ("sphere", ("radius",))):
+        shape = geometry.find(kind)
+        if shape is not None:
+            where = f"the {kind} of {what}"
+            sizes = _numbers(shape, "size", 3, where) if kind == "box" else [_number(shape, n, where) for n in names]
+            return Visual(kind, tuple(float(size) for size in sizes), pose)
+    mesh = geometry.find("mesh")
+    if mesh is None:
+        raise InvalidProblemError(f"the visual of {what} is none of box, cylinder, sphere and mesh")
+    return Visual("mesh", (), pose, _text(mesh, "filename", f"the mesh of {what}"))
+
+
+def _joint(element: Any) -> UrdfJoint:
+    name = _text(element, "name", "a joint")
+    what, kind = f"joint '{name}'", _text(element, "type", f"joint '{name}'")
+    if kind not in JOINT_TYPES:
+        raise InvalidProblemError(f"{what} of the URDF has the type '{kind}'; there are {', '.join(JOINT_TYPES)}")
+    axis, dynamics, mimic = (element.find(tag) for tag in ("axis", "dynamics", "mimic"))
+    follows = None
+    if mimic is not None:
+        where = f"the mimic of {what}"
+        factors = _number(mimic, "multiplier", where, 1.0), _number(mimic, "offset", where, 0.0)
+        follows = (_text(mimic, "joint", where), *factors)
+    return UrdfJoint(
+        name,
+        kind,
+        _text(_child(element, "parent", what), "link", f"the parent of {what}"),
+        _text(_child(element, "child", what), "link", f"the child of {what}"),
+        _pose(element, what),
+        np.array([1.0, 0.0, 0.0]) if axis is None else _numbers(axis, "xyz", 3, f"the axis of {what}"),
+        0.0 if dynamics is None else _number(dynamics, "damping", f"the dynamics of {what}", 0.0),
+        0.0 if dynamics is None else _number(dynamics, "friction", f"the dynamics of {what}", 0.0),
+        follows,
+    )
+
+
+def _pose(element: Any, what: str) -> Pose:
+    from scipy.spatial.transform import Rotation
+
+    origin = element.find("origin")
+    if origin is None:
+        return Pose(np.zeros(3), np.eye(3))
+    turn = _numbers(origin, "rpy", 3, f"the origin of {what}", "0 0 0")
+    place = _numbers(origin, "xyz", 3, f"the origin of {what}", "0 0 0")
+    return Pose(place, Rotation.from_euler("xyz", turn).as_matrix())
+
+
+def _child(element: Any, tag: str, what: str) -> Any:
+    found = element.find(tag)
+    if found is None:
+        raise InvalidProblemError(f"{what} of the URDF has no <{tag}>")
+    return found
+
+
+def _text(element: Any, name: str, what: str) -> str:
+    value = element.get(name)
+    if not value:
+        raise InvalidProblemError(f"{what} of the URDF has no {name}")
+    return value
+
+
+def _number(element: Any, name: str, what: str, default: float | None = None) -> float:
+    if default is not None and element.get(name) is None:
+        return default
+    return float(_numbers(element, name, 1, what)[0])
+
+
+def _numbers(element: Any, name: str, count: int, what: str, default: str | None = None) -> np.ndarray:
+    text = element.get(name, default)
+    if text is None:
+        raise InvalidProblemError(f"{what} of the URDF has no {name}")
+    try:
+        values = np.array([float(word) for word in text.split()])
+    except ValueError:
+        values = np.zeros(0)
+    if values.size != count or not np.all(np.isfinite(values)):
+        expected = "a finite number" if count == 1 else f"{count} finite numbers"
+        raise InvalidProblemError(f"{name} of {what} of the URDF must be {expected}, got '{text}'")
+    return values

@@ -1,11 +1,22 @@
-"""Vectors of three numbers as tuples, for loops over bodies: machine code keeps them in registers.
+"""Vectors of three numbers, working memory, and entries that take named tuples, for loops over bodies.
 
-``a[i]`` of an array with rows of three is read by :func:`row` and written by :func:`put`; ``m[i]`` of an array of 3 by
-3 matrices acts by :func:`product`. All of them can be traced.
+Vectors are tuples: machine code keeps them in registers. ``a[i]`` of an array with rows of three is read by :func:`row`
+and written by :func:`put`; ``m[i]`` of an array of 3 by 3 matrices acts by :func:`product`. All of them can be traced.
+
+Kernels do not allocate. Who calls one provides a *room*, the address of a block whose first word says how many of its
+words are in use, itself included. Nothing is given back while the kernel runs: what the word says in the end is what
+the kernel needed. How many words these are at most is computed in Python, beside the kernels. The memory is not set.
 """
 
-from daedal.kernels.compilation import part
-from daedal.kernels.signatures import f64, i64
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daedal.kernels.compilation import MODE, Entry, part
+from daedal.kernels.records import float_blocks, float_rows, floats, integers
+from daedal.kernels.signatures import Kind, f64, fields_of, i64
 
 NUMBERS, VECTOR, ROWS, MATRICES = i64[:], f64[:], f64[:, :], f64[:, :, :]
 """Kinds of arguments: integers, floats, rows of floats, matrices one after the other."""
@@ -124,3 +135,96 @@ def rows_of_rates(p, at):
     r"""The rows of 2 L(p), with :math:`\omega = 2 L(p) \dot p`, for the Euler parameters that begin at p[at]."""
     a, b, c, d = 2.0 * p[at], 2.0 * p[at + 1], 2.0 * p[at + 2], 2.0 * p[at + 3]
     return (-b, a, d, -c), (-c, -d, a, b), (-d, c, -b, a)
+
+
+_TYPES = {"f64": np.float64, "i64": np.int64}
+
+
+class Grouped:
+    """An entry that Python calls as kernels call it: with named tuples, and with arrays of any layout and type.
+
+    The compiled function gets the fields of named tuples one after the other. Traces run the function as it is written.
+
+    Attributes
+    ----------
+    entry : Entry
+        The compiled function.
+    py_func : callable
+        The function as it is written.
+    """
+
+    def __init__(self, entry: Entry):
+        self.entry, self.py_func = entry, entry.py_func
+        self.__name__, self.__doc__ = entry.__name__, entry.__doc__
+
+    def __call__(self, *arguments: Any) -> Any:
+        if MODE == "python":
+            return self.py_func(*arguments)
+        flat: list[Any] = []
+        for argument in arguments:
+            if isinstance(argument, tuple) and hasattr(argument, "_fields"):
+                flat += argument
+            else:
+                flat.append(argument)
+        try:
+            return self.entry.call(*flat)
+        except TypeError:  # results are arrays as they have to be, so that only what is read is converted
+            return self.entry.call(*(np.require(a, _TYPES[k.name], ["C", "A"]) for a, k in zip(flat, self._kinds())))
+
+    def _kinds(self) -> list[Kind]:
+        """Those of the arguments, with the fields of named tuples."""
+        given = self.entry.signature.arguments
+        return [one for kind in given for one in (fields_of(kind).values() if isinstance(kind, type) else (kind,))]
+
+
+def grouped(entry: Any) -> Any:
+    """Decorator for an entry: :class:`Grouped`; for the compiler, the entry itself."""
+    return entry if MODE == "build" else Grouped(entry)
+
+
+@part
+def open_room(room):
+    """Begin with a room in which nothing is in use; its address."""
+    integers(room, 1)[0] = 1
+    return room
+
+
+@part
+def taken(room, n):
+    """The address of n words."""
+    used = integers(room, 1)
+    first = used[0]
+    used[0] = first + n
+    return room + 8 * first
+
+
+@part
+def vector(room, n):
+    """n floats."""
+    return floats(taken(room, n), n)
+
+
+@part
+def zeros(room, n):
+    """n floats that are zero."""
+    found = floats(taken(room, n), n)
+    found[:] = 0.0
+    return found
+
+
+@part
+def matrix(room, rows, n):
+    """A matrix with `rows` rows of n floats."""
+    return float_rows(taken(room, rows * n), rows, n)
+
+
+@part
+def blocks(room, count, rows, n):
+    """So many matrices."""
+    return float_blocks(taken(room, count * rows * n), count, rows, n)
+
+
+@part
+def numbers(room, n):
+    """n integers."""
+    return integers(taken(room, n), n)

@@ -55,7 +55,7 @@ class CompanionPlan(Plan):
         return all(plan.is_current() for plan in self._inner.values())
 
     def with_problem(self, problem: SecondOrderDAE) -> CompanionPlan | None:
-        """The plan for the same problem with other parameters, or None if it must be made anew."""
+        """The plan for the same problem with other parameters, or None if it must be made again."""
         other = CompanionPlan(problem, self._settings, self._make_plan)
         for key, plan in self._inner.items():
             shared = plan.with_problem(plan.problem.with_params(problem.params))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import unknown_name
-from daedal.driver.request import Settings, Wanted
+from daedal.driver.request import SensitivityRequest, Settings
 from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError, UnknownNameError
 from daedal.kernels.functions import is_compiled
@@ -70,7 +70,7 @@ class Differentiation:
     ----------
     problem : object
         With parameters that can be varied.
-    wanted : Wanted
+    wanted : SensitivityRequest
     settings : Settings
         Those without sensitivities.
     make_plan : callable
@@ -83,7 +83,7 @@ class Differentiation:
     """
 
     problem: Any
-    wanted: Wanted
+    wanted: SensitivityRequest
     settings: Settings
     make_plan: Callable[[Any, Settings], Plan]
     primal: Plan
@@ -106,7 +106,7 @@ class Differentiation:
         return tuple(column.name for column in self.columns)
 
     def with_problem(self, problem: Any) -> Differentiation | None:
-        """The same for a problem with other parameters, or None if its plan must be made anew."""
+        """The same for a problem with other parameters, or None if its plan must be made again."""
         problem = with_floats(problem)
         shared = self.primal.with_problem(problem)
         return None if shared is None else replace(self, problem=problem, primal=shared)
@@ -125,7 +125,7 @@ class Differentiation:
         return traced.n_switches if traced is not None and settings.switches != "never" else 0
 
 
-def columns_of(wanted: Wanted, problem: Any) -> list[Column]:
+def columns_of(wanted: SensitivityRequest, problem: Any) -> list[Column]:
     """What was asked for as columns, in the same order."""
     known = ParameterNumbers.of(problem).labels
     labels = [problem.label(i) for i in range(problem.n)]
@@ -154,7 +154,7 @@ def require_known(names: list[Any], known: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def given_starts(wanted: Wanted, columns: list[Column], n: int) -> np.ndarray:
+def given_starts(wanted: SensitivityRequest, columns: list[Column], n: int) -> np.ndarray:
     """d(initial values) / d(parameter) as they were given, one row for each column."""
     start = np.zeros((len(columns), n))
     for row, column in zip(start, columns, strict=True):

@@ -19,9 +19,9 @@ import numpy as np
 from daedal.analysis.thresholds import SHARPEST_IN_ONE
 from daedal.common.tabular import FunctionTable
 from daedal.driver.any_index import ReducedForm
-from daedal.driver.first_order import FirstOrderCourse, FirstOrderPlan
+from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
 from daedal.driver.first_order_choice import is_automatic
-from daedal.driver.request import Request, Settings, Wanted
+from daedal.driver.request import Request, SensitivityRequest, Settings
 from daedal.driver.stages import Plan
 from daedal.driver.traced import linear_solver_of
 from daedal.errors import IntegrationError, InvalidProblemError
@@ -230,9 +230,9 @@ class FirstOrderVariation(Variation):
         t0 = request.span[0]
         if self.given.primal.as_stated:
             plan = self.given.primal.inner
-            course = FirstOrderCourse(plan, replace(request, problem=plan.problem))
-            y0, yp0 = course.y0, course.yp0
-            course.give_back()
+            run_state = FirstOrderRunState(plan, replace(request, problem=plan.problem))
+            y0, yp0 = run_state.y0, run_state.yp0
+            run_state.give_back()
             return np.array(y0), np.array(yp0)
         y0, yp0 = split_initial(self.problem, request.initial)
         return consistent_initial(self.problem.implicit(), t0, (y0, yp0))
@@ -424,7 +424,7 @@ def _variational(given: Differentiation) -> Variational:
     return differenced_problem(given.problem, given.columns)
 
 
-def with_corrector(settings: Settings, wanted: Wanted) -> Settings:
+def with_corrector(settings: Settings, wanted: SensitivityRequest) -> Settings:
     """Settings whose method finds sensitivities in the way that is wanted, as a step of DASSL or Radau can."""
     if wanted.corrector in ("auto", "simultaneous"):
         return settings

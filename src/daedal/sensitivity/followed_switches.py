@@ -20,7 +20,7 @@ from daedal.solution.solution import Solution
 
 
 class Unfollowed(Exception):
-    """The branches of a run cannot be told, or are not of index 0 or 1."""
+    """The branches of a run cannot be identified, or are not of index 0 or 1."""
 
 
 def solve_through_switches(moded: Any, request: Request, base: Solution) -> Solution:

@@ -109,7 +109,7 @@ def refuse_sliding(solution: Any):
 
 
 def warn_of_switches(events: Sequence[Any]):
-    """Say so where the equations have passed to another branch: sensitivities may jump there, which is not followed."""
+    """Warn where the equations have passed to another branch: sensitivities may jump there, which is not followed."""
     passed = [event for event in events if event.kind != "event"]
     if passed:
         warn(
@@ -177,7 +177,7 @@ class _View:
 
 
 def _function(view: _View, events: Any, record: EventRecord) -> Guard | None:
-    """The function of an event that has happened, as one of a point; None if it cannot be told which it was."""
+    """The function of an event that has happened, as one of a point; None if it cannot be identified."""
     first = 0
     for event in named_events(events):
 

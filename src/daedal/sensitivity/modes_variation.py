@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import warn
-from daedal.driver.request import Request, Settings, Wanted
+from daedal.driver.request import Request, SensitivityRequest, Settings
 from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
@@ -17,9 +17,6 @@ from daedal.hybrid.hybrid_problem import ZENO, GuardOfRun, HybridProblem, Transi
 from daedal.hybrid.hybrid_solution import HybridSolution
 from daedal.hybrid.mode_plans import ByMode, ModeSettings, RunSettings
 from daedal.hybrid.mode_state import BoundTransition, StateForm, make_consistent
-from daedal.hybrid.models.filippov import Filippov
-from daedal.hybrid.models.friction import Friction
-from daedal.hybrid.models.unilateral import UnilateralProblem
 from daedal.hybrid.segments import HybridEvent, HybridSegment
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.arguments import positional_names
@@ -77,17 +74,9 @@ class VariedModes:
         return self._made[1:]
 
     def _with(self, theta: np.ndarray) -> HybridProblem:
-        given: Any = self._given
-        if isinstance(given, Filippov):
-            return Filippov(**{**given.given, "params": self._params(_numbers_of(given), theta)})
-        if isinstance(given, Friction):
-            system = with_floats(given.given["system"])
-            rest = {**given.given, "system": system.with_params(self._params(_numbers_of(system), theta))}
-            return Friction(rest.pop("system"), rest.pop("direction"), rest.pop("mu"), **rest)
-        if isinstance(given, UnilateralProblem):
-            return given.with_params(self._params(_numbers_of(given.system), theta))
-        if given._source is not None:  # guards and resets hold parameters inside, and are made anew
-            return given.with_params(self._params(_numbers_of(given._source[0]), theta))
+        given, holder = self._given, self._given.parameter_holder
+        if holder is not None:  # guards and resets hold parameters inside, and are made again
+            return given.with_params(self._params(_numbers_of(holder), theta))
         modes = {
             name: replace(mode, problem=mode.problem.with_params(self._params(self._parameters[name], theta)))
             if any(position is not None for position in self.positions[name])
@@ -166,7 +155,7 @@ def modes_plan(
     return SensitivityPlan(ModesVariation(Differentiation(problem, wanted, bare, make_plan, primal, columns, starts)))
 
 
-def _names(problem: HybridProblem, wanted: Wanted) -> tuple[str, ...]:
+def _names(problem: HybridProblem, wanted: SensitivityRequest) -> tuple[str, ...]:
     """The parameters that are asked for, which some mode has."""
     labels = (_numbers_of(problem.modes[mode].problem).labels for mode in problem.mode_names)
     known = dict.fromkeys(label for mode in labels for label in mode)
@@ -176,7 +165,7 @@ def _names(problem: HybridProblem, wanted: Wanted) -> tuple[str, ...]:
 
 def _check_models(problem: HybridProblem):
     """Functions that Daedal has made of a model and that hold its parameters inside cannot be differentiated."""
-    if isinstance(problem, (Filippov, Friction)) or problem._source is not None:
+    if problem.parameter_holder is not None:
         return
     for transition in problem.transitions:
         for function in (transition.guard, transition.reset):
@@ -249,9 +238,9 @@ class _Walk:
         return found.sensitivities.values[:, :, -1], found
 
     def _through(self, segment: HybridSegment, s: np.ndarray, follows: str | None) -> np.ndarray | None:
-        """d(state)/dp behind the transitions at the end of a stretch, in the mode that follows; None if there is none.
+        """d(state)/dp after the transitions at the end of a stretch, in the mode that follows; None if there is none.
 
-        Where transitions accumulate, the stretch behind begins before the time at which they do.
+        Where transitions accumulate, the next stretch begins before the time at which they do.
         """
         t, mode = segment.t1, segment.mode
         problem, _ = self.modes.at(self.modes.theta)

@@ -19,12 +19,13 @@ from daedal.analysis.thresholds import STABILITY_BOUND, STIFF_GAIN
 from daedal.common.tabular import FunctionTable
 from daedal.driver.finish import delivered, joined_dense_output, until_the_end
 from daedal.driver.mechanism import MechanismPlan
-from daedal.driver.mechanism_output import Salvage, finished, outputs
+from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
 from daedal.driver.request import Request, Settings
 from daedal.driver.run import run
 from daedal.driver.stages import Plan
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_vector
+from daedal.mechanics.constrained import JACOBIAN, MASS
 from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
 from daedal.mechanics.formulations.reduction import Reformulation
 from daedal.mechanics.start import ConsistentStart
@@ -150,35 +151,44 @@ class VariationalReduction(Reformulation):
         state = np.concatenate([start.z, start.r])
         y = projected(motion, params, start.t, np.concatenate([state, given.ravel()]))
         named = {k: c.variable for k, c in enumerate(motion.columns) if c.variable is not None and c.variable < 2 * n_q}
-        values = (
-            self.assembly.evaluate(start.t, start.z, start.r) if hold and named and motion.system.n_lambda else None
-        )
+        values = None
+        if hold and named and motion.system.n_lambda:
+            values = self.assembly.evaluate(start.t, start.z, what=MASS | JACOBIAN)
         if values is None:
             return y
-        mass, rows, s, end = values["mass"], values["jacobian"], y[n:].reshape(-1, n), 2 * n_q
-        positions = {k: i for k, i in named.items() if i < n_q}
+        mass, rows, places = values["mass"], values["jacobian"], sorted({i % n_q for i in named.values()})
+        at_position = at_velocity = _free_changes(mass, rows[: motion.system.n_constraints], places)
+        if motion.system.n_velocity_constraints:
+            at_velocity = _free_changes(mass, rows, places)
+        s, positions = y[n:].reshape(-1, n), {k: i for k, i in named.items() if i < n_q}
         if positions:
-            _hold(s[:, :n_q], given[:, :n_q], positions, mass, rows[: motion.system.n_constraints])
-            s[:, n_q:end] = given[:, n_q:end]
+            for k, i in positions.items():
+                s[k, :n_q] += (given[k, i] - s[k, i]) * at_position[i]
+            s[:, n_q : 2 * n_q] = given[:, n_q : 2 * n_q]
             s = projected(motion, params, start.t, y)[n:].reshape(-1, n)  # velocities follow positions
-        _hold(s[:, n_q:end], given[:, n_q:end], {k: i % n_q for k, i in named.items()}, mass, rows)
+        for k, i in named.items():
+            j = n_q + i % n_q
+            s[k, n_q : 2 * n_q] += (given[k, j] - s[k, j]) * at_velocity[i % n_q]
         return np.concatenate([state, s.ravel()])
 
     def write(self, record) -> None:
         """There is no record of a form."""
 
 
-def _hold(s: np.ndarray, given: np.ndarray, named: dict[int, int], mass: np.ndarray, rows: np.ndarray):
-    """Give coordinate ``named[k]`` of the row s_k the value that was given, in place, where the constraints allow it.
+def _free_changes(mass: np.ndarray, rows: np.ndarray, places: list[int]) -> dict[int, np.ndarray]:
+    """For coordinates the least changes in the norm of M that the rows of constraints allow and that change them by 1.
 
-    The others change as the rows of constraints demand, by the least change in the norm of M.
+    They are zero where the constraints determine the coordinate.
     """
-    n, places = mass.shape[0], list(named.values())
-    matrix = np.block([[mass, rows.T], [rows, np.zeros((rows.shape[0],) * 2)]])
-    changes = np.linalg.solve(matrix, np.eye(n + rows.shape[0])[:, places])[:n].T
-    for (k, i), change in zip(named.items(), changes, strict=True):
-        if change[i] * (mass[i, i] or np.max(np.abs(mass))) > _DETERMINED:
-            s[k] += (given[k, i] - s[k, i]) / change[i] * change
+    n, n_c = mass.shape[0], rows.shape[0]
+    matrix, units = np.zeros((n + n_c, n + n_c)), np.zeros((n + n_c, len(places)))
+    matrix[:n, :n], matrix[:n, n:], matrix[n:, :n] = mass, rows.T, rows
+    units[places, range(len(places))] = 1.0
+    found = {}
+    for i, change in zip(places, np.linalg.solve(matrix, units)[:n].T, strict=True):
+        is_free = change[i] * (mass[i, i] or np.max(np.abs(mass))) > _DETERMINED
+        found[i] = change / change[i] if is_free else np.zeros(n)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,20 +285,20 @@ class MotionVariation(Variation):
             y0 = np.concatenate([np.atleast_1d(part) for part in request.initial])
             starts = starts - np.outer(tau, self.slope(request.span[0], y0, request.sign))
         plan = self._plan
-        request, course = _begun(plan, request)
-        if self._stiff is not None and _is_stiff(course, request):
-            course.give_back()
+        request, run_state = _begun(plan, request)
+        if self._stiff is not None and _is_stiff(run_state, request):
+            run_state.give_back()
             plan = self._stiff
-            request, course = _begun(plan, request)
-        course.assembly.sensitivities_at_start = starts, not request.settings.correct_initial
-        segments = run(course, request)
-        salvage = Salvage()
+            request, run_state = _begun(plan, request)
+        run_state.assembly.sensitivities_at_start = starts, not request.settings.correct_initial
+        segments = run(run_state, request)
+        salvage = PostprocessGuard()
         t, states = outputs(request, segments, salvage)
-        solution = finished(plan, request, course, segments, t, states, salvage)
+        solution = finished(plan, request, run_state, segments, t, states, salvage)
         solution.as_stated(self.given.problem)
         solution.functions = FunctionTable({**self.given.words, "sensitivities": "exact derivatives"})
         solution.sensitivities = self._sensitivities(request, segments, solution)
-        course.give_back()
+        run_state.give_back()
         return delivered(solution, segments)
 
     def _sensitivities(self, request: Request, segments, solution) -> MechanicalSensitivities:
@@ -323,10 +333,10 @@ def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:
     return request, plan.begin(request)
 
 
-def _is_stiff(course: Any, request: Request) -> bool:
+def _is_stiff(run_state: Any, request: Request) -> bool:
     """Whether what decays at the start would keep an explicit method from long steps over the whole interval."""
-    start = course.start
-    found = measure(course.assembly, start.t, np.concatenate([start.z, start.r]))
+    start = run_state.start
+    found = measure(run_state.assembly, start.t, np.concatenate([start.z, start.r]))
     if found is None or not found.sigF < 0.0:
         return False
     length = abs(request.span[1] - request.span[0])

@@ -170,7 +170,7 @@ class MechanicalSensitivities:
         ]
 
     def __getstate__(self) -> dict[str, Any]:
-        """What was computed; machine code stays behind, and with it the sensitivities between the output points."""
+        """What was computed, without machine code and the sensitivities between the output points."""
         return {"names": self.names, "_stored": self._stored, "dense": None, "_solution": None, "_raw": self._raw}
 
 

@@ -53,7 +53,7 @@ class Variational:
     dependencies : Dependencies
         What the functions have read outside of their arguments.
     switches : tuple of Followed
-        Those that are set by data: modes, which stand behind the parameters.
+        Those that are set by data: modes, which follow the parameters.
     switch_values : GraphFunction or None
         The switching functions.
     """
@@ -85,7 +85,7 @@ class VariationalFunction(GraphFunction):
     def __call__(self, t: float, y: np.ndarray, yp: np.ndarray, *params: Any) -> np.ndarray:
         n, problem = self._problem.n, self._problem
         if params and self._layout is not None:
-            numbers = list(map(float, params[0]))[: self._layout.count]  # modes stand behind
+            numbers = list(map(float, params[0]))[: self._layout.count]  # modes follow
             problem = problem.with_params(self._layout.rebuilt(problem.params, numbers))
         problem.implicit().evaluate(t, y[:n], yp[:n])
         return super().__call__(t, y, yp, *params)
@@ -120,9 +120,9 @@ def variational_problem(
     switches, surfaces = [] if tracer.modes is None else tracer.modes.switches, []
     if switches:
         count = 0 if params is None else params.size
-        behind = {graph.argument(MODES, j): graph.argument(NAME, count + j) for j in range(len(switches))}
+        modes = {graph.argument(MODES, j): graph.argument(NAME, count + j) for j in range(len(switches))}
         params = np.concatenate([np.zeros(0) if params is None else params, np.full(len(switches), np.nan)])
-        every = replaced(graph, [*nodes, *(switch.function for switch in switches)], behind)
+        every = replaced(graph, [*nodes, *(switch.function for switch in switches)], modes)
         nodes, surfaces = every[: len(nodes)], every[len(nodes) :]
     if layout is not None and layout.count:
         layout.fixed = {graph.data[i][1]: value for i, value in graph.fixed.items() if graph.data[i][0] == NAME}

@@ -273,6 +273,10 @@ class Plain(Format):
 
 def is_plain(value: Any) -> bool:
     """Whether a file can hold it as it is."""
+    numbers = value.values() if type(value) is dict else value
+    if value is None or (type(value) in (dict, list, tuple) and all([type(x) is float for x in numbers])):
+        if type(value) is not dict or all([type(key) is str for key in value]):
+            return True
     try:
         Plain().encode(value, "", _Nowhere())
     except (TypeError, RecursionError):

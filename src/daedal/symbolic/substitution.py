@@ -552,7 +552,8 @@ def _members(kind: type) -> dict[str, Any]:
 def _slots(kind: type) -> tuple[str, ...]:
     slots = vars(kind).get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(slots)
-    return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
+    # `_prepared` is what was made ready for a problem (problems/preparable.py), which follows from it.
+    return tuple(name for name in names if name not in ("__dict__", "__weakref__", "_prepared"))
 
 
 def _codes(code: CodeType):

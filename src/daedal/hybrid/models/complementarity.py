@@ -108,7 +108,7 @@ def _smallest(keys: np.ndarray, is_artificial: np.ndarray) -> int:
 
 
 def _solution(M: np.ndarray, q: np.ndarray, tableau: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """z of the last basis, computed anew from M if the basis is regular."""
+    """z of the last basis, computed again from M if the basis is regular."""
     n, z = q.size, np.zeros(q.size)
     active = np.sort(basis[(basis >= n) & (basis < 2 * n)] - n)
     for i, variable in enumerate(basis):

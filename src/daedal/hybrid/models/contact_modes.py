@@ -64,10 +64,10 @@ class ContactModes(Mapping[str, Mode]):
                 label = f"{self._contacts[i].name}{_WORDS[state]}"
                 if not rest.startswith(label):
                     continue
-                behind = rest[len(label) :]
-                if behind and not behind.startswith(" + "):
+                others = rest[len(label) :]
+                if others and not others.startswith(" + "):
                     continue
-                found = self._read(behind[3:], i + 1)
+                found = self._read(others[3:], i + 1)
             if found is not None:
                 return (state, *found)
         return None

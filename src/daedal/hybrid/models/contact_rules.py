@@ -159,7 +159,7 @@ class ContactSystem:
         self._size = 0.0
 
     def terms(self, t: float, q: np.ndarray, v: np.ndarray) -> Terms:
-        """What the equations say at a point; `v` may have entries for contacts that are pressed on each other."""
+        """The equations at a point; `v` may have entries for contacts that are pressed on each other."""
         n, count = q.size, len(self.contacts) - len(self._pressed)
         pressed = {i: (float(self.contacts[i].pressure(t, q, v[:n])), self.owner.index(i)) for i in self._pressed}
         values = self._evaluated(t, q, v[:n])
@@ -208,7 +208,7 @@ def whole_system(system: MechanicalSystem, contacts: Sequence[Contact]) -> Mecha
 
 
 def typical_point(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """A point of which the size of the coordinates can be told, as increments for differences need it.
+    """A point whose coordinates have known sizes, as increments for differences need them.
 
     At an impact all coordinates may be zero up to round-off; their size is then taken to be 1.
     """

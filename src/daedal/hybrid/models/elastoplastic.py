@@ -82,7 +82,7 @@ def elastoplastic(
     r"""A mechanism that hits something deformable, as a hybrid problem.
 
     The indentation is :math:`p = -g_N(t, q)`. The force of the law acts along the gradient of the gap,
-    :math:`F \nabla g_N`. The deepest indentation is a further coordinate behind those of the system, called ``p_max``,
+    :math:`F \nabla g_N`. The deepest indentation is a further coordinate after those of the system, called ``p_max``,
     with velocity zero: initial values are ``("free", ([*q0, 0.0], [*v0, 0.0]))``.
 
     Modes: "free"; "elastic", below p1 as long as there was no plastic flow; "plastic"; "unloading" and "reload", the
@@ -233,7 +233,7 @@ def _numerical_gradient(gap: Callable) -> Callable:
 
 
 def _time_scale(q: np.ndarray, v: np.ndarray) -> float:
-    """The increment of time in which the coordinates change by a small part of themselves."""
+    """The increment of time in which the coordinates change by a small fraction of their sizes."""
     return _INCREMENT * max(1.0, float(np.max(np.abs(q)))) / max(1.0, float(np.max(np.abs(v))))
 
 

@@ -243,6 +243,11 @@ class Filippov(HybridProblem):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def parameter_holder(self) -> Filippov:
+        """The model itself."""
+        return self
+
     def with_params(self, params) -> Filippov:
         """The same model with other parameters; a mapping replaces those that it names."""
         if self.params is None:
@@ -257,7 +262,7 @@ class Filippov(HybridProblem):
                 given[name] = compiled_function(given[name])
         return Filippov(**given)
 
-    # --- what the surface says --------------------------------------------------------------------------------------
+    # --- at the surface -----------------------------------------------------------------------------------------------
 
     def _slopes(self, t: float, x, z) -> list[np.ndarray]:
         return [np.asarray(f(t, x, z, *last_argument(f, self.params)), dtype=float) for f in (self._f1, self._f2)]

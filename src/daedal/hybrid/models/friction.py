@@ -101,12 +101,12 @@ def _branches(law: FrictionLaw, point, sigma: int, d: float) -> tuple[float, ...
 def _free_rate(law: FrictionLaw, point) -> float:
     """The rate of the relative velocity without friction."""
     t, q, v, a = point.t, point.q, point.v, point.acceleration
-    ahead, behind = (law.relative(t + h, q + h * v + 0.5 * h * h * a, v + h * a) for h in (_SHORT, -_SHORT))
-    if ahead == behind:
+    ahead, back = (law.relative(t + h, q + h * v + 0.5 * h * h * a, v + h * a) for h in (_SHORT, -_SHORT))
+    if ahead == back:
         raise InvalidProblemError(
             f"direction: at t = {t:g} the constraints determine the relative velocity alone; no friction can act"
         )
-    return (ahead - behind) / (2.0 * _SHORT)
+    return (ahead - back) / (2.0 * _SHORT)
 
 
 def ambiguous(state: ContactState, sigma: int) -> str:
@@ -267,6 +267,11 @@ class Friction(HybridProblem):
     _stick: MechanicalSystem
     _formulas: FrictionFormulas | None  # where all decisions are formulas
 
+    @property
+    def parameter_holder(self) -> MechanicalSystem:
+        """The system."""
+        return self.system
+
     def with_params(self, params) -> Friction:
         """The same model with other parameters of its system; a mapping replaces those that it names.
 
@@ -382,7 +387,7 @@ class Friction(HybridProblem):
 
         return margin
 
-    # --- what the equations say at a point --------------------------------------------------------------------------
+    # --- at a point ---------------------------------------------------------------------------------------------------
 
     def at(self, t: float, q, v) -> ContactState:
         """What friction can do at a point: stick, or slip with which normal forces."""

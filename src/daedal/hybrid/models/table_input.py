@@ -27,7 +27,7 @@ class Table:
 
     Notes
     -----
-    Before the first and behind the last point the value is constant. All kinds are piecewise polynomials,
+    Before the first and after the last point the value is constant. All kinds are piecewise polynomials,
     :math:`\sum_k c_{ik} (t - t_i)^k`. In functions that are compiled use ``table.compiled()``. Values with jumps belong
     in forces; a jump of a prescribed position is an impact.
 
@@ -77,7 +77,7 @@ class Table:
         return vector
 
     def polynomial_pieces(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The times, and for each piece between them, before and behind, where it begins and its coefficients."""
+        """The times, and for each piece between them, before and after, where it begins and its coefficients."""
         return self.times, self._begins, self._coefficients
 
     def compiled(self):
@@ -102,7 +102,7 @@ class Table:
 
 
 def _coefficients(t: np.ndarray, x: np.ndarray, kind: str) -> np.ndarray:
-    """c[i, k] of the pieces: the one before the first point, those between points, the one behind the last."""
+    """c[i, k] of the pieces: the one before the first point, those between points, the one after the last."""
     degree = KINDS.index(kind) if kind != "cubic" else 3
     c = np.zeros((t.size + 1, degree + 1, *x.shape[1:]))
     c[0, 0], c[1:, 0] = x[0], x

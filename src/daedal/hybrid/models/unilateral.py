@@ -29,7 +29,7 @@ _TOUCHES = 1e-10  # relative to the size of the coordinates: a gap that counts a
 _STARTS = 1e-8  # rate of a gap relative to its terms that counts as zero at the start
 _STOPS = 1e-8  # slips relative to the fastest of the mode that count as zero where another one stops
 _JOINED = 1e-6  # or relative to what they were before that one was stopped
-_NO_FORCE = 1e-11  # part of the loads: a force that is missing by no more opens no contact, and lets none slip
+_NO_FORCE = 1e-11  # fraction of the loads: a force that is missing by no more opens no contact, and lets none slip
 _TINY = 1e-300
 
 Change = tuple[States, np.ndarray]
@@ -229,7 +229,7 @@ class ContactWatch:
         return follow
 
     def _round(self, states: States, i: int) -> Callable[..., Change]:
-        """Contact `i` at a corner of its gap: what the gap beyond it says."""
+        """Contact `i` at a corner of its gap: what follows from the gap beyond it."""
         closed = _closed(states)
 
         def follow(t, q, v) -> Change:
@@ -399,8 +399,8 @@ def unilateral(
         M \ddot q = f - G^T \lambda + N^T P + T^T Q, \qquad 0 = g(t, q), \qquad 0 \le g_N(t, q) \perp P \ge 0, \qquad
         |Q| \le \mu P, \quad Q = -\mu P\, s / |s| \text{ if } s \ne 0 .
 
-    A mode says what each contact does: ``"free"``, or the closed ones joined by " + ", each with its name (without
-    friction), or "sticks", "slips+" or "slips-" behind it. A contact closes where its gap becomes zero, by an impact
+    Modes are named by what contacts do: ``"free"``, or the closed ones joined by " + ", each with its name (without
+    friction), or "sticks", "slips+" or "slips-" after it. A contact closes where its gap becomes zero, by an impact
     (see :func:`impact`) in which all closed contacts and those that are reached at the same time take part. What is not
     moving apart afterwards stays closed if it is pressed together, :math:`0 \le P \perp \ddot g_N \ge 0`, and sticks if
     friction can hold it: a complementarity problem for the accelerations. It opens where its force :math:`P` changes
@@ -519,6 +519,11 @@ class UnilateralProblem(HybridProblem):
         }.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def parameter_holder(self) -> MechanicalSystem:
+        """The system."""
+        return self.system
+
     def with_params(self, params) -> UnilateralProblem:
         """The same contacts on the system with other parameters."""
         rules = (self.law, self.order, self.rest_speed, self.touch, self.creep)
@@ -572,7 +577,7 @@ class UnilateralProblem(HybridProblem):
         return (self.modes.first,)
 
     def watch(self) -> ContactWatch:
-        """What looks after the contacts in a run, or at a point."""
+        """The watch over the contacts in a run, or at a point."""
         return ContactWatch(self)
 
     def transitions_from(self, mode: str) -> list[Transition]:

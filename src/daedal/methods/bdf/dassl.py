@@ -17,7 +17,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method, check_variable_index
 from daedal.methods.bdf.dassl_start import past
-from daedal.methods.correctors import check_corrector
+from daedal.methods.implicit_options import check_corrector
 from daedal.methods.linear_solvers import GMRES
 from daedal.methods.multistep.starting_values import (
     accurate_values,

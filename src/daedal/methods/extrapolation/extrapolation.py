@@ -18,8 +18,8 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
 from daedal.methods.extrapolation.extrapolation_sequences import MOST_COLUMNS, amplification, step_numbers
+from daedal.methods.implicit_options import check_matrix_options, check_name, storage_kind
 from daedal.methods.implicit_rk.stage_systems import storage
-from daedal.methods.matrix_options import check_matrix_options, check_name, storage_kind
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Task
 from daedal.methods.workspace import Workspace
@@ -106,8 +106,8 @@ class _ExtrapolationRun(OneStepRun):
         from daedal.kernels.records import Record
         from daedal.methods.extrapolation import extrapolation_euler as euler
         from daedal.methods.extrapolation import extrapolation_step as step
-        from daedal.methods.implicit_rk.first_look import room_for_look
         from daedal.methods.one_step import OWN
+        from daedal.methods.partial_derivatives import room_for_look
 
         n, problem = equations.n, equations.problem
         places = storage(n, kind, problem.bandwidth, problem.sparsity)

@@ -54,7 +54,7 @@ EXTRAPOLATION = Struct(
         ("entries", INTEGER),
         ("f_y", ADDRESS),
         ("f_yp", ADDRESS),
-        ("look", ADDRESS),  # working memory of `first_look`
+        ("look", ADDRESS),  # working memory of `after_first_look`
         ("moving_f_y", f64["entries"]),  # of scheme 2
         ("moving_f_yp", f64["entries"]),
         ("rows", i64["entries"]),

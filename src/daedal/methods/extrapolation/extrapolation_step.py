@@ -11,8 +11,8 @@ from daedal.kernels.system import HOOK_CHANGED
 from daedal.methods.extrapolation.extrapolation_control import begin_table, count_polynomial, fill_table, next_step
 from daedal.methods.extrapolation.extrapolation_euler import EXTRAPOLATION
 from daedal.methods.extrapolation.extrapolation_output import interpolate, keep_polynomial, leave_out_noise
-from daedal.methods.implicit_rk.first_look import after_first_look
 from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
+from daedal.methods.partial_derivatives import after_first_look
 from daedal.methods.run_record import RUN, STEP
 
 _call = caller(ATTEMPT)

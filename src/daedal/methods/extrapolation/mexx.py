@@ -18,7 +18,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
 from daedal.methods.extrapolation.extrapolation_sequences import MOST_COLUMNS
-from daedal.methods.matrix_options import check_name
+from daedal.methods.implicit_options import check_name
 from daedal.methods.mechanical_run import MechanicalRun
 from daedal.methods.task import Equations, Task
 

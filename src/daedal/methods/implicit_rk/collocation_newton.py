@@ -23,7 +23,7 @@ from daedal.methods.implicit_rk.stages import STAGE_FIELDS
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.run_record import RUN
 
-_MAX_ITERATIONS, _POLISHING = 10, 15
+_MAX_ITERATIONS, _POLISHING = 10, 50  # the latter where round-off has to be reached
 _TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
 _ROUNDING = 1e-3  # corrections that may be round-off where it has to be reached
 _NOISE = 100.0 * np.finfo(np.float64).eps
@@ -246,6 +246,7 @@ def expect_stages(method, form, run, h):
     if run.fixed or method.thesis:
         expect(progress, TO_ROUNDOFF, _POLISHING, _TOLERANCE, 0.0, _ROUNDING)
         progress.slowest, progress.stalls_to_stop, progress.stalls_to_fail = 0.5, 1, _POLISHING
+        progress.wildest = np.inf
     else:
         expect(progress, SIMPLIFIED, _MAX_ITERATIONS, _TOLERANCE, noise, max(noise, _TOLERANCE))
     progress.follow_tolerance, progress.follow_below, progress.follow_last = np.inf, np.inf, 1.0

@@ -5,6 +5,15 @@ filter it, (F_y' / h + a F_y)^{-1} F_y' / h: what algebraic equations or stiffne
 Wanner II, IV.8). Otherwise the step is repeated with two halves, with which the run goes on: the difference is the
 error of the whole step, by which that of the halves is bounded (Hairer, Norsett and Wanner I, II.4). Either is compared
 with the defect of the polynomial of the step, and the larger one is tested.
+
+Projected methods are for index 2 in Hessenberg form (U. M. Ascher, L. R. Petzold: Projected implicit Runge-Kutta
+methods for differential-algebraic equations, SIAM J. Numer. Anal. 28 (1991) 1097-1120). The end of a step for y' =
+f(t, y, z), 0 = g(t, y) is replaced by
+
+    y_{n+1} = y^ + f_z(t_{n+1}, y^, z^) lambda,    g(t_{n+1}, y_{n+1}) = 0.
+
+Multipliers z are taken from the stages of their own step: z_{n+1} interpolates the values Z_i, and errors of z_n are
+forgotten whatever R(infinity) is.
 """
 
 from __future__ import annotations
@@ -12,17 +21,18 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.compilation import caller, entry, part
-from daedal.kernels.convergence import CONVERGED
+from daedal.kernels.convergence import CONTINUE, CONVERGED, DIVERGED, TO_ROUNDOFF, UNKNOWN, expect, judge, start
+from daedal.kernels.dense import factor_lu, solve_lu
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
+from daedal.kernels.norms import wrms
 from daedal.kernels.records import record_at
-from daedal.kernels.system import HOOK_CHANGED
-from daedal.methods.implicit_rk.first_look import after_first_look
+from daedal.kernels.system import HOOK_CHANGED, residual
 from daedal.methods.implicit_rk.implicit_runge_kutta_newton import IRK, solve_all_stages, take_block
 from daedal.methods.implicit_rk.implicit_runge_kutta_output import add_defect, find_points, is_halved, keep_polynomial
-from daedal.methods.implicit_rk.implicit_runge_kutta_projection import project
-from daedal.methods.implicit_rk.radau_step import share_of_class
+from daedal.methods.implicit_rk.stages import share_of_class
 from daedal.methods.one_step import ATTEMPT, combine, give_to_owner, size_of_error, weighted_sum
+from daedal.methods.partial_derivatives import after_first_look
 from daedal.methods.run_record import RUN, STEP
 
 _TROUBLED = int(Ending.TROUBLED)
@@ -33,7 +43,11 @@ _NO_GROWTH = 0.5  # error with which a step stays as it is
 _ROUNDOFF = 50.0 * np.finfo(np.float64).eps
 _FAR = 2.0  # steps longer than the last one by this factor are not predicted by its polynomial
 
-_call = caller(ATTEMPT)
+_MOST_PROJECTIONS = 20  # iterations
+_NOISE = 30.0 * np.finfo(np.float64).eps
+_ROUNDING = 1e-2
+
+_call, _call_step = caller(ATTEMPT), caller(STEP)
 
 
 @entry(STEP)
@@ -241,3 +255,79 @@ def _accept(system, run, method, t, h):
     method.trouble = max(method.trouble - 1, 0)
     method.jacobian_known = 1 if method.slowest <= _GOOD_RATE and not run.fixed else 0
     return 0
+
+
+# --- projection of index 2 --------------------------------------------------------------------------------------------
+
+
+@part
+def project(system, run, method, address, t, h, start, k, y):
+    """Correct the end y of a step with the slopes k along f_z until the constraints hold."""
+    n, s = run.n, method.s
+    multiplier, weights = method.multiplier, method.end_value
+    point, slope, end_slope = method.stage_y, method.stage_yp, method.end_slope
+    for j in range(n):
+        if multiplier[j] >= 0:
+            value = 0.0
+            for i in range(s):
+                value += weights[i] * k[i + 1, j]
+            y[j] = start[j] + h * value
+        point[j] = y[j]
+        slope[j] = 0.0
+        for i in range(s + 1):
+            slope[j] += end_slope[i] * k[i, j]
+    method.stage_t, method.slot, method.h = t, s, h
+    status = _call_step(method.linearise_there, address)
+    if status == 0:
+        status = _directions(method, n)
+    if status != 0:
+        return status
+    return _onto_constraints(system, run, method, t, y)
+
+
+@part
+def _directions(method, n):
+    """f_z, and the factors of g_y f_z."""
+    entries, n_z = method.entries, method.n_z
+    rows, columns = method.rows, method.columns
+    multiplier, constraint = method.multiplier, method.constraint
+    derivative, f_y = method.derivative, method.f_y[method.s]
+    direction, matrix = method.direction, method.lu.data
+    direction[:] = 0.0
+    matrix[:] = 0.0
+    for e in range(entries):
+        if derivative[rows[e]] >= 0 and multiplier[columns[e]] >= 0:
+            direction[derivative[rows[e]], multiplier[columns[e]]] = -f_y[e]
+    for e in range(entries):
+        if constraint[rows[e]] >= 0 and multiplier[columns[e]] < 0:
+            for l in range(n_z):
+                matrix[l, constraint[rows[e]]] += f_y[e] * direction[columns[e], l]
+    return factor_lu(method.lu)
+
+
+@part
+def _onto_constraints(system, run, method, t, y):
+    """Newton's method for lambda with a constant matrix."""
+    n, n_z = run.n, method.n_z
+    slope, r, change = method.stage_yp, method.residual, method.stage_y
+    rhs, constraint = method.hat, method.constraint
+    direction, weights = method.direction, run.inverse_weights
+    progress = run.newton
+    expect(progress, TO_ROUNDOFF, _MOST_PROJECTIONS, 0.0, _NOISE * wrms(y, weights), _ROUNDING)
+    start(progress, UNKNOWN)
+    while True:
+        status = residual(system, t, y, slope, r)
+        if status != 0:
+            return status
+        for i in range(n):
+            if constraint[i] >= 0:
+                rhs[constraint[i]] = r[i]
+        solve_lu(method.lu, rhs)
+        for j in range(n):
+            change[j] = 0.0
+            for l in range(n_z):
+                change[j] -= direction[j, l] * rhs[l]
+            y[j] += change[j]
+        verdict = judge(progress, wrms(change, weights), 0.0)
+        if verdict != CONTINUE:
+            return DIVERGED if verdict == DIVERGED else CONVERGED

@@ -59,7 +59,7 @@ class Stages:
     @cached_property
     def known(self) -> bool:
         """Whether the first stage is the end of the last step, with its slope."""
-        return self.end > 0 and not np.any(self.a[0]) and self.c[0] == 0.0
+        return bool(self.end > 0 and not np.any(self.a[0]) and self.c[0] == 0.0)
 
     @cached_property
     def solvable(self) -> bool:

@@ -15,11 +15,10 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method, check_variable_index
-from daedal.methods.correctors import check_corrector
+from daedal.methods.implicit_options import check_corrector, check_matrix_options, storage_kind
 from daedal.methods.implicit_rk.collocation_stages import RADAU_STAGES, CollocationStages, collocation_stages
 from daedal.methods.implicit_rk.stage_systems import in_deviations
 from daedal.methods.implicit_rk.variable_classes import ClassifiedRun
-from daedal.methods.matrix_options import check_matrix_options, storage_kind
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations
 from daedal.methods.workspace import Workspace
@@ -160,8 +159,9 @@ class _RadauRun(ClassifiedRun):
 def _tables(schemes: list[CollocationStages], most: int) -> dict[str, np.ndarray]:
     """The coefficients of all methods, one after the other."""
     count = len(schemes)
-    tables: dict[str, np.ndarray] = {name: np.zeros((count, most)) for name in ("c", "d", "value", "slope")}
-    tables |= {"w": np.zeros((count, most, most)), "middle": np.zeros(count)}
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("c", "d", "value", "slope"), (count, most))
+    shapes |= {"w": (count, most, most), "middle": (count,)}
+    tables = {name: np.zeros(shape) for name, shape in shapes.items()}
     for k, scheme in enumerate(schemes):
         s = scheme.s
         tables["c"][k, :s], tables["d"][k, :s], tables["w"][k, :s, :s] = scheme.c, scheme.d, scheme.w

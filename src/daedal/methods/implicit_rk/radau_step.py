@@ -26,10 +26,10 @@ from daedal.kernels.norms import wrms
 from daedal.kernels.records import FLOAT, INTEGER, Struct, record_at
 from daedal.kernels.signatures import f64, i64
 from daedal.kernels.system import HOOK_CHANGED, residual
-from daedal.kernels.vectors import largest, smallest
-from daedal.methods.implicit_rk.first_look import after_first_look
-from daedal.methods.implicit_rk.stages import STAGE_FIELDS
+from daedal.kernels.vectors import largest
+from daedal.methods.implicit_rk.stages import STAGE_FIELDS, share_of_class
 from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
+from daedal.methods.partial_derivatives import after_first_look
 from daedal.methods.run_record import RUN, STEP
 
 MOST_STAGES = 7
@@ -248,25 +248,6 @@ def _give_up(run, method, h):
         y[j] = start[j] + z[last, j]
     run.h = run.newton.shorter * h
     run.cj = gamma_of(method) / h
-
-
-@part
-def share_of_class(run, method, h):
-    """By what errors of variables of index 2 are multiplied; those of index 3 by its square.
-
-    Hairer and Wanner (VII.6) take h, which depends on the unit of time. Here it is h / tau, and 1 at most, where tau is
-    the time in which the variables of index 1 change by their size. It has to fall with h: y' at the start of a step,
-    with which the estimate compares, carries the error of such variables from the step before.
-    """
-    n = run.n
-    y, yp = run.phi[0], run.yp
-    weights, power = run.inverse_weights, method.power
-    size, slope, lowest = 0.0, 0.0, smallest(power)  # of index 1, unless all variables have a part of index 2
-    for i in range(n):
-        if power[i] == lowest:
-            size += (y[i] * weights[i]) ** 2
-            slope += (yp[i] * weights[i]) ** 2
-    return abs(h) * np.sqrt(slope / size) if slope * h * h < size else 1.0
 
 
 @part

@@ -27,6 +27,7 @@ from daedal.kernels.matrix import BANDED, MATRIX, factor, solve
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, Struct, at, float_rows, optional, record_at
 from daedal.kernels.signatures import f64, i64
+from daedal.kernels.vectors import smallest
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN
@@ -65,7 +66,7 @@ STAGE_FIELDS = (
     *[(name, i64["entries"]) for name in ("rows", "columns", "place")],
     ("jacobian_known", INTEGER),
     ("jacobian_fresh", INTEGER),  # whether it is one of this step
-    ("look", ADDRESS),  # working memory of `first_look`
+    ("look", ADDRESS),  # working memory of `after_first_look`
     # systems of stages, one of which is in use; for which h they are factored, and the matrix of `linear`, or 0
     ("count", INTEGER),
     ("current", INTEGER),
@@ -397,3 +398,22 @@ def _beyond_roundoff(stages, correction):
         total += (size * weights[j]) ** 2
         rest += (size * others[j]) ** 2
     return total / n, rest / n
+
+
+@part
+def share_of_class(run, method, h):
+    """By what errors of variables of index 2 are multiplied; those of index 3 by its square.
+
+    Hairer and Wanner (VII.6) take h, which depends on the unit of time. Here it is h / tau, and 1 at most, where tau is
+    the time in which the variables of index 1 change by their size. It has to fall with h: y' at the start of a step,
+    with which the estimate compares, carries the error of such variables from the step before.
+    """
+    n = run.n
+    y, yp = run.phi[0], run.yp
+    weights, power = run.inverse_weights, method.power
+    size, slope, lowest = 0.0, 0.0, smallest(power)  # of index 1, unless all variables have a part of index 2
+    for i in range(n):
+        if power[i] == lowest:
+            size += (y[i] * weights[i]) ** 2
+            slope += (yp[i] * weights[i]) ** 2
+    return abs(h) * np.sqrt(slope / size) if slope * h * h < size else 1.0

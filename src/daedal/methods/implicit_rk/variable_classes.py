@@ -8,8 +8,8 @@ from daedal.analysis.index import LocalIndex, judge, partials, structural_classe
 from daedal.kernels.compilation import Entry
 from daedal.kernels.endings import Ending
 from daedal.kernels.records import Record, Struct
-from daedal.methods.implicit_rk.first_look import room_for_look
 from daedal.methods.implicit_rk.stage_systems import StageMatrices, Storage, storage
+from daedal.methods.partial_derivatives import room_for_look
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Task
 from daedal.methods.workspace import Workspace

@@ -4,7 +4,8 @@ References
 ----------
 J.-P. Ryckaert, G. Ciccotti, H.J.C. Berendsen, J. Comput. Phys. 23 (1977) 327-341 (SHAKE); H.C. Andersen, J. Comput.
 Phys. 52 (1983) 24-34 (RATTLE); L. Jay, SIAM J. Numer. Anal. 33 (1996) 368-387 (general Hamilton functions); E. Hairer,
-Ch. Lubich, G. Wanner: Geometric Numerical Integration, Springer 2006, section VII.1.4.
+Ch. Lubich, G. Wanner: Geometric Numerical Integration, Springer 2006, section VII.1.4, and for compositions II.4
+(Suzuki's method of order 4) and V.3.2 (orders 6 and 8, of Kahan and Li, Math. Comp. 66 (1997) 1089-1099).
 """
 
 from __future__ import annotations
@@ -16,9 +17,32 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
 from daedal.methods.run import OneStepRun
-from daedal.methods.symplectic.composition import ORDERS, composition
 from daedal.methods.task import Equations, Task
 
+_SUZUKI = 1.0 / (4.0 - 4.0 ** (1.0 / 3.0))
+
+_FIRST_HALVES: dict[int, tuple[float, ...]] = {
+    2: (),
+    4: (_SUZUKI, _SUZUKI),
+    6: (
+        0.39216144400731413927925056,
+        0.33259913678935943859974864,
+        -0.70624617255763935980996482,
+        0.08221359629355080023149045,
+    ),
+    8: (
+        0.13020248308889008087881763,
+        0.56116298177510838456196441,
+        -0.38947496264484728640807860,
+        0.15884190655515560089621075,
+        -0.39590389413323757733623154,
+        0.18453964097831570709183254,
+        0.25837438768632204729397911,
+        0.29501172360931029887096624,
+    ),
+}
+
+ORDERS = tuple(_FIRST_HALVES)
 _MOMENT = 1e-6  # the distance of differences with respect to t
 _TIMES = 3  # over the interval, at which forces are looked at
 _DAMPED = 1e-6  # part of the forces that may depend on velocities by rounding errors and differences
@@ -27,6 +51,16 @@ NOT_SYMPLECTIC = (
     "Forces depend on velocities other than through the inertia of M(q): the steps are still symmetric and of their "
     "order, but not symplectic, and nothing keeps energy from drifting."
 )
+
+
+def composition(order: int) -> np.ndarray:
+    r"""The weights of a symmetric composition of a method of order 2; their sum is 1, that of cubes 0 from order 4 on.
+
+    A step is :math:`\Phi_{\gamma_s h} \circ \dots \circ \Phi_{\gamma_1 h}` with :math:`\gamma_i = \gamma_{s+1-i}`. It
+    is symmetric if the method is, and symplectic if the method is.
+    """
+    half = _FIRST_HALVES[order]
+    return np.array([*half, 1.0 - 2.0 * sum(half), *half[::-1]])
 
 
 class _Symplectic(Method):

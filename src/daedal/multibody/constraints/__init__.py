@@ -2,11 +2,9 @@
 
 from daedal.multibody.constraints.base import Constraint
 from daedal.multibody.constraints.couplings import Belt, Coupling, Gear, Rack
-from daedal.multibody.constraints.distance import Distance
 from daedal.multibody.constraints.drives import Prescribed, PrescribedMotion
-from daedal.multibody.constraints.paths import PointOnCurve, PointOnSurface
+from daedal.multibody.constraints.geometric import Distance, PointOnCurve, PointOnSurface, UserConstraint
 from daedal.multibody.constraints.rolling import Rolling, RollingSphere
-from daedal.multibody.constraints.user import UserConstraint
 
 __all__ = [
     "Belt",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.arguments import positive
 from daedal.multibody.body import checked_name
 from daedal.multibody.constraints.base import Constraint, named_coordinate
+from daedal.multibody.rotation import positive
 from daedal.problems.checks import check_finite
 
 

@@ -10,11 +10,10 @@ import numpy as np
 
 from daedal.common.tabular import listing
 from daedal.errors import InvalidProblemError
-from daedal.multibody.arguments import of_shape
 from daedal.multibody.body import checked_name
 from daedal.multibody.constraints.base import Constraint, named_coordinate
 from daedal.multibody.forces import frame_of
-from daedal.multibody.rotation import about_z, of_parameters
+from daedal.multibody.rotation import about_z, of_parameters, of_shape
 from daedal.problems.checks import check_finite, set_checked
 
 

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
-from daedal.multibody.arguments import positive
 from daedal.multibody.body import Frame, checked_name, ground
 from daedal.multibody.constraints.base import Constraint, frame_along_axis
 from daedal.multibody.kinematics import cross
-from daedal.multibody.rotation import direction, frame_along
+from daedal.multibody.rotation import direction, frame_along, positive
 from daedal.problems.checks import check_finite
 
 

@@ -1,14 +1,11 @@
 """Force elements: springs, dampers, bushings, actuators, controllers, and what acts on single bodies."""
 
-from daedal.multibody.forces.actuator import Actuator, Motor
-from daedal.multibody.forces.bushing import Bushing
-from daedal.multibody.forces.controller import PID, Controller, Hydraulics
+from daedal.multibody.forces.controller import PID, Actuator, Controller, Hydraulics, Motor
 from daedal.multibody.forces.discontinuity import Contact, Discontinuity, JointFriction
 from daedal.multibody.forces.fields import Drag, GeneralForce, Gravitation, Torque
 from daedal.multibody.forces.force import Force, frame_of
 from daedal.multibody.forces.smooth import SmoothFriction, SoftContact
-from daedal.multibody.forces.spring import Damper, Spring
-from daedal.multibody.forces.torsion import TorsionSpring
+from daedal.multibody.forces.spring import Bushing, Damper, Spring, TorsionSpring
 
 __all__ = [
     "PID",

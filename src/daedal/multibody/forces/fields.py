@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.arguments import positive
 from daedal.multibody.body import Frame
 from daedal.multibody.forces.force import Force, frame_of, title, two_frames, vector, vector_or_function
 from daedal.multibody.forces.spring import line
-from daedal.multibody.rotation import point
+from daedal.multibody.rotation import point, positive
 from daedal.problems.checks import check_finite, set_checked
 
 _SPEED_AT_REST = 1e-200  # added below the root, so that the derivative of the speed exists at rest

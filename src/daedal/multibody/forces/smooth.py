@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.arguments import positive
 from daedal.multibody.forces.force import Force, frame_of, joint_name, title
 from daedal.multibody.kinematics import cross
 from daedal.multibody.motion import power_of
-from daedal.multibody.rotation import direction
+from daedal.multibody.rotation import direction, positive
 from daedal.problems.checks import check_finite, set_checked
 
 

@@ -32,7 +32,7 @@ from daedal.symbolic.tracing.tracer import Tracer
 
 DENSE = 60
 """Unknowns up to which matrices are dense."""
-_NARROW = 0.1  # width of a band, in parts of the unknowns, up to which it is stored as such
+_NARROW = 0.1  # width of a band, as a fraction of the unknowns, up to which it is stored as such
 
 Places = tuple[np.ndarray, np.ndarray]
 
@@ -154,7 +154,7 @@ def sparse_solver(matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def check_regular(info: int) -> None:
-    """Refuse what LAPACK says of a matrix that is singular."""
+    """Refuse a matrix that LAPACK reports as singular."""
     if info > 0:
         raise DaedalError("gradient: the matrix of the adjoint equations is singular")
 

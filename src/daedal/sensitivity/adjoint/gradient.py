@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +10,12 @@ import numpy as np
 import daedal
 from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
+from daedal.problems.preparable import prepared_of
 from daedal.sensitivity.adjoint.costs import LinearisedRun
 from daedal.sensitivity.adjoint.sweep import AdjointSweep, graded
 from daedal.sensitivity.differentiation import as_floats, entries_of, unknown_quantity, with_floats
 
-_MOST_KEPT = 8  # linearised problems
+_MOST_KEPT = 8  # costs for which a problem keeps its linearised form
 
 
 class Gradient(NamedTuple):
@@ -79,7 +78,8 @@ def gradient(
         problem and ``(t, q, v)`` for a mechanism, the parameters last if there are some; told by their names, as
         those of an :class:`Event`. At least one of them.
     parameters : sequence of str, optional
-        By what to differentiate: parameters by name, and initial values such as ``"x(0)"``. All parameters by default.
+        By what to differentiate: parameters by name, that of a vector for all of its numbers, and initial values such
+        as ``"x(0)"``. All parameters by default.
     params : object, optional
         Parameters for this run in place of the problem's.
     checkpoints : int, optional
@@ -138,23 +138,16 @@ def gradient(
     return Gradient(sweep.value, _picked(run, equations, sweep, names, (first, last), initial), names)
 
 
-_kept: OrderedDict[tuple, tuple[Any, LinearisedRun]] = OrderedDict()
-_guard = Lock()
-
-
 def _linearised(problem: Any, cost: Callable | None, final_cost: Callable | None) -> LinearisedRun:
-    """The linearised problem, as an earlier call may have left it: an optimiser asks for many gradients."""
-    key = id(problem), id(cost), id(final_cost)
-    with _guard:
-        found = _kept.get(key)
-        if found is not None and found[1].is_current(found[1].problem.params):
-            _kept.move_to_end(key)
-            return found[1]
+    """The linearised problem, which the problem keeps: an optimiser asks for many gradients."""
+    kept, key = prepared_of(problem).setdefault("linearised", {}), (id(cost), id(final_cost))
+    found = kept.get(key)
+    if found is not None and found[0].is_current(found[0].problem.params):
+        return found[0]
     made = LinearisedRun(with_floats(problem), cost, final_cost)
-    with _guard:
-        _kept[key] = (problem, cost, final_cost), made  # what is kept keeps its id
-        while len(_kept) > _MOST_KEPT:
-            _kept.popitem(last=False)
+    if len(kept) >= _MOST_KEPT:
+        kept.clear()
+    kept[key] = made, cost, final_cost  # costs that are kept keep their id
     return made
 
 

@@ -45,7 +45,7 @@ assert isinstance(_RADAU, daedal.RungeKuttaTableau)
 NODES, TABLEAU = (np.array(values, dtype=float) for values in (_RADAU.c, _RADAU.a))
 WEIGHTS = TABLEAU[-1]
 SMALL = 16  # unknowns up to which the 3 n equations are solved as they stand
-_PRECISE = 1e-3  # relative residual of a solution, in parts of rtol
+_PRECISE = 1e-3  # relative residual of a solution, as a fraction of rtol
 NARROW = 4  # diagonals on each side of a band up to which the same is done
 _STALE, _MOST_ITERATIONS = 4, 12  # iterations with factors of another step, and with those of this one
 _SLOWEST = 0.2  # the rate of an iteration that goes on
@@ -357,7 +357,7 @@ def graded(times: np.ndarray, fastest: float) -> np.ndarray:
 
 
 class SweepPart(NamedTuple):
-    """What some steps give: E^T mu where they begin, and their parts of the cost and of its gradient."""
+    """Result of some steps: E^T mu where they begin, and their contributions to the cost and its gradient."""
 
     w: np.ndarray
     value: float

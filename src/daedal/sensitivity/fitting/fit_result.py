@@ -157,7 +157,7 @@ class Fit:
         if not 0 <= k < len(self.solutions):
             raise InvalidProblemError(f"there is no run {k}; there are {len(self.solutions)}, numbered from 0")
         sol = self.solutions[k]
-        # where a run has an unknown of its own, it stands behind the shared one of the same quantity
+        # an unknown of one run follows the shared one of the same quantity
         own = {one.quantity: i for i, one in enumerate(self.unknowns) if one.experiment in (None, k)}
         used = [name for name in sol.sensitivities.names if name in own]
         places = [own[name] for name in used]
@@ -202,7 +202,7 @@ class Fit:
         return "\n".join(lines)
 
     def _strongest(self) -> str:
-        """The pair of estimates that can hardly be told apart, if there is one."""
+        """The most strongly correlated pair of estimates, if it can hardly be distinguished."""
         found = np.nan_to_num(np.abs(np.triu(self.correlation, 1)))
         i, j = np.unravel_index(int(found.argmax()), found.shape)
         names = list(self.params)

@@ -199,7 +199,7 @@ class Unknowns:
         return [i for i, one in enumerate(self.all) if one.experiment in (None, k)]
 
     def quantities(self, k: int) -> list[str]:
-        """What the solver is to differentiate by in run k; an unknown of its own hides the shared one."""
+        """What the solver differentiates by in run k; an unknown of this run replaces the shared one."""
         return list(dict.fromkeys(self.all[i].quantity for i in self.of(k)))
 
     def params(self, run: Measurements, values: np.ndarray) -> Any:

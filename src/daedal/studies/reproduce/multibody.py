@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal import DASSL, GGL, Baumgarte, Event, Index1, LinearDAE, library
-from daedal.index import linear
+from daedal import DASSL, GGL, Baumgarte, Event, Index1, LinearDAE, library, linear
 from daedal.studies.reproduce.printed_table import PrintedTable, Row
 from daedal.viz.figure import COLOURS, FAINT, GRID
 

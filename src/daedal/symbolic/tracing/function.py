@@ -73,6 +73,11 @@ class TracedFunction(CodedFunction):
         assert self.layout is not None
         return self.layout.numbers(params)
 
+    @property
+    def reads(self) -> object:
+        """What reads the parameters: the same object for all functions with this layout."""
+        return self.layout
+
     def __call__(self, t: float, *arguments):
         if not self.is_derivative:
             return self._ask(t, *arguments)

@@ -1,7 +1,7 @@
 r"""Accelerations of machines with closed loops: chains are reduced to the base, appendix B of the formalism.
 
 The conditions of cut joints, :math:`\phi_{u} \dot v = \gamma` (2.45), go along when bodies are eliminated from the tips
-(:mod:`daedal.multibody.articulated`). They start with :math:`\hat\Phi = \phi_u` at the bodies that were cut apart, and
+(:mod:`daedal.multibody.dynamics`). They start with :math:`\hat\Phi = \phi_u` at the bodies that were cut apart, and
 with zeros for :math:`\hat\psi` and :math:`\hat\gamma`:
 
 .. math::
@@ -13,21 +13,45 @@ with zeros for :math:`\hat\psi` and :math:`\hat\gamma`:
 At the ground, where :math:`\dot v_0 = 0`, the system (2.42), (2.46), (2.47) has become :math:`\hat\psi \lambda =
 \hat\gamma + \gamma`, one for each set of loops that share bodies. Then come the accelerations from the base to the
 tips, with :math:`\hat\Phi_j^T \lambda` among the loads (B.6).
+
+The shortest solution of a system with a positive semidefinite matrix.
+
+Conditions of joints that close loops, in the velocities of the other joints: :math:`J u = 0, J \dot u = \gamma`.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from daedal.kernels.compilation import part
+from daedal.kernels.compilation import entry, part
 from daedal.kernels.records import data_of, float_rows
-from daedal.multibody.articulated import Elimination, accelerate, eliminate
-from daedal.multibody.closure import fill_biases, fill_gradients
-from daedal.multibody.kinematics import Velocities
-from daedal.multibody.least_norm import floats_for_solutions, least_norm_solution
+from daedal.kernels.signatures import void
+from daedal.kernels.vectors import copy
+from daedal.multibody.closure import Closures, fill_biases, fill_gradients
+from daedal.multibody.dynamics import Elimination, accelerate, eliminate
+from daedal.multibody.kinematics import BodyTree, Placement, Velocities
 from daedal.multibody.packed import ELIMINATION, MachineSizes, elimination_at, floats_for, rows, sizes_of
-from daedal.multibody.room import blocks, matrix, open_room, taken, vector, zeros
-from daedal.multibody.vectors import dot, plus, put, row, times, vector_product
+from daedal.multibody.vectors import (
+    MATRICES,
+    ROWS,
+    VECTOR,
+    add,
+    blocks,
+    dot,
+    grouped,
+    matrix,
+    numbers,
+    open_room,
+    plus,
+    put,
+    row,
+    taken,
+    times,
+    vector,
+    vector_product,
+    zeros,
+)
+from daedal.multibody.vectors import matrix as room_for_matrix
 
 
 class BaseProjection(NamedTuple):
@@ -55,8 +79,8 @@ def floats_for_change(sizes: MachineSizes) -> int:
 def constrained_solution(tree, chains, placed, moving, left, reduced, result, multipliers, room):
     """Accelerations of the joints and multipliers of the conditions; returns how many conditions follow from others."""
     redundant = solve_at_base(chains, reduced, multipliers, room)
-    press(tree, chains, reduced, multipliers, left)
-    n = tree.father.size
+    apply_reactions(tree, chains, reduced, multipliers, left)
+    n = tree.parent.size
     accelerate(tree, placed, moving, left, (matrix(room, n, 3), matrix(room, n, 3)), result)
     return redundant
 
@@ -68,7 +92,7 @@ def shortest_change(tree, closures, chains, placed, gap, change, room):
 
     It is the acceleration of a machine at rest and without loads, with -gap in place of gamma.
     """
-    n = tree.father.size
+    n = tree.parent.size
     still, weight = rows(data_of(zeros(room, 3 * n)), n), matrix(room, n, 3)
     for j in range(n):
         put(weight, j, times(-tree.mass[j], tree.gravity))
@@ -94,7 +118,7 @@ def reduction(tree, closures, chains, placed, moving, tau, force, torque):
 @part
 def reduction_in(room, tree, closures, chains, placed, moving, tau, force, torque):
     """Bodies eliminated and conditions carried to the base, in a room."""
-    n, n_v = tree.father.size, tau.size
+    n, n_v = tree.parent.size, tau.size
     left = elimination_at(taken(room, floats_for(n, n_v, ELIMINATION)), n, n_v)
     eliminate(tree, placed, moving, tau, force, torque, left)
     return left, reduce(tree, placed, moving, closures, chains, left, room)
@@ -103,7 +127,7 @@ def reduction_in(room, tree, closures, chains, placed, moving, tau, force, torqu
 @part
 def reduce(tree, placed, moving, closures, chains, left, room):
     """Carry the conditions to the base, along with an elimination that has been done."""
-    n, m, places = tree.father.size, closures.kind.size, chains.condition.size
+    n, m, places = tree.parent.size, closures.kind.size, chains.condition.size
     reduced = BaseProjection(
         matrix(room, places, 6),
         vector(room, chains.first_product[n]),
@@ -121,7 +145,7 @@ def reduce(tree, placed, moving, closures, chains, left, room):
             if chains.side[i, side] >= 0:
                 for k in range(6):
                     reduced.phi[chains.side[i, side], k] += start[i, side, k]
-    for j in range(tree.father.size - 1, -1, -1):
+    for j in range(tree.parent.size - 1, -1, -1):
         for place in range(chains.first_place[j], chains.first_place[j + 1]):
             pull, twist = _halves(reduced.phi, place)
             bias = dot(pull, row(moving.linear_bias, j)) + dot(twist, row(moving.angular_bias, j))
@@ -169,9 +193,9 @@ def _reduce_column(tree, placed, chains, left, reduced, j, k):
 
 
 @part
-def press(tree, chains, reduced, multipliers, left):
+def apply_reactions(tree, chains, reduced, multipliers, left):
     """Add the reactions of the conditions to what drives the joints (B.6)."""
-    for j in range(tree.father.size):
+    for j in range(tree.parent.size):
         first, end = chains.first_place[j], chains.first_place[j + 1]
         for k in range(tree.first_v[j], tree.first_v[j + 1]):
             at = chains.first_product[j] + (k - tree.first_v[j]) * (end - first)
@@ -194,3 +218,163 @@ def solve_at_base(chains, reduced, multipliers, room):
         for i in range(size):
             multipliers[members[i]] = solution[i]
     return redundant
+
+
+DEPENDENT = 1e-12
+"""A row follows from others where this part of its diagonal entry is left when they are eliminated."""
+
+
+def floats_for_solutions(total: int, entries: int) -> int:
+    """How many words of room systems need that have so many unknowns and entries in all."""
+    return 3 * total + 2 * entries
+
+
+@part
+def least_norm_solution(matrix, right, x, room):
+    """The shortest x with A x = b for a positive semidefinite matrix A, of which the lower half is read; its rank.
+
+    Cholesky's factorisation with diagonal pivoting, A = L L^T with as many columns as the rank is; where that is not
+    full, L = Q R and x = Q R^{-T} R^{-1} Q^T b.
+    """
+    n = right.size
+    factor, order, left = room_for_matrix(room, n, n), numbers(room, n), vector(room, n)
+    factor[:, :] = 0.0
+    left[:] = 1.0  # what remains of the diagonal, as a share
+    for i in range(n):
+        order[i] = i
+    rank = 0
+    while rank < n:
+        best = rank
+        for i in range(rank + 1, n):
+            if left[order[i]] > left[order[best]]:
+                best = i
+        order[rank], order[best] = order[best], order[rank]
+        p = order[rank]
+        if not left[p] * matrix[p, p] > 0.0 or not left[p] > DEPENDENT:
+            break
+        pivot = np.sqrt(left[p] * matrix[p, p])
+        factor[p, rank] = pivot
+        for i in range(rank + 1, n):
+            r = order[i]
+            value = matrix[max(r, p), min(r, p)]
+            for k in range(rank):
+                value -= factor[r, k] * factor[p, k]
+            factor[r, rank] = value / pivot
+            rest = matrix[r, r]
+            for k in range(rank + 1):
+                rest -= factor[r, k] * factor[r, k]
+            left[r] = rest / matrix[r, r] if matrix[r, r] > 0.0 else 0.0
+        rank += 1
+    if rank < n:
+        _by_orthogonal_factor(factor, rank, right, x, room)
+        return rank
+    copy(x, right)
+    for i in range(n):
+        for k in range(i):
+            x[order[i]] -= factor[order[i], k] * x[order[k]]
+        x[order[i]] /= factor[order[i], i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            x[order[i]] -= factor[order[k], i] * x[order[k]]
+        x[order[i]] /= factor[order[i], i]
+    return rank
+
+
+@part
+def _by_orthogonal_factor(factor, rank, right, x, room):
+    """Q R^{-T} R^{-1} Q^T b for L = Q R, which has `rank` columns: modified Gram-Schmidt, twice."""
+    n = right.size
+    r, y = room_for_matrix(room, rank, rank), vector(room, rank)
+    r[:, :] = 0.0
+    x[:] = 0.0
+    for k in range(rank):
+        for _ in range(2):
+            for l in range(k):
+                share = _product(factor, l, factor[:, k])
+                r[l, k] += share
+                for i in range(n):
+                    factor[i, k] -= share * factor[i, l]
+        r[k, k] = np.sqrt(_product(factor, k, factor[:, k]))
+        for i in range(n):
+            factor[i, k] /= r[k, k]
+        y[k] = _product(factor, k, right)
+    for k in range(rank - 1, -1, -1):
+        for l in range(k + 1, rank):
+            y[k] -= r[k, l] * y[l]
+        y[k] /= r[k, k]
+    for k in range(rank):
+        for l in range(k):
+            y[k] -= r[l, k] * y[l]
+        y[k] /= r[k, k]
+        for i in range(n):
+            x[i] += factor[i, k] * y[k]
+
+
+@part
+def _product(matrix, k, v):
+    """Column k of the matrix times a vector."""
+    value = 0.0
+    for i in range(v.size):
+        value += matrix[i, k] * v[i]
+    return value
+
+
+def loop_jacobian(tree, placed, closures):
+    """The matrix J, shape (m, n_v): the gradients of the conditions, carried from the cut bodies to the base."""
+    m = closures.kind.size
+    matrix = np.zeros((m, tree.first_v[-1]))
+    fill_loop_jacobian(tree, placed, closures.stacked, np.zeros((m, 2, 6)), matrix)
+    return matrix
+
+
+@grouped
+@entry(void(BodyTree, Placement, Closures, MATRICES, ROWS))
+def fill_loop_jacobian(tree, placed, closures, rows, matrix):
+    """The matrix of :func:`loop_jacobian`; `rows` has room for the gradients."""
+    fill_gradients(closures, placed.r, placed.rotation, rows)
+    matrix[:, :] = 0.0
+    for i in range(closures.kind.size):
+        for side in range(2):
+            j = closures.body[i, side]
+            pull = rows[i, side, 0], rows[i, side, 1], rows[i, side, 2]
+            twist = rows[i, side, 3], rows[i, side, 4], rows[i, side, 5]
+            while j >= 0:
+                for k in range(tree.first_v[j], tree.first_v[j + 1]):
+                    matrix[i, k] += dot(pull, row(placed.linear, k)) + dot(twist, row(placed.angular, k))
+                twist = plus(twist, vector_product(row(placed.arm, j), pull))
+                j = tree.parent[j]
+
+
+def loop_bias(tree, placed, moving, closures):
+    r"""The vector :math:`\gamma`, (m,)."""
+    n, m = tree.parent.size, closures.kind.size
+    values = np.zeros(m)
+    fill_loop_bias(
+        tree, placed, moving, closures.stacked, np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((m, 2, 6)), values
+    )
+    return values
+
+
+@grouped
+@entry(void(BodyTree, Placement, Velocities, Closures, ROWS, ROWS, MATRICES, VECTOR))
+def fill_loop_bias(tree, placed, moving, closures, linear, angular, rows, values):
+    """The vector of :func:`loop_bias`.
+
+    There is room for the accelerations of the bodies if those of the joints are zero, and for the gradients.
+    """
+    for j in range(tree.parent.size):
+        i = tree.parent[j]
+        put(linear, j, row(moving.linear_bias, j))
+        put(angular, j, row(moving.angular_bias, j))
+        if i >= 0:
+            turning = row(angular, i)
+            add(linear, j, plus(row(linear, i), vector_product(turning, row(placed.arm, j))))
+            add(angular, j, turning)
+    fill_biases(closures, placed.r, placed.rotation, moving.linear, moving.angular, values)
+    fill_gradients(closures, placed.r, placed.rotation, rows)
+    for i in range(closures.kind.size):
+        for side in range(2):
+            j = closures.body[i, side]
+            if j >= 0:
+                values[i] -= dot((rows[i, side, 0], rows[i, side, 1], rows[i, side, 2]), row(linear, j))
+                values[i] -= dot((rows[i, side, 3], rows[i, side, 4], rows[i, side, 5]), row(angular, j))

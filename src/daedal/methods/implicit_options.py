@@ -1,4 +1,4 @@
-"""Options that implicit one-step methods share: how their matrices are stored, and what their error test looks at."""
+"""Options that implicit methods share: storage of matrices, components of the error test, sensitivities in a step."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from daedal.errors import InvalidProblemError
 
 _ERROR_TESTS = ("auto", "all", "differential")
 _SOLVERS = ("auto", "dense", "banded", "sparse")
+CORRECTORS = ("simultaneous", "staggered", "staggered direct")
+"""How a solution and its sensitivities are found in a step."""
 
 
 def check_name(option: str, given: Any, known: Collection[str], further: str = "") -> None:
@@ -31,3 +33,9 @@ def storage_kind(problem: Any, linear_solver: str = "auto") -> str:
     if linear_solver != "auto":
         return linear_solver
     return "sparse" if problem.sparsity is not None else "banded" if problem.bandwidth is not None else "dense"
+
+
+def check_corrector(given: Any, known: tuple[str, ...] = CORRECTORS) -> None:
+    """Refuse what is none of them; "auto" is the first."""
+    if given != "auto" and given not in known:
+        raise InvalidProblemError(f"unknown corrector {given!r}; known: {', '.join(known)}")

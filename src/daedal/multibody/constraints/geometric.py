@@ -1,0 +1,249 @@
+"""Rods, points on curves and surfaces, and constraints that are written as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.multibody.body import Frame, checked_name, ground
+from daedal.multibody.constraints.base import Constraint, named_coordinate
+from daedal.multibody.forces import frame_of
+from daedal.multibody.rotation import of_shape, positive
+from daedal.problems.checks import check_finite, check_size, set_checked
+
+
+@dataclass(frozen=True, eq=False)
+class Distance(Constraint):
+    r"""Two points at a fixed distance: a rod without mass with a ball joint at each end.
+
+    The condition is :math:`(d^T d / l - l) / 2 = 0`, whose gradient is the unit vector along the rod, so that the
+    multiplier is the force in the rod, positive if it is pulled.
+
+    Parameters
+    ----------
+    name : str
+        The name of the rod.
+    a, b : Body or Frame
+        Its ends.
+    length : float or callable
+        Its length; a function of time for one that is driven, such as a hydraulic cylinder.
+    """
+
+    name: str
+    a: Any
+    b: Any
+    length: float | Callable[[Any], Any]
+
+    def __post_init__(self):
+        checked_name(self.name, "constraint")
+        for side in ("a", "b"):
+            object.__setattr__(self, side, frame_of(getattr(self, side), f"{side} of rod '{self.name}'"))
+        if not callable(self.length):
+            object.__setattr__(self, "length", positive(self.length, f"the length of rod '{self.name}'"))
+        set_checked(self, frames=(self.a, self.b))
+
+    def size(self, planar):
+        """One condition."""
+        return 1
+
+    def residual(self, t, motion):
+        """Half of d . d / l - l."""
+        d = motion.position(self.b) - motion.position(self.a)
+        length = self.length
+        if callable(length):
+            length = of_shape(length(t), (), f"the length of rod '{self.name}'")
+        return (0.5 * ((d[0] ** 2 + d[1] ** 2 + d[2] ** 2) / length - length),)
+
+
+def _local(motion, frame: Frame, carrier: Frame):
+    """Where a frame is in the axes of another."""
+    d = motion.position(frame) - motion.position(carrier)
+    axes = motion.rotation(carrier)
+    return axes.T @ d
+
+
+class _Guided(Constraint):
+    """A point of one body guided by something on another."""
+
+    frame: Any
+    carrier: Any
+
+    def _check(self, function, what: str):
+        checked_name(self.name, "constraint")
+        if not callable(function):
+            raise InvalidProblemError(f"{what} of constraint '{self.name}' must be a function, got {function!r}")
+        for side in ("frame", "carrier"):
+            object.__setattr__(self, side, frame_of(getattr(self, side), f"{side} of constraint '{self.name}'"))
+        object.__setattr__(self, "frames", (self.frame, self.carrier))
+
+
+@dataclass(frozen=True, eq=False)
+class PointOnCurve(_Guided):
+    """A point that slides along a curve: a bead on a wire, a roller in a groove.
+
+    The place on the curve is a coordinate of its own, without mass, named "s of" and the name of the constraint.
+
+    Parameters
+    ----------
+    name : str
+        The name of the constraint.
+    frame : Body or Frame
+        Its origin slides.
+    curve : callable
+        ``curve(s)``, two or three coordinates in the axes of `carrier`.
+    carrier : Body or Frame
+        What the curve is drawn on; by default the ground.
+    start : float
+        Where on the curve, by its parameter, the search for the starting position begins.
+
+    Examples
+    --------
+    A bead on a parabola:
+
+    >>> from daedal.multibody import Body, Cartesian, Model, PointOnCurve, ground
+    >>> bead = Body.particle("bead", mass=1.0)
+    >>> wire = PointOnCurve("wire", bead, lambda s: (s, s**2))
+    >>> model = Model(Cartesian("motion", ground, bead), wire, gravity=(0.0, -9.81), planar=True)
+    >>> model.system().names
+    ('motion.x', 'motion.y', 's of wire')
+    """
+
+    name: str
+    frame: Any
+    curve: Callable[[Any], Any]
+    carrier: Any = ground
+    start: float = 0.0
+
+    def __post_init__(self):
+        self._check(self.curve, "curve")
+        object.__setattr__(self, "start", check_finite(self.start, f"the start of constraint '{self.name}'"))
+
+    @property
+    def parameters(self):
+        """The place on the curve."""
+        return {f"s of {self.name}": self.start}
+
+    def size(self, planar):
+        """The point is where the curve is."""
+        return 2 if planar else 3
+
+    def residual(self, t, motion):
+        """The point less that of the curve, in the axes of the carrier."""
+        place = self.curve(motion.parameter(f"s of {self.name}"))
+        if np.shape(place) not in ((2,), (3,)):
+            raise InvalidProblemError(
+                f"curve of constraint '{self.name}' returned {place!r}; expected two or three coordinates"
+            )
+        here = _local(motion, self.frame, self.carrier)
+        count = 2 if motion.planar else 3
+        return [here[k] - (place[k] if k < len(place) else 0.0) for k in range(count)]
+
+
+@dataclass(frozen=True, eq=False)
+class PointOnSurface(_Guided):
+    """A point that stays on a surface given by an equation; in the plane, on a curve.
+
+    Two of them keep a point on the curve where two surfaces meet.
+
+    Parameters
+    ----------
+    name : str
+        The name of the constraint.
+    frame : Body or Frame
+        Its origin stays on the surface.
+    function : callable
+        ``function(x, y, z)``, zero on the surface, in the axes of `carrier`; its gradient must not vanish there.
+    carrier : Body or Frame
+        What the surface belongs to; by default the ground.
+    """
+
+    name: str
+    frame: Any
+    function: Callable[[Any, Any, Any], Any]
+    carrier: Any = ground
+
+    def __post_init__(self):
+        self._check(self.function, "function")
+
+    def size(self, planar):
+        """One condition."""
+        return 1
+
+    def residual(self, t, motion):
+        """The function at the point."""
+        x, y, z = _local(motion, self.frame, self.carrier)
+        return (of_shape(self.function(x, y, z), (), f"function of constraint '{self.name}'"),)
+
+
+@dataclass(frozen=True, eq=False)
+class UserConstraint(Constraint):
+    """Conditions of your own.
+
+    Parameters
+    ----------
+    name : str
+        The name of the constraint.
+    function : callable
+        ``function(t, motion)``, `n` values that are to be zero. `motion` tells ``position(frame)``,
+        ``rotation(frame)`` and ``coordinate(joint)``; on velocities also ``velocity(frame)`` and
+        ``angular_velocity(frame)``.
+    n : int
+        How many.
+    on : {"position", "velocity"}
+        Whether they are conditions on positions, or on velocities that cannot be stated by positions
+        (nonholonomic); these must be linear in the velocities.
+    frames : sequence of Body or Frame
+        Frames that the function asks for on bodies which no other part of the model names.
+    joints : sequence of Joint or str
+        Joints whose coordinates the function asks for, so that their angles count turns.
+
+    Examples
+    --------
+    A skate: the middle of the body moves along its x axis only.
+
+    >>> from daedal.multibody import Body, Free, Model, UserConstraint, ground
+    >>> skate = Body("skate", mass=1.0, inertia=0.1)
+    >>> blade = skate.at()
+    >>> edge = UserConstraint(
+    ...     "edge", lambda t, motion: [motion.rotation(blade)[:, 1] @ motion.velocity(blade)], 1, on="velocity"
+    ... )
+    >>> model = Model(Free("motion", ground, skate), edge, planar=True)
+    >>> model.system().n_velocity_constraints
+    1
+    """
+
+    name: str
+    function: Callable[[Any, Any], Any]
+    n: int
+    on: str = "position"
+    frames: Sequence[Any] = ()
+    joints: Sequence[Any] = ()
+
+    def __post_init__(self):
+        checked_name(self.name, "constraint")
+        if not callable(self.function):
+            raise InvalidProblemError(f"function of constraint '{self.name}' must be a function, got {self.function!r}")
+        if self.on not in ("position", "velocity"):
+            raise InvalidProblemError(f"on={self.on!r} of constraint '{self.name}' must be 'position' or 'velocity'")
+        frames: tuple[Frame, ...] = tuple(frame_of(one, f"frames of constraint '{self.name}'") for one in self.frames)
+        object.__setattr__(self, "n", check_size(self.n, f"n of constraint '{self.name}'"))
+        object.__setattr__(self, "frames", frames)
+        object.__setattr__(self, "joints", tuple(named_coordinate(joint) for joint in self.joints))
+
+    def size(self, planar):
+        """All of them, if they are on positions."""
+        return self.n if self.on == "position" else 0
+
+    def velocity_size(self, planar):
+        """All of them, if they are on velocities."""
+        return self.n if self.on == "velocity" else 0
+
+    def residual(self, t, motion):
+        """What the function says."""
+        return of_shape(self.function(t, motion), (self.n,), f"function of constraint '{self.name}'")
+
+    velocity_residual = residual
