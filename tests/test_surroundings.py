@@ -1,10 +1,14 @@
 """What functions read from outside, in containers and objects of every kind: a change is seen by the next run."""
 
+import importlib
+from importlib.machinery import EXTENSION_SUFFIXES
+
 import numpy as np
 import pytest
 
 import daedal
 from daedal.driver import traced
+from daedal.symbolic import substitution
 from daedal.symbolic.dependencies import Dependencies
 from soak import stale
 
@@ -66,3 +70,18 @@ def test_a_prepared_solver_can_be_asked_to_trace_again():
     solver.refresh()
     assert solver.plan is not plan
     assert solver.solve((0.0, 1.0), [1.0]).y[0, -1] == pytest.approx(np.exp(-1.0), abs=1e-5)
+
+
+def test_a_package_with_compiled_modules_is_known_before_they_are_loaded(tmp_path, monkeypatch):
+    """Objects of such packages hold pointers, whatever was imported so far."""
+    for name, file in (("brings_code", "deep/_code" + EXTENSION_SUFFIXES[0]), ("plain_python", "deep/code.py")):
+        folder = tmp_path / "site-packages" / name
+        (folder / "deep").mkdir(parents=True)
+        (folder / "__init__.py").write_text("rate = 1.0\n")
+        (folder / file).touch()
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    found = []
+    for name in ("brings_code", "plain_python"):
+        importlib.import_module(name)
+        found.append(substitution._is_foreign(name))
+    assert found == [True, False]

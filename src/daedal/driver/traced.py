@@ -308,14 +308,14 @@ class TracedPlan(Plan):
             warn(f"switches are not followed, since that run stopped: {first}", SwitchWarning)
         return add_note(solution, note) if note else solution
 
-    def _leaves_its_branches(self, switched: SwitchedProblem, follower: Any, solution: Any) -> float | None:
+    def _leaves_its_branches(self, switched: SwitchedProblem, tracker: Any, solution: Any) -> float | None:
         """A time at which the functions in the modes of a stretch are not what they are as written, or None.
 
         That is so where a switching function stays on its surface, and the function there is that of neither side.
         """
-        sign, brief = follower.request.sign, _BRIEF * abs(follower.request.span[1] - follower.request.span[0])
-        begins = [t for t, _, _ in follower.history]
-        for (begin, modes, along), end in zip(follower.history[:_MOST_STRETCHES], [*begins[1:], np.inf * sign]):
+        sign, brief = tracker.request.sign, _BRIEF * abs(tracker.request.span[1] - tracker.request.span[0])
+        begins = [t for t, _, _ in tracker.history]
+        for (begin, modes, along), end in zip(tracker.history[:_MOST_STRETCHES], [*begins[1:], np.inf * sign]):
             inside = np.flatnonzero((sign * (solution.t - begin) > 0.0) & (sign * (solution.t - end) < 0.0))
             if along or not inside.size or abs(end - begin) <= brief:
                 continue

@@ -80,12 +80,7 @@ class Model(Analyses, Preparable):
 
     def __getstate__(self) -> dict[str, Any]:
         """The parts; what was computed from them is computed again."""
-        return self.__dict__ | {
-            "_layouts": {},
-            "_conditions": {},
-            "_equations": {},
-            "large_machines": {},
-        }
+        return self.__dict__ | {"_layouts": {}, "_conditions": {}, "_equations": {}, "large_machines": {}}
 
     def body(self, name: str) -> Body:
         """The body of this name."""

@@ -14,6 +14,7 @@ import functools
 import io
 import math
 import numbers
+import os
 import re
 import sys
 from collections import deque
@@ -22,6 +23,7 @@ from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -511,9 +513,15 @@ def _is_foreign(name: str) -> bool:
         return False
     if home in _ARRAYS_OF_THEIR_OWN or _is_compiled(name):
         return True
-    path = getattr(sys.modules.get(home), "__file__", None) or ""
-    installed = "site-packages" in path or "dist-packages" in path
-    return installed and any(module.startswith(f"{home}.") and _is_compiled(module) for module in list(sys.modules))
+    path = Path(getattr(sys.modules.get(home), "__file__", None) or "")
+    installed = {"site-packages", "dist-packages"} & set(path.parts)
+    return bool(installed) and path.name == "__init__.py" and _has_compiled_modules(path.parent)
+
+
+def _has_compiled_modules(folder: Path) -> bool:
+    """Whether a package brings compiled modules, loaded or not: what is loaded depends on what ran before."""
+    suffixes = tuple(EXTENSION_SUFFIXES)
+    return any(file.endswith(suffixes) for _, _, files in os.walk(folder) for file in files)
 
 
 def _is_compiled(name: str) -> bool:
