@@ -154,6 +154,31 @@ def test_a_mechanism_without_constraints(counted):
     np.testing.assert_allclose(found.final.y[:, 0], np.cos(2.0 * frequency), atol=1e-6)
 
 
+class LargeMachine(daedal.MechanicalSystem):
+    """A machine whose positions are near zero in units of its length."""
+
+    typical_sizes = np.full(2, 1e5)
+
+
+def test_projections_end_where_those_of_single_runs_end(counted):
+    problem = LargeMachine(
+        np.eye(2),
+        lambda t, q, v, p: [0.0, -p[0]],
+        lambda t, q, p: [q @ q - 1.0],
+        n_q=2,
+        n_constraints=1,
+        params=[9.81],
+    )
+    params, start = np.linspace(5.0, 10.0, 9)[:, None], ([1.0, 0.0], [0.0, 0.0])
+    options = {"rtol": 1e-3, "atol": 1e-3, "method": "dopri5"}
+    found = daedal.solve_many(problem, (0.0, 2.0), start, params=params, on="threads", workers=1, **options)
+    assert counted["members"] >= 9  # else the first one has differed from the run of the driver
+    assert counted["left"] == 0
+    for k, row in enumerate(params):
+        one = daedal.solve(problem.with_params(row), (0.0, 2.0), start, t_eval=[2.0], **options)
+        assert found.final.y[k].tobytes() == one.y[:, -1].tobytes()
+
+
 def test_an_interrupt_gives_back_what_is_done(monkeypatch):
     """Lanes are stopped between two looks: members under way are not run, those that are done are kept."""
     problem, span, starts, params = pendulums(64)

@@ -1,4 +1,4 @@
-"""No two classes of the package bear the same name, so that a name in a message, a docstring or a diff says which."""
+"""No two classes or files of the package bear the same name, so that a name in a message or a diff is one place."""
 
 import ast
 from collections import defaultdict
@@ -20,6 +20,13 @@ SHARED = {
     "Report": {"analysis", "multibody"},
 }
 
+# Of compiled units, each with the room that it serves
+SHARED_FILES = {
+    "differences.py": {"kernels", "mechanics"},
+    "evaluation.py": {"mechanics", "methods"},
+    "vectors.py": {"kernels", "multibody"},
+}
+
 
 def classes():
     """Rooms with a class of a name, by name; a room once for each class."""
@@ -34,3 +41,13 @@ def classes():
 def test_no_two_classes_bear_the_same_name():
     several = {name: sorted(rooms) for name, rooms in classes().items() if len(rooms) > 1}
     assert several == {name: sorted(rooms) for name, rooms in SHARED.items()}
+
+
+def test_no_two_files_bear_the_same_name():
+    """But for the heads of rooms."""
+    found = defaultdict(list)
+    for path in sorted(ROOT.rglob("*.py")):
+        found[path.name].append(path.relative_to(ROOT).parts[0])
+    del found["__init__.py"]
+    several = {name: sorted(rooms) for name, rooms in found.items() if len(rooms) > 1}
+    assert several == {name: sorted(rooms) for name, rooms in SHARED_FILES.items()}

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 import daedal
 from daedal.cli import app
 from daedal.studies import reproduce
-from daedal.studies.reproduce import reproduction
-from daedal.studies.reproduce import tables_stability as stability
+from daedal.studies.reproduce import reproduction, tables_stability
 from daedal.studies.reproduce.page import page
 from daedal.studies.reproduce.printed_table import Row, broken_rules, read_document
 from daedal.studies.reproduce.terminal import like
@@ -260,10 +259,10 @@ def test_a_default_may_be_taken_away():
 
 def test_a_value_that_is_off_is_noticed(monkeypatch):
     """The verdicts can fail: states that are 1 % too large spoil every error of Table 4.6."""
-    right = stability.states
-    monkeypatch.setattr(stability, "states", lambda sol: 1.01 * right(sol))
+    right = tables_stability.states
+    monkeypatch.setattr(tables_stability, "states", lambda sol: 1.01 * right(sol))
     (table,) = reproduce.find(["stability/4.6"])
-    cells = reproduction.judged(table, stability.TABLES["4.6"](table))
+    cells = reproduction.judged(table, tables_stability.TABLES["4.6"](table))
     spoiled = [cell.column for cell in cells if cell.verdict == "not reproduced"]
     assert spoiled == ["position", "velocity"] * 9
 

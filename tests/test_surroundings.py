@@ -23,38 +23,27 @@ def test_functions_that_differ_from_their_trace_are_called_in_all_later_runs(mon
     monkeypatch.setattr(Dependencies, "check", lambda self: lambda: True)  # a change that is not seen
     rate = [1.0]
     problem = daedal.ODE(lambda t, y: [-rate[0] * y[0]], 1)
-    drawn = daedal.solve(problem, (0.0, 1.0), [1.0])
-    while not traced._is_drawn(drawn):
-        drawn = daedal.solve(problem, (0.0, 1.0), [drawn.y[0, 0] * 1.01])
+    long = {"max_step": 1.0 / traced._LONG}
+    daedal.solve(problem, (0.0, 1.0), [1.0], **long)
     rate[0] = 2.0
-    start = drawn.y[:, 0]
     with pytest.warns(daedal.TraceWarning, match="all later ones"):
-        daedal.solve(problem, (0.0, 1.0), start)
-    for _ in range(2):
-        sol = daedal.solve(problem, (0.0, 1.0), start)
-        assert sol.y[0, -1] == pytest.approx(np.exp(-2.0) * start[0], abs=1e-5)
+        daedal.solve(problem, (0.0, 1.0), [1.0], **long)
+    for options in (long, {}):
+        sol = daedal.solve(problem, (0.0, 1.0), [1.0], **options)
+        assert sol.y[0, -1] == pytest.approx(np.exp(-2.0), abs=1e-5)
 
 
-def test_when_functions_are_called_along_a_run_depends_on_the_run_alone(monkeypatch):
-    """The run for which machine code was made is always held against the functions."""
+def test_whether_functions_are_called_along_a_run_depends_on_the_run_alone(monkeypatch):
+    """The run for which machine code was made is always held against the functions, later ones if they are long."""
     calls = []
-
-    def held(*_):
-        calls.append(1)
-
-    monkeypatch.setattr(traced, "disagreement", held)
-    starts = np.linspace(0.5, 1.5, 60)
-    found = []
-    for order in (starts, starts[::-1]):
-        solver, seen = daedal.prepare(daedal.ODE(lambda t, y: [-y[0]], 1)), {}
-        solver.solve((0.0, 1.0), [2.0])
-        assert calls
-        for start in order:
-            calls.clear()
-            solver.solve((0.0, 1.0), [start])
-            seen[start] = len(calls)
-        found.append(seen)
-    assert found[0] == found[1] and 0 < np.count_nonzero(list(found[0].values())) < 15
+    monkeypatch.setattr(traced, "disagreement", lambda *_: calls.append(1))
+    solver = daedal.prepare(daedal.ODE(lambda t, y: [-y[0]], 1), max_step=1.0 / traced._LONG)
+    solver.solve((0.0, 1e-3), [2.0])
+    assert calls
+    for end, seen in ((1e-3, 0), (2.0, 2), (1e-3, 0), (1e-3, 0), (2.0, 2), (2.0, 2)):
+        calls.clear()
+        solver.solve((0.0, end), [1.0])
+        assert len(calls) == seen
 
 
 def test_a_prepared_solver_can_be_asked_to_trace_again():

@@ -631,3 +631,58 @@ def test_sensitivities_of_tables_and_waves_have_their_jumps(wave, end, exact):
     problem = daedal.ODE(lambda t, y, p: [wave(t, p[0])], 1, params=np.array([1.0]))
     sol = daedal.solve(problem, (0.0, end), [0.0], sensitivities=["p[0]"])
     assert sol.sensitivity("p[0]")[0, -1] == pytest.approx(exact, abs=1e-6)
+
+
+WAVES = {  # conditions on time whose function jumps, is a branch of another one, or is rounded; on for how long
+    "arctan2": (lambda t: math.atan2(math.sin(1.315 * t), math.cos(1.315 * t)) > 0.304, (-4.0, 6.0), 4.759555),
+    "absolute sine": (lambda t: abs(math.sin(2.0 * t)) > 0.5, (0.0, 10.0), 6.596608),
+    "absolute sine, backwards": (lambda t: abs(math.sin(2.0 * t)) > 0.5, (10.0, 0.0), -6.596608),
+    "nearest whole number": (lambda t: round((t - 4.3) / 0.03) == 0, (0.0, 10.0), 0.03),
+    "quotient": (lambda t: (t - 4.3) // 0.03 == 0, (0.0, 10.0), 0.03),
+    "divmod": (lambda t: divmod(t - 4.3, 0.03)[0] == 0, (0.0, 10.0), 0.03),
+    "index by a count": (lambda t: [0, 1, 0][sum(t > x for x in (4.3, 4.33))], (0.0, 10.0), 0.03),
+    "rarely used step": (lambda t: STAIRS[math.floor(t / 0.03) % len(STAIRS)], (0.0, 10.0), 0.03),
+}
+STAIRS = np.zeros(1000)
+STAIRS[200] = 1.0
+
+
+@pytest.mark.parametrize("name", WAVES)
+def test_switches_in_time_are_followed_without_warning(name):
+    wave, span, expected = WAVES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", daedal.SwitchWarning)
+        sol = daedal.solve(daedal.ODE(lambda t, y: [1.0 if wave(t) else 0.0], 1), span, [0.0])
+    assert sol.y[0, -1] == pytest.approx(expected, abs=2e-6)
+
+
+def test_switches_that_change_nothing_are_no_events():
+    sol = daedal.solve(
+        daedal.ODE(lambda t, y: [1.0 if math.sin(50.0 * t) > 0 and 3.0 < t < 3.1 else 0.0], 1), (0, 10), [0]
+    )
+    assert 0 < len(sol.events) < 10 and all(2.9 < event.t < 3.2 for event in sol.events)
+
+
+def test_a_staircase_of_the_state_is_followed_to_its_end():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", daedal.SwitchWarning)
+        sol = daedal.solve(daedal.ODE(lambda t, y: [1.0, math.floor(10.0 * y[0])], 2), (0.0, 10.0), [0.0, 0.0])
+    assert sol.y[1, -1] == pytest.approx(0.1 * 99 * 100 / 2, abs=1e-3)
+
+
+@pytest.mark.parametrize("key", [lambda t: f"{t:.0f}", lambda t: str(int(t)), lambda t: {5: "5"}.get(round(t, 1))])
+def test_functions_that_jump_and_are_not_traced_are_named(key):
+    problem = daedal.ODE(lambda t, y: [100.0 if key(t) == "5" else 0.0], 1)
+    with pytest.warns(daedal.SwitchWarning, match="is not traced: where it jumps is not known"):
+        daedal.solve(problem, (0.0, 10.0), [0.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", daedal.SwitchWarning)
+        daedal.solve(problem, (0.0, 10.0), [0.0], max_step=0.1)
+
+
+@pytest.mark.parametrize("formulation", ["auto", "dummy_derivatives"])
+def test_kinks_of_index_2_are_crossed_at_the_break_point_that_a_message_names(formulation):
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - abs(np.sin(t))], 2)
+    options = {"formulation": formulation, "breakpoints": [3.1415926535897936]}
+    sol = daedal.solve(problem, (0.0, 6.0), ([0.0, 1.0], None), **options)
+    np.testing.assert_allclose(sol.y[:, -1], [-np.sin(6.0), -np.cos(6.0)], atol=1e-5)

@@ -11,6 +11,7 @@ from daedal.common.tabular import listing
 
 _LEAST_STEPS = 4  # of a run that may have shown how large its variables become
 _NOISE = 1e-6  # of atol: what is smaller is round-off
+_STATED = 1e-4  # of atol: a start that is larger is meant
 _SEEN = 1e-4  # part of its values to which a variable is to be known absolutely
 _FEW = 3  # turns that say nothing
 _WIGGLES = 0.3  # part of the points at which noise turns back; a motion does so at fewer
@@ -49,7 +50,8 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
         return
     slopes = np.diff(y[small], axis=1)
     turns = np.count_nonzero(slopes[:, 1:] * slopes[:, :-1] < 0.0, axis=1)
-    small = small[turns <= np.maximum(_FEW, _WIGGLES * y.shape[1])]
+    stated = np.abs(y[small, 0]) > _STATED * atol[small]
+    small = small[stated | (turns <= np.maximum(_FEW, _WIGGLES * y.shape[1]))]
     if not small.size:
         return
     shown = [f"{names[i]} (at most {largest[i]:.2g}, atol {atol[i]:.2g})" for i in small[:_MOST_NAMED]]

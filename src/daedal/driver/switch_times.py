@@ -11,6 +11,8 @@ from daedal.events.event import Enclosed, no_functions
 from daedal.symbolic.tracing.modal import Moded
 from daedal.symbolic.tracing.switched import SwitchedProblem
 
+_NEAR, _MOST_NEAR = 1e-10, 100  # part of the interval, and how many switches may follow each other so closely
+
 
 class SwitchTimes:
     """When the next switch that depends on time alone takes place.
@@ -28,6 +30,7 @@ class SwitchTimes:
         others = np.array(switched.in_time, dtype=bool) & ~np.array(switched.is_affine, dtype=bool)
         self.isolated: list[int] = np.flatnonzero(others).tolist()
         self._known: tuple[bytes, float] = b"", nan
+        self._near, self._noisy = 0, list[tuple[int, float]]()
         self._search = _ZeroSearch(switched, moded) if self.isolated else None
 
     def after(self, t: float, end: float) -> float:
@@ -39,12 +42,15 @@ class SwitchTimes:
         known, at = self._known
         if known != modes or not sign * (at - t) > 0.0:
             at = self._search.first(t, end)  # beyond, another branch may hold
+            self._near = self._near + 1 if abs(at - t) <= _NEAR * abs(end - self._request.span[0]) else 0
+            if self._near > _MOST_NEAR:  # they are those of round-off
+                self._noisy = [(j, t) for j in self.isolated]
             self._known = modes, at
         return at if sign * (end - at) > 0.0 else end
 
     def doubts(self) -> list[tuple[int, float]]:
         """Switches of which it is not known whether there is one, each with the first place where there may be."""
-        return [] if self._search is None else self._search.doubts()
+        return self._noisy if self._search is None or self._noisy else self._search.doubts()
 
     def _by_formula(self, t: float, end: float) -> float:
         switched, moded, sign = self._switched, self._moded, self._request.sign

@@ -158,10 +158,23 @@ class SwitchTracker:
             return end
         behind, last = self._behind(t), end - (self._behind(end) - end)
         at = self._times.after(behind, last)
+        taken = self.switched.taken(self.moded.modes) if at != last else ()
+        while at != last and self._changes_nothing(at, taken):
+            at = self._times.after(self._behind(at), last)
         for j, place in self._times.doubts():
             if not self._left[j]:
                 self._leave_alone(j, t, f"it cannot be decided whether it switches next to t = {place:.6g}")
         return at if at != last else end
+
+    def _changes_nothing(self, t: float, taken: tuple) -> bool:
+        """Whether all functions are as they were `taken` before the switches at t; then these are passed."""
+        moded = self.moded
+        kept = moded.modes.copy(), moded.lower.copy(), moded.upper.copy()
+        self.clock(t)
+        if self.switched.taken(moded.modes) == taken:
+            return True
+        moded.modes[:], moded.lower[:], moded.upper[:] = kept
+        return False
 
     def _behind(self, t: float) -> float:
         """A time that can just be told from t."""
@@ -438,6 +451,8 @@ class SwitchTracker:
 
     def judge(self, t: float, ended: list[int], steps: int, limits: tuple[int, float]):
         """Leave switches alone that follow each other too fast: a stretch of so many steps has ended with them."""
+        if self.history and self.switched.taken(self.history[-1][1]) == self.switched.taken(self.moded.modes):
+            return  # nothing but the modes has changed: that is no reason to miss what comes later
         for j in ended:
             window, fewest = limits
             if limits is JUMP and not (self.switches[j].is_surface or self.switches[j].kind == "locate"):

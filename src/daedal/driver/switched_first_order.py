@@ -145,8 +145,9 @@ class SwitchedRunState(FirstOrderRunState):
         change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
         smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
         tracker.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
+        kinks = [j for j in clocked if tracker.switches[j].kind == "locate" or not tracker.switches[j].jumps]
         if np.all(np.abs(self.yp0 - yp) <= _SAME * np.maximum(np.abs(yp), np.abs(self.yp0))):
-            tracker.judge(t, clocked, outcome.steps, KINK)  # of a clock that jumps, nothing can be spared
+            tracker.judge(t, kinks, outcome.steps, KINK)  # of a clock that jumps, nothing can be spared
 
     def _move(self, y: np.ndarray):
         """Go on from another state."""

@@ -10,7 +10,6 @@ from copy import copy
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
@@ -43,7 +42,7 @@ _SAME_BRANCH = 1e-3  # part of the terms of an equation by which two branches ma
 _BRIEF = 1e-9  # part of the interval: in shorter stretches round-off decides on which side a function is
 _MOST_STRETCHES = 100  # that are looked at
 _SHARES = (1e-2, -3e-2)  # of the sizes of the variables, for the points beside the start
-_ONE_IN = 16  # runs of a plan that was held against the functions before
+_LONG = 2000  # steps of a run, beside which calls of the functions at two points cost a few hundredths at most
 
 
 @dataclass
@@ -163,7 +162,7 @@ class TracedPlan(Plan):
         if self.form is not None and (traced is None or not traced.functions):  # compiled functions do not change
             return self._described(self.form.solve(self, request), self._untraced)
         if traced is not None and traced.refused:
-            self._warn_of_refused(request.settings)
+            self._warn_of_refused(request)
         if traced is None or not traced.functions or self._is_sparse(request):
             words = self._untraced if traced is None or traced.functions else self._words(())
             return self._described(self._plan(None).solve(request), words)
@@ -187,13 +186,14 @@ class TracedPlan(Plan):
                 return self._described(solution, self._words(left_out))
         return self._repeated(request, found)
 
-    def _warn_of_refused(self, settings: Settings):
+    def _warn_of_refused(self, request: Request):
         assert self.traced is not None
         for name, reason in self.traced.refused.items():
             if reason.memory:
                 warn(stateful_words(name, getattr(self.problem, name, None), reason), StatefulFunctionWarning)
-            elif reason.jumps and settings.switches != "never" and settings.max_step == inf:
-                warn(jump_words(name, getattr(self.problem, name, None), reason), SwitchWarning)
+            elif reason.jumps and request.settings.switches != "never" and request.settings.max_step == inf:
+                interval = abs(request.span[1] - request.span[0])
+                warn(jump_words(name, getattr(self.problem, name, None), reason, interval), SwitchWarning)
 
     def _without_irregular(self, request: Request, left_out: tuple[str, ...], error: IntegrationError):
         """After a failure: once more with differences for derivatives that can be infinite; else the failure stands."""
@@ -246,13 +246,13 @@ class TracedPlan(Plan):
     def _compare_along(self, request: Request, solution) -> Disagreement | None:
         """At two points of the solution; what functions read from outside must not have changed meanwhile.
 
-        Functions are called in the run for which machine code was made, and in one of `_ONE_IN` later ones: in a study
-        of parameters they would take longer than the runs themselves. Which ones these are depends on where a run ends.
+        Functions are called in the run for which machine code was made, and in later ones that are long: in a study of
+        parameters they would take longer than short runs themselves.
         """
         assert self.traced is not None
         if solution is None:
             return None
-        if self.traced.plain and solution.t.size and (not self._findings.held or _is_drawn(solution)):
+        if self.traced.plain and solution.t.size and (not self._findings.held or solution.stats.steps >= _LONG):
             self._findings.held = True
             for t, point in points_of(self.problem, solution):
                 found = disagreement(self.traced, self.traced.plain, self.problem.params, t, point)
@@ -407,13 +407,6 @@ def add_note(solution: Any, note: str) -> Any:
     """The solution with a sentence at the end of its message."""
     solution.message = f"{solution.message} {note}"
     return solution
-
-
-def _is_drawn(solution: Any) -> bool:
-    """Whether functions are called along a run, as its last point has it."""
-    last = getattr(solution, "integrated", None)
-    state = solution.y[:, -1] if last is None else last[-1]
-    return crc32(state.tobytes()) % _ONE_IN == 0
 
 
 def _without(problem: Any, names: tuple[str, ...]) -> Any:

@@ -98,6 +98,7 @@ def integrator_source(
         "POSITION_CONSTRAINTS": int(problem.constraints > 0),
         "ALGEBRAIC": int(problem.algebraic),
         "MAXIMUM_NORM": int(constrained),
+        "LENGTH": c_number(problem.length),
         "MOST_CORRECTIONS": _MOST_CORRECTIONS,
         "HARMLESS": c_number(HARMLESS),
         **{ending.name: f"({int(ending)})" for ending in _ENDINGS},

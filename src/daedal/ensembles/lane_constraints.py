@@ -6,11 +6,11 @@ See :mod:`daedal.mechanics.straight_line` and :mod:`daedal.mechanics.formulation
 from daedal.ensembles.lane_steps import CODE, copy_rows, evaluate, larger, size_in
 from daedal.kernels.arithmetic import EIGHT
 from daedal.kernels.compilation import part
-from daedal.kernels.lanes import LANES, absolute, all_less, at, put, spread, where_less
+from daedal.kernels.lanes import LANES, all_less, at, put, spread, where_less
 from daedal.kernels.records import FLOAT, INTEGER, Struct, data_of, float_blocks
 from daedal.kernels.signatures import f64
 from daedal.mechanics.formulations.monitor import SUSPICIOUS, VANISHING, harmless_distance, watching
-from daedal.mechanics.straight_line import MOST_CORRECTIONS, NEGLIGIBLE
+from daedal.mechanics.straight_line import position_projection
 
 _CLEARLY = 1.001  # times what is suspicious: above, a determinant without pivoting needs no second look
 _SMALL_PIVOT = 0.01
@@ -21,6 +21,7 @@ CONSTRAINTS = Struct(
         ("nx", INTEGER),
         ("n_g", INTEGER),
         ("n_c", INTEGER),
+        ("length", FLOAT),  # that of a single system
         ("smallest", FLOAT),  # independence of the rows that is not near a singular position
         ("position", CODE),  # the correction of q
         ("velocity", CODE),  # that of v, then K by rows
@@ -41,7 +42,14 @@ CONSTRAINTS = Struct(
 )
 
 
+@part
+def _correct(own, t, q):
+    copy_rows(own.position.block, q, own.nx)
+    return evaluate(own.position, t, spread(0.0)), own.position.result
+
+
 _scale_rows, _orthonormalise, _, _squared_distance, _largest_change = watching(EIGHT)
+_project_positions = position_projection(EIGHT, _correct)
 
 
 @part
@@ -52,7 +60,7 @@ def project(own, steps):
     copy_rows(q, y, n)
     failed = spread(0.0)
     if own.n_g > 0:
-        failed = _project_positions(own, steps, accepted)
+        failed = _project_positions(own, steps.t_end, q[:nx], own.length, accepted)
     failed = evaluate(own.velocity, steps.t_end, failed)
     for i in range(nx):
         put(v[i], at(v[i]) + at(correction[i]))
@@ -62,27 +70,6 @@ def project(own, steps):
         put(change[i], old - new)
         put(y[i], new)
     put(own.changed, size_in(steps.tableau.maximum_norm, change, steps.inverse_weights))
-
-
-@part
-def _project_positions(own, steps, moving):
-    """Newton's method for g = 0 with a new matrix in every step; 1 where it failed."""
-    nx, q, target, correction = own.nx, own.position.block, own.velocity.block, own.position.result
-    half, zero, failed = spread(0.5), spread(0.0), spread(0.0)
-    copy_rows(q, target, nx)
-    for _ in range(MOST_CORRECTIONS):
-        found = evaluate(own.position, steps.t_end, zero)
-        failed = where_less(half, moving, larger(failed, found), failed)
-        size, moved = zero, zero
-        for i in range(nx):
-            here, change = at(q[i]), at(correction[i])
-            size, moved = larger(size, absolute(here)), larger(moved, absolute(change))
-            put(q[i], where_less(half, moving, here + change, here))
-        moving = where_less(NEGLIGIBLE * size, moved, moving, zero)
-        if all_less(moving, half):
-            break
-    copy_rows(target, q, nx)
-    return larger(failed, moving)
 
 
 @part

@@ -97,7 +97,7 @@ class Lanes:
 class ConstraintsInLanes:
     """Projection and watch of eight mechanisms: their code and their record."""
 
-    def __init__(self, nx: int, n_g: int, n_c: int, monitor: Any, code: dict[str, MachineFunction]):
+    def __init__(self, assembly: Any, monitor: Any, code: dict[str, MachineFunction]):
         from daedal.ensembles.lane_constraints import CONSTRAINTS
         from daedal.kernels.records import Record
 
@@ -105,9 +105,10 @@ class ConstraintsInLanes:
         self.codes = list(made.values())
         self.record: Any = Record.allocated(
             CONSTRAINTS,
-            nx=nx,
-            n_g=n_g,
-            n_c=n_c,
+            nx=assembly.nx,
+            n_g=assembly.n_g,
+            n_c=assembly.n_c,
+            length=assembly.record["length"],
             smallest=monitor["smallest"],
             **{name: one.record for name, one in made.items()},
         )
@@ -177,7 +178,7 @@ def lanes_of_mechanism(batch: Any, course: Any, reduction: Any, ready: Any) -> L
         return None
     slopes, constraints = code.pop("accelerations"), None
     if assembly.n_c:
-        constraints = ConstraintsInLanes(assembly.nx, assembly.n_g, assembly.n_c, monitor, code)
+        constraints = ConstraintsInLanes(assembly, monitor, code)
     return Lanes(batch, ready, slopes, assembly.nx, constraints, monitor)
 
 

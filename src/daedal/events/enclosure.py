@@ -37,8 +37,9 @@ ENCLOSURE = Struct(
 )
 """Some of the switching functions as a program."""
 
-_FREE, _CROSSED, _UNDECIDED = 0, 1, 2
+_FREE, _CROSSED, _UNDECIDED, _JUMPY = 0, 1, 2, 3  # the last: undecided, and not smooth there
 _DEEPEST = 60
+_NOISY_CHANGES = 20  # changes of sign of a smooth function, none of them monotone, that are taken for noise
 _ROUNDED = 4e-15  # part of the terms of a polynomial: more than the rounding errors of their sum
 _TINY = 1e-300
 _SAME = 1e-8  # part of the values by which a function may lie outside of its bounds
@@ -62,6 +63,7 @@ def first_enclosed(system, roots, left, right, resolved, t_end, psi, phi, k):
         boxes += 1
         if verdict == _UNDECIDED:
             if abs(b - a) <= resolved:
+                _leave_noise(roots, a)
                 verdict = _CROSSED if _changes(roots) else _FREE
             elif boxes >= budget or top == _DEEPEST:
                 _note_doubts(roots, a)
@@ -139,10 +141,29 @@ def _note_doubts(roots, t):
     search = roots.search
     verdicts, doubtful, doubt = search.verdicts, search.doubtful, search.doubt
     for i in range(roots.n):
-        if verdicts[i] == _UNDECIDED and doubtful[i] == 0:
+        if verdicts[i] >= _UNDECIDED and doubtful[i] == 0:
             doubtful[i] = 1
             doubt[i] = t
             search.doubts += 1
+
+
+@part
+def _leave_noise(roots, t):
+    """Leave smooth functions that change sign within round-off again and again to their values at points."""
+    search, interior = roots.search, roots.interior
+    verdicts, enclosed, doubtful, doubt = search.verdicts, search.enclosed, search.doubtful, search.doubt
+    rough = search.rough
+    for i in range(roots.n):
+        if verdicts[i] == _UNDECIDED and enclosed[i] != 0 and _is_wanted(search.begin[i], search.end[i], roots.aim[i]):
+            rough[i] += 1
+            if rough[i] < _NOISY_CHANGES:
+                continue
+            enclosed[i] = 0
+            interior[i] = 1
+            if doubtful[i] == 0:
+                doubtful[i] = 1
+                doubt[i] = t
+                search.doubts += 1
 
 
 # --- one piece --------------------------------------------------------------------------------------------------------
@@ -181,9 +202,9 @@ def _judge(roots, a, b, is_last, t_end, psi, phi, k):
                 verdict = _shown(begin[i], end[i], slowest, fastest, length, is_last)
             if verdict == _CROSSED and not _is_wanted(begin[i], end[i], aim[i]):
                 verdict = _FREE
-            verdicts[i] = verdict
             crossed = crossed or verdict == _CROSSED
             undecided = undecided or verdict == _UNDECIDED
+            verdicts[i] = _JUMPY if verdict == _UNDECIDED and steady[value] == 0 else verdict
     return _UNDECIDED if undecided else _CROSSED if crossed else _FREE
 
 

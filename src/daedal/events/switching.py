@@ -24,7 +24,7 @@ SEARCH = Struct(
     [
         ("n", INTEGER),
         ("enclosure", ADDRESS),  # the first of a chain
-        *[(name, i64["n"]) for name in ("enclosed", "verdicts", "doubtful")],
+        *[(name, i64["n"]) for name in ("enclosed", "verdicts", "doubtful", "rough")],
         *[(name, f64["n"]) for name in ("doubt", "begin", "end")],
         ("doubts", INTEGER),  # how many functions are in doubt
         ("most_boxes", INTEGER),  # pieces that are looked at in one search

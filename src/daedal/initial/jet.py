@@ -26,6 +26,7 @@ _CLEAR, _LOOSE = 1e-6, 1e-3
 """Parts of the largest singular value that count as zero: while x is held, so that a wrong value is not made good by
 huge derivatives; and where nothing else leads to a point, those also that vanish at the solution alone."""
 _NOISE = 1e-10  # part of the largest value, in units that balance the equations, that may be round-off of zero
+_ROUNDING = 1e-6  # part of its size by which a value that is held may be a rounding error away
 _UNMOVED = 1e-13  # part of its size by which a value that need not move may have changed
 
 
@@ -281,6 +282,11 @@ def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, ran
             )
             return again if again is not None and again.satisfied else point
         first = point if first is None else first
+        if held.any():  # what is held may be a rounding error of t or of itself away, next to zero
+            point = solve_array(array, t, start, np.arange(held.size), tiers, sizes, rank=rank, units=units)
+            moved = 0.0 if point is None else np.max(np.abs(point.jet - start)[held] / sizes.reshape(shape)[held])
+            if point is not None and point.satisfied and moved <= _ROUNDING:
+                return point
     raise _refusal(array, t, first, held.ravel())
 
 

@@ -45,7 +45,7 @@ def newton(system, linear, progress, t, y, yp, r, correction, cj, cj_matrix, inv
     how the staggered corrector finds a solution first and its sensitivities next (W. F. Feehery, J. E. Tolsma, P. I.
     Barton, Appl. Numer. Math. 25, 1997).
     """
-    start(progress, progress.factor)
+    progress.iterations = 0
     for i in range(first, last):
         correction[i] = 0.0
     while True:

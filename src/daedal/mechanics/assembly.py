@@ -134,7 +134,7 @@ class Assembly:
             n_arguments=sum(argument_sizes(system, "force")),
             constant_mass=not callable(system.mass),
             uses_multipliers=system.force_uses_multipliers,
-            length=float(np.max(getattr(self.given, "typical_sizes", 0.0), initial=0.0)),
+            length=self.given.typical_length,
             kkt=dense_lu(self.nx + self.n_c),
             projection=dense_lu(self.nx + self.n_c),
             inner_matrix=dense_lu(max(self.n_c + self.n_w, 1)),

@@ -4,12 +4,16 @@ The code eliminates [[M, K^T], [K, 0]] without choosing pivots at run time. Wher
 raises or a result is not finite, the matrices are evaluated and factored with pivoting as for any other system.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from daedal.kernels.arithmetic import ONE, NumberOperations
 from daedal.kernels.callbacks import call, is_given
 from daedal.kernels.compilation import part
 from daedal.kernels.records import float_rows, floats
-from daedal.kernels.vectors import copy, largest
+from daedal.kernels.vectors import copy
 from daedal.mechanics.constrained import accelerate
 
 NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
@@ -86,27 +90,53 @@ def solve_stage(c, t, t_bar, bar, factor):
     return status
 
 
+def position_projection(number: NumberOperations, correct: Callable) -> Any:
+    """Newton's method for g(t, q) = 0 with a new matrix in every step, for one run or for eight.
+
+    ``correct(owner, t, q)`` returns what failed, 0 or more, and the correction of q, a vector of such numbers.
+    """
+    _, _, get, put, spread, absolute, _, larger, where_less, all_less = number
+
+    @part
+    def project_positions(owner, t, q, length, moving):
+        """Move q where `moving` is 1; what is returned is not 0 where that failed."""
+        half, zero, failed = spread(0.5), spread(0.0), spread(0.0)
+        for _ in range(MOST_CORRECTIONS):
+            found, correction = correct(owner, t, q)
+            failed = where_less(half, moving, larger(failed, found), failed)
+            moving = where_less(half, failed, zero, moving)
+            size, moved = spread(length), zero
+            for i in range(q.shape[0]):
+                here, change = get(q, i), get(correction, i)
+                size, moved = larger(size, absolute(here)), larger(moved, absolute(change))
+                put(q, i, where_less(half, moving, here + change, here))
+            moving = where_less(NEGLIGIBLE * size, moved, moving, zero)
+            if all_less(moving, half):
+                break
+        return larger(failed, moving)
+
+    return project_positions
+
+
+@part
+def _correct(c, t, q):
+    status = _run(c.position_correction, t, q, c.nx, c.nx)
+    return (0.0 if status == 0 else 1.0), floats(c.position_correction.block + 8 * c.nx, c.nx)
+
+
+_project_positions = position_projection(ONE, _correct)
+
+
 @part
 def project_straight(c, t):
     """Project positions and velocities in ``c.state`` in the norm of M, and leave K; not 0 where it has failed.
 
-    Newton's method for g(t, q) = 0 with a new matrix in every step, then the shortest way to K v + k_t = 0.
+    Newton's method for the positions, then the shortest way to K v + k_t = 0.
     """
     nx, n_c = c.nx, c.n_c
-    q, v = c.state[:nx], c.state[nx : 2 * nx]
-    if c.n_g > 0:
-        for iteration in range(MOST_CORRECTIONS):
-            status = _run(c.position_correction, t, q, nx, nx)
-            if status != 0:
-                return status
-            change = floats(c.position_correction.block + 8 * nx, nx)
-            size, moved = max(largest(q), c.length), largest(change)
-            for i in range(nx):
-                q[i] += change[i]
-            if moved <= NEGLIGIBLE * size:
-                break
-            if iteration == MOST_CORRECTIONS - 1:
-                return _FAILED
+    v = c.state[nx : 2 * nx]
+    if c.n_g > 0 and _project_positions(c, t, c.state[:nx], c.length, 1.0) != 0.0:
+        return _FAILED
     status = _run(c.velocity_correction, t, c.state, 2 * nx, nx + n_c * nx)
     if status != 0:
         return status

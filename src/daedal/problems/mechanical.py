@@ -209,6 +209,11 @@ class MechanicalSystem(Compilable):
         return self.n_constraints + self.n_velocity_constraints
 
     @property
+    def typical_length(self) -> float:
+        """The length of a machine, in which positions near zero are measured; 0 where nothing is known of it."""
+        return float(np.max(getattr(self, "typical_sizes", 0.0), initial=0.0))
+
+    @property
     def n(self) -> int:
         """Number of unknowns (q, v) and r, those that tolerances are for."""
         return 2 * self.n_q + self.n_r

@@ -141,7 +141,7 @@ class Expression:
 
     def __round__(self, digits=None):
         if digits:
-            raise Untraceable("rounds a value to digits")
+            raise Untraceable("rounds a value to digits", remedy="use np.rint of a multiple", jumps=True)
         return whole("rint", self) if digits is None else apply("rint", self)
 
     # --- conditions ---------------------------------------------------------------------------------------------------
@@ -301,8 +301,7 @@ def whole_values(graph: Graph, node: int) -> range | None:
         return range(divisor[0]) if divisor is not None and len(divisor) == 1 and divisor[0] > 0 else None
     if operation not in ("add", "subtract", "negative", "where"):
         return None
-    found = [whole_values(graph, i) for i in operands[-2:]]
-    a, b = found[0], found[-1]
+    a, b = (whole_values(graph, i) for i in (operands[-2:] * 2)[:2])
     if a is None or b is None:
         return None
     if operation == "add":

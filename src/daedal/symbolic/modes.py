@@ -12,9 +12,13 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from daedal.symbolic.derivative import directional
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.operations import OPERATIONS, TABLES
 from daedal.symbolic.words import words
 
 NAME = "modes"
@@ -241,6 +245,69 @@ class Modes:
             rest = graph.subtract(operands[0], graph.multiply(mode, operands[1]))
             return graph.where(live, plain, rest)
         return graph.where(live, plain, mode)
+
+
+class BranchesTaken:
+    """What nodes compute in given modes: equal answers for modes that make no difference, whatever the arguments.
+
+    Parameters
+    ----------
+    graph : Graph
+    outputs : iterable of int
+    """
+
+    def __init__(self, graph: Graph, outputs: Iterable[int]):
+        self._graph, self._outputs = graph, tuple(outputs)
+        self._known: dict[Any, int] = {}
+        moded: set[int] = set()
+        for i in graph.needed(self._outputs):
+            is_mode = graph.operations[i] == "argument" and graph.data[i][0] == NAME
+            if is_mode or not moded.isdisjoint(graph.operands[i]):
+                moded.add(i)
+        self._moded = sorted(moded)
+
+    def __call__(self, modes: Sequence[float] | np.ndarray) -> tuple:
+        """The operations that are left, as numbers; numbers that are known, as such."""
+        if len(self._moded) > _MOST_MODED:
+            return (object(),)  # every change counts
+        found: dict[int, Any] = {}  # a number, or the name of what remains
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        with np.errstate(all="ignore"):
+            for i in self._moded:
+                found[i] = self._reduced(i, modes, found)
+        return tuple(str(found.get(i, (i,))) for i in self._outputs)
+
+    def _reduced(self, i: int, modes: Sequence[float] | np.ndarray, found: dict[int, Any]) -> Any:
+        graph, operation, operands = self._graph, self._graph.operations[i], self._graph.operands[i]
+        if operation == "argument":
+            return float(modes[graph.data[i][1]])
+        parts = [found[k] if k in found else self._given(k) for k in operands]
+        if operation == "where" and not isinstance(parts[0], tuple):
+            return parts[1] if parts[0] else parts[2]
+        if not any(isinstance(part, tuple) for part in parts):
+            table = (graph.data[i],) if operation in TABLES else ()
+            return float(OPERATIONS[operation].evaluate(*map(np.float64, parts), *table))
+        if operation in ("logical_and", "logical_or", "multiply"):
+            for part, other, node in ((parts[0], parts[1], operands[1]), (parts[1], parts[0], operands[0])):
+                if isinstance(part, tuple):
+                    continue
+                if operation != "multiply" and bool(part) == (operation == "logical_and"):
+                    return other
+                if operation != "multiply" or (part == 0.0 and graph.regular[node]):
+                    return part
+        key = (operation, graph.data[i], *map(str, parts))
+        return (-1 - self._known.setdefault(key, len(self._known)),)
+
+    def _given(self, i: int) -> Any:
+        """A node that depends on no mode."""
+        operation = self._graph.operations[i]
+        if operation in ("true", "false"):
+            return float(operation == "true")
+        return self._graph.data[i] if operation == "constant" else (i,)
+
+
+_MOST_MODED, _MOST_KNOWN = 2000, 100_000
 
 
 def _surface(graph: Graph, operation: str, operands: tuple[int, ...]) -> tuple[int, float, bool]:

@@ -232,7 +232,7 @@ def _run(
     substitution = Substitution(Dependencies(), memory)  # nothing depends on what the caller hands over
     graph.hazards, graph.decide, usual = [], decide, graph.decide
     refused: list[Untraceable] = []
-    written: list[tuple[str, str]] = []
+    written: list[tuple[str, str, str, str, bool]] = []
     token, other_token = refusals.set(refused), texts.set(written)
     given = [plain(a).copy().view(Array) if isinstance(a, Array) else substitution.of(a) for a in arguments]
     substitution.dependencies = dependencies

@@ -91,7 +91,11 @@ def place(file: str, line: int) -> str:
 
 def note_text(origin: str):
     """Remember that a text was made of a value, and where."""
-    texts.get([]).append((f"makes a text of {origin}", user_site()))
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_of_user(frame.f_code):
+        frame = frame.f_back
+    is_shown = frame is not None and "print" in frame.f_code.co_names
+    texts.get([]).append((f"makes a text of {origin}", user_site(), "use np.where", "", not is_shown))
 
 
 def refuse_caught():

@@ -108,7 +108,7 @@ FUNCTION int project(real t, real* y, const real* p, real negligible, int wanted
   int open = wanted;
   for (int iteration = 0; together ? ANY(open) : open; iteration++) {
     const int failed = correct_positions(t, y, p, change);
-    real size = 0, moved = 0;
+    real size = LENGTH, moved = 0;
     UNROLL
     for (int i = 0; i < POSITIONS; i++) {
       const real a = (real)fabs(y[i]), b = (real)fabs(change[i]);

@@ -85,11 +85,11 @@ class ExplicitSteps(NamedTuple):
     size_of_estimate: Any
 
 
-def explicit_steps(number: NumberOperations, owner: StepAccess) -> ExplicitSteps:
+def explicit_steps(number: NumberOperations, access: StepAccess) -> ExplicitSteps:
     """A step in parts: its stages, those for dense output, the size of its error."""
     spread, get, put, root, where_less = number.spread, number.get, number.put, number.root, number.where_less
     combine, weighted_sum, *_ = sums_of(number)
-    tableau_of, slopes_of, stage_of, evaluate, size_of_error = owner
+    tableau_of, slopes_of, stage_of, evaluate, size_of_error = access
 
     @part
     def stages(run, t, h):

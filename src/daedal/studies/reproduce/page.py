@@ -47,7 +47,7 @@ def pictures(result: Result) -> list[tuple[str, str]]:
 
 def _own_figures(document: str) -> Any:
     """The figures that a document has, by table: title and function."""
-    return getattr(import_module(f"daedal.studies.reproduce.{document.replace('-', '_')}"), "FIGURES", {})
+    return getattr(import_module(f"daedal.studies.reproduce.tables_{document.replace('-', '_')}"), "FIGURES", {})
 
 
 def _comparison(result: Result, Figure: Any) -> Any:

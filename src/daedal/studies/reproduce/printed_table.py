@@ -206,7 +206,7 @@ class Document:
 def computed(identifier: str) -> list[Mapping[str, Any] | None]:
     """The values of a table; the runs are in the module of its document."""
     (table,) = find([identifier])
-    module = import_module(f"daedal.studies.reproduce.{table.document.replace('-', '_')}")
+    module = import_module(f"daedal.studies.reproduce.tables_{table.document.replace('-', '_')}")
     return module.TABLES[table.number](table)
 
 

@@ -49,6 +49,8 @@ class ProblemInC:
         How many of the state are positions; 0 for first-order problems.
     constraints, velocity_constraints : int
         How many constraints there are on positions and on velocities alone.
+    length : float
+        Of a machine, in which positions near zero are measured, or 0.
     algebraic : bool
         Whether there is ``correct_algebraic``.
     operations : int
@@ -61,6 +63,7 @@ class ProblemInC:
     positions: int = 0
     constraints: int = 0
     velocity_constraints: int = 0
+    length: float = 0.0
     algebraic: bool = False
     operations: int = 0
 
@@ -195,6 +198,7 @@ def _mechanism(code: StraightLine, system: MechanicalSystem, single: bool) -> Pr
         positions=n,
         constraints=system.n_constraints,
         velocity_constraints=system.n_velocity_constraints,
+        length=system.typical_length,
         operations=tracer.graph.count(nodes),
     )
 

@@ -11,12 +11,13 @@ def _called(name: str, function: Any) -> str:
     return name if own in (name, "<lambda>", "NoneType") else f"{name} ({own})"
 
 
-def jump_words(name: str, function: Any, reason: Untraceable) -> str:
+def jump_words(name: str, function: Any, reason: Untraceable, interval: float) -> str:
     """The function, why its jumps are not located, and what to write instead."""
     place = f" ({reason.site})" if reason.site else ""
     return (
         f"{_called(name, function)} {reason.reason}{place} and is not traced: where it jumps is not known, and a pulse "
-        f"shorter than a step may be missed. Remedy: {reason.remedy}; or give max_step, or breakpoints at the jumps"
+        f"shorter than a step may be missed. "
+        f"Remedy: {reason.remedy}; or give breakpoints at the jumps, or max_step={1e-4 * interval:.1g}"
     )
 
 

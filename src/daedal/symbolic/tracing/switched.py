@@ -15,6 +15,7 @@ from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import directional, jacobian
 from daedal.symbolic.machine import compile_function
 from daedal.symbolic.modes import NAME as MODES
+from daedal.symbolic.modes import BranchesTaken
 from daedal.symbolic.modes import Followed as Followed
 from daedal.symbolic.tracing.enclosures import MOST_NODES, Enclosure
 from daedal.symbolic.tracing.mixture import ClosedForm, NotAffine, closed_form
@@ -66,6 +67,8 @@ class SwitchedProblem:
         For each switch whether it depends on the time alone.
     is_affine : list of bool
         For each of these whether it grows at a constant rate, so that its times follow from a formula.
+    taken : BranchesTaken
+        What all functions compute in given modes, those of switches among them that depend on the state.
     values, rates : SwitchCode
         The switching functions u of time and state (of first-order problems with y'), and u' along a motion.
     """
@@ -102,6 +105,9 @@ class SwitchedProblem:
         self._closed: list[ClosedForm | None] = []  # one, once it is known
         self._along: dict[tuple[int, ...], Any] = {}
         self._guard = self.tracer.lock  # a graph is for one thread at a time
+        outputs = [node for trace in self.tracer.traces.values() for node in trace.nodes]
+        outputs += [one.function for one, in_time in zip(self.switches, self.in_time) if not in_time]
+        self.taken = BranchesTaken(self._graph, outputs)
         self.values = self.code([switch.function for switch in self.switches])
         self.rates = self.code(self._rate_nodes(), self._rate_sizes)
 
