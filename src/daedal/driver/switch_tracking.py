@@ -451,7 +451,7 @@ class SwitchTracker:
 
     def judge(self, t: float, ended: list[int], steps: int, limits: tuple[int, float]):
         """Leave switches alone that follow each other too fast: a stretch of so many steps has ended with them."""
-        if self.history and self.switched.taken(self.history[-1][1]) == self.switched.taken(self.moded.modes):
+        if ended and self.history and self.switched.taken(self.history[-1][1]) == self.switched.taken(self.moded.modes):
             return  # nothing but the modes has changed: that is no reason to miss what comes later
         for j in ended:
             window, fewest = limits
