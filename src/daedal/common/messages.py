@@ -11,7 +11,7 @@ from typing import Any
 from daedal.errors import UnknownNameError, near_names
 
 _MOST_NAMED = 20  # names in a message
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def unknown_name(name: Any, known: Iterable[Any], what: str = "variable", where: str = "") -> UnknownNameError:

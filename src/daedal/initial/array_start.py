@@ -120,6 +120,7 @@ def agrees(problem, t: float, y: np.ndarray, yp: np.ndarray, sizes: np.ndarray) 
 HIGHEST_INDEX = 3
 _POINTS = 7
 _STRETCHES = 10.0 ** np.arange(2.0, -6.1, -0.5)  # lengths that are tried, in units of the time scale
+_MIDDLE = 8  # of these, 1e-2: where no derivative can be computed
 _RANK = 1e-6  # singular values below it count as zero: partial derivatives have errors
 _SATISFIED = 1e-6
 _ROUNDS = 3
@@ -165,7 +166,17 @@ class DifferenceArray:
 
 
 def difference_array_initial(
-    problem, t: float, y: np.ndarray, yp: np.ndarray, *, fixed, fixed_slope=None, weights, index: int, side: float = 1.0
+    problem,
+    t: float,
+    y: np.ndarray,
+    yp: np.ndarray,
+    *,
+    fixed,
+    fixed_slope=None,
+    weights,
+    index: int,
+    side: float = 1.0,
+    longest: float = np.inf,
 ) -> InitialResult:
     """Consistent y and y' of a problem whose index is known, with some of them held.
 
@@ -175,6 +186,8 @@ def difference_array_initial(
         2 or 3; equations are differentiated once less. Derivatives of algebraic variables are not determined by that.
     side : float
         On which side of t the equations may be evaluated.
+    longest : float
+        How far from t.
     """
     times, n = index - 1, problem.n
     jet = np.zeros((times + 2, n))
@@ -187,7 +200,7 @@ def difference_array_initial(
     sizes = np.maximum(np.abs(y), 1e3 * weights) / time ** np.arange(times + 2.0)[:, None]
     found = None
     for _ in range(_ROUNDS):  # the values change the path, and that the best stretch
-        array = _best_array(problem, times, t, jet, side * time)
+        array = _best_array(problem, times, t, jet, side * np.minimum(time * _STRETCHES, longest))
         point = solve_array(array, t, jet, free, tiers, sizes.ravel(), rank=_RANK, tolerance=_SATISFIED)
         if point is None:
             break
@@ -204,10 +217,10 @@ def _path(jet: np.ndarray, tau: float) -> tuple[np.ndarray, np.ndarray]:
     return powers @ jet, powers[:-1] @ jet[1:]
 
 
-def _best_array(problem, times: int, t: float, jet: np.ndarray, time: float) -> DifferenceArray:
+def _best_array(problem, times: int, t: float, jet: np.ndarray, stretches: np.ndarray) -> DifferenceArray:
     """The array whose highest derivatives change least when its stretch is halved."""
-    best, least = DifferenceArray(problem, times, 1e-2 * time), np.inf
-    for stretch in time * _STRETCHES:
+    best, least = DifferenceArray(problem, times, stretches[_MIDDLE]), np.inf
+    for stretch in dict.fromkeys(stretches.tolist()):
         here, half = (DifferenceArray(problem, times, stretch * part).residual(t, jet) for part in (1.0, 0.5))
         change = float(np.linalg.norm((here - half)[-problem.n :]))
         if change < least:

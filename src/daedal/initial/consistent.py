@@ -271,9 +271,9 @@ def complete(workspace, t, y, yp, h, weights, *, trace: bool = False, reach: flo
     open_variables = _undetermined(problem, t, y, yp, 1e3 * abs(h)) if problem.n > _ARRAY_IS_CHEAP else ""
     if open_variables:
         raise InconsistentInitialError(f"initial values cannot be completed at t = {t:g}. {open_variables}")
-    found = _from_array(problem, t, y, yp, ~algebraic, None, weights, trace, np.sign(h))
+    found = _from_array(problem, t, y, yp, ~algebraic, None, weights, trace, h)
     if found.refusal is not None and reach > 0.0:
-        moved = _from_array(problem, t, y, yp, np.zeros(problem.n, dtype=bool), None, weights, trace, np.sign(h))
+        moved = _from_array(problem, t, y, yp, np.zeros(problem.n, dtype=bool), None, weights, trace, h)
         change = np.where(algebraic, 0.0, moved.y - y)
         if moved.converged and weighted_size(change, weights) <= reach:
             found = replace(moved, guesses=np.zeros(problem.n, dtype=bool))
@@ -309,21 +309,22 @@ def _undetermined(problem, t, y, yp, time=1.0) -> str:
     return "" if found is None else f"{NO_UNIQUE_SOLUTION}{in_words(problem, found)}"
 
 
-def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, side: float = 1.0) -> InitialResult:
+def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: float = np.inf) -> InitialResult:
     """From the derivative array: the exact one if functions are traced, or may be, otherwise by differences.
 
-    Differences are taken on the side of t that `side` says.
+    Differences are taken on the side of t on which t + h is, and no farther away than a thousand times as much.
     """
     masks: dict[str, Any] = {"fixed": fixed, "fixed_slope": fixed_slope, "weights": weights}
+    where: dict[str, Any] = {"side": np.sign(h), "longest": 1e3 * abs(h)}
     if trace or hasattr(problem.residual, "operations"):
         exact = exact_array_initial(problem, t, y, yp, **masks)
         if exact is not None:
             return exact
-    result = difference_array_initial(problem, t, y, yp, **masks, index=2, side=side)
+    result = difference_array_initial(problem, t, y, yp, **masks, **where, index=2)
     found = judge(*partials_of(problem, t, result.y, result.yp, weights=weights)) if result.converged else None
     if found is None or found.index != HIGHEST_INDEX:
         return result
-    return difference_array_initial(problem, t, result.y, result.yp, **masks, index=HIGHEST_INDEX, side=side)
+    return difference_array_initial(problem, t, result.y, result.yp, **masks, **where, index=HIGHEST_INDEX)
 
 
 def _linear_slopes(workspace, t, y, yp) -> np.ndarray | None:
