@@ -94,10 +94,12 @@ def test_selections_are_exchanged_on_the_way(monkeypatch, reference):
     assert np.abs(sol.y[:2, -1] - reference.q[:, -1]).max() < 1e-6
 
 
-def test_without_the_watch_failures_lead_to_other_selections(monkeypatch, reference):
+@pytest.mark.parametrize(("method", "tol"), [("radau", 1e-4), ("radau", 1e-5), ("dassl", 1e-5)])
+def test_without_the_watch_failures_lead_to_other_selections(monkeypatch, reference, method, tol):
+    """At sharper tolerances it depends on round-off how close to the singularity of a selection steps lead."""
     monkeypatch.setattr(driver, "LIMIT", np.inf)
     problem = daedal.ImplicitDAE(pendulum, 5, names=NAMES)
-    sol = daedal.solve(problem, (0.0, 3.0), (START, None), rtol=1e-6, atol=1e-6, method="radau", **REDUCED)
+    sol = daedal.solve(problem, (0.0, 3.0), (START, None), rtol=tol, atol=tol, method=method, **REDUCED)
     assert np.abs(sol.y[:2, -1] - reference(3.0).q).max() < 0.1  # where the selection is bad, errors are large
     assert sol.drift["constraint"] < 1e-14
 

@@ -349,6 +349,13 @@ def test_an_interrupted_build_leaves_no_process(tiny):
     assert tiny(USE)[0] == "7.5\n"
 
 
+def test_what_is_built_by_default_exists():
+    from daedal.build import DEFAULT
+    from daedal.kernels.units import all_units
+
+    assert {f"daedal.{unit}" for unit in DEFAULT} <= set(all_units())
+
+
 def test_the_defaults_need_only_what_is_built_by_default():
     """README, events, an ensemble and a machine, in one process; nothing else is loaded."""
     from daedal.build import DEFAULT

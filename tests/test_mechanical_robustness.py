@@ -553,4 +553,4 @@ def test_the_formulation_of_a_linear_problem():
 
 
 def test_order_conditions_are_at_hand():
-    assert daedal.order_conditions.__name__ == "daedal.order_conditions"
+    assert daedal.order_conditions.__name__ == "daedal.analysis.order_conditions"
