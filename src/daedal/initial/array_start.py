@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb, factorial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.index.structure.system_equations import SystemEquations, equations_of
@@ -17,6 +16,9 @@ from daedal.initial.local_structure import local_structure
 from daedal.initial.newton_start import InitialResult
 from daedal.initial.variable_kinds import LARGEST_DENSE, algebraic_variables, evaluate_or_nan, partials_of
 from daedal.problems import SecondOrderDAE
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 LARGEST_ARRAY = 200
 """Unknowns beyond which dense matrices of the derivative array take too long."""
@@ -153,6 +155,8 @@ class DifferenceArray:
 
     def jacobian(self, t: float, jet: np.ndarray) -> sp.csr_array:
         """Their derivatives with respect to x, x', ..., block by block as those of the exact array."""
+        import scipy.sparse as sp
+
         samples = [partials_of(self.problem, t + tau, *_path(jet, tau)) for tau in self._taus]
         slopes, values = (np.array(matrices) for matrices in zip(*samples, strict=True))
         blocks = [[np.tensordot(rule, matrices, 1) for rule in self._rules] for matrices in (values, slopes)]

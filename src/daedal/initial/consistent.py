@@ -10,19 +10,16 @@ from daedal.analysis.diagnosis import describe_inconsistency
 from daedal.analysis.inconsistency import NEEDED
 from daedal.analysis.index import judge
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.index.structure.system_equations import equations_of
-from daedal.initial.array_start import (
-    HIGHEST_INDEX,
-    agrees,
-    difference_array_initial,
-    exact_array_initial,
-    exact_second_order,
-)
 from daedal.initial.mechanical_start import consistent_state, split_mechanical
-from daedal.initial.newton_start import InitialResult, damped_euler_step, newton_initial, newton_with_given_slope
+from daedal.initial.newton_start import (
+    InitialResult,
+    damped_euler_step,
+    newton_initial,
+    newton_with_given_slope,
+    weighted_size,
+)
 from daedal.initial.second_order_start import consistent_second_order, held_values, split_second_order
 from daedal.initial.sparse_start import consistent_sparse
-from daedal.initial.structural_start import StructuralStart, reciprocal_condition, weighted_size
 from daedal.initial.unknown_z import REMEDY, TRIED, evaluable_guesses, not_finite
 from daedal.initial.variable_kinds import (
     LARGEST_DENSE,
@@ -148,6 +145,8 @@ def _second_order(problem: SecondOrderDAE, t0, initial, fixed, rtol, atol):
     try:
         return consistent_second_order(problem, t0, initial, fixed, rtol, atol)
     except InconsistentInitialError:
+        from daedal.initial.array_start import exact_second_order
+
         x0, xp0, _ = split_second_order(problem, initial)
         found = exact_second_order(problem, check_finite(t0, "t0"), [x0, xp0], held_values(problem, fixed))
         if found is None:
@@ -285,6 +284,8 @@ def from_structure(problem, t, y, yp, weights, trace: bool, reach: float) -> Ini
 
     States that violate their constraints may move by a weighted size of up to `reach`.
     """
+    from daedal.initial.array_start import agrees
+
     stages = _stages(problem, trace)
     found = None if stages is None else stages.solve(t, y, yp, weights, reach)
     if found is None or _is_traced(problem):
@@ -292,7 +293,11 @@ def from_structure(problem, t, y, yp, weights, trace: bool, reach: float) -> Ini
     return found if agrees(problem, t, found.y, found.yp, np.maximum(np.abs(y), 1e3 * weights)) else None
 
 
-def _stages(problem, trace: bool) -> StructuralStart | None:
+def _stages(problem, trace: bool) -> Any:
+    """How the start is completed from the structure; None where functions are not traced, and not to be."""
+    from daedal.index.structure.system_equations import equations_of
+    from daedal.initial.structural_start import StructuralStart
+
     equations = equations_of(problem) if trace or _is_traced(problem) else None
     return None if equations is None else StructuralStart.of(equations)
 
@@ -314,6 +319,8 @@ def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: 
 
     Differences are taken on the side of t on which t + h is, and no farther away than a thousand times as much.
     """
+    from daedal.initial.array_start import HIGHEST_INDEX, difference_array_initial, exact_array_initial
+
     masks: dict[str, Any] = {"fixed": fixed, "fixed_slope": fixed_slope, "weights": weights}
     where: dict[str, Any] = {"side": np.sign(h), "longest": 1e3 * abs(h)}
     if trace or hasattr(problem.residual, "operations"):
@@ -377,6 +384,8 @@ def _are_nearly_singular(matrices: np.ndarray) -> np.ndarray:
     matrices = matrices / np.maximum(np.abs(matrices).max(axis=2, keepdims=True), 1e-300)
     matrices = matrices / np.maximum(np.abs(matrices).max(axis=1, keepdims=True), 1e-300)
     if matrices.shape[1] > _LARGEST_SVD:
+        from daedal.initial.structural_start import reciprocal_condition
+
         return np.array([reciprocal_condition(matrix) <= 1e-9 for matrix in matrices])
     singular = np.linalg.svd(matrices, compute_uv=False)
     return singular[:, -1] <= 1e-9 * singular[:, 0]

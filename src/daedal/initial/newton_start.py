@@ -227,3 +227,8 @@ def _euler_newton(workspace, t, y0, yp0, h, inverse):
         if factor * size <= _EULER_TOLERANCE:
             return y, yp
     return None
+
+
+def weighted_size(change: np.ndarray, weights: np.ndarray) -> float:
+    """The root mean square of a change in units of weights."""
+    return float(np.sqrt(np.mean((change / weights) ** 2)))

@@ -28,7 +28,7 @@ from daedal.index.structure.dulmage_mendelsohn import DulmageMendelsohn
 from daedal.index.structure.equilibration import equilibrate, scaled
 from daedal.index.structure.signature import StructuralSignature
 from daedal.index.structure.system_equations import SystemEquations
-from daedal.initial.newton_start import InitialResult
+from daedal.initial.newton_start import InitialResult, weighted_size
 
 _LARGEST_DENSE = 100  # unknowns up to which dense factors are quicker
 _SINGULAR = 1e-12  # reciprocal condition of a scaled matrix that counts as singular
@@ -329,8 +329,3 @@ def reciprocal_condition(matrix: np.ndarray, lu: np.ndarray | None = None) -> fl
     """An estimate of 1 / (|A| |A^-1|) in the 1-norm; 0 for a singular matrix."""
     lu = lapack.dgetrf(matrix)[0] if lu is None else lu
     return float(lapack.dgecon(lu, np.abs(matrix).sum(axis=0).max())[0]) if np.diag(lu).all() else 0.0
-
-
-def weighted_size(change: np.ndarray, weights: np.ndarray) -> float:
-    """The root mean square of a change in units of weights."""
-    return float(np.sqrt(np.mean((change / weights) ** 2)))

@@ -114,7 +114,7 @@ _TOLERANCE = 1e-3  # of Newton's method, in units of the error tolerance
 _MOST, _POLISHING = 15, 60  # iterations; the latter of constant steps, which end at round-off
 _NOISE = 30.0 * np.finfo(np.float64).eps
 _ROUNDING = 0.1  # corrections, in units of the tolerance, that may be round-off if they do not fall
-_ROUNDING_FIXED = 1e-2  # the same with constant steps, as long as derivatives at the stages are left to try
+_ROUNDING_FIXED = 1e-5  # the same with constant steps, as long as derivatives at the stages are left to try
 _PLATEAU = 300.0  # the same in units of the round-off of y
 _FOLLOWING, _SMALL = 3e-3, 1e-2  # what is left of variables of index 2 and 3, and the last correction with them
 
