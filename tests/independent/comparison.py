@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-DATA = Path(__file__).parent.parent.parent / "src" / "daedal" / "reproduce" / "data"
+DATA = Path(__file__).parent.parent.parent / "src" / "daedal" / "studies" / "reproduce" / "data"
 DOCUMENTS = ("stability", "book", "half-explicit", "multibody")
 
 

@@ -17,7 +17,7 @@ from daedal.driver.sliding_plan import SlidingEquations, SlidingRate
 from daedal.driver.switch_tracking import JUMP, KINK, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord
 from daedal.initial.array_start import exact_array_initial
-from daedal.initial.consistent import complete, from_structure, index_above_one
+from daedal.initial.consistent import best_slope, complete, from_structure, index_above_one
 from daedal.initial.newton_start import InitialResult, nearest_point, newton_initial
 from daedal.initial.variable_kinds import LARGEST_DENSE, algebraic_variables
 from daedal.kernels.endings import Ending
@@ -203,8 +203,18 @@ class SwitchedRunState(FirstOrderRunState):
             result = complete(workspace, self._t, self.y0, self.yp0, h, weights, reach=_REACH)
         self._searched = self._searched + workspace.counts()
         if not result.converged:
+            result = self._as_it_stands(weights)
+        if not result.converged:
             raise Unfollowable(f"no consistent values were found after the switch at t = {self._t:g}")
         self.y0, self.yp0 = result.y, result.yp
+
+    def _as_it_stands(self, weights: np.ndarray) -> InitialResult:
+        """y as it is, which satisfies constraints of a higher index to the tolerance, and the y' that fits best."""
+        problem, point = self.plan.implicit, (self._t, self.y0)
+        slope = best_slope(problem, *point, self.yp0)
+        left, moved = problem.evaluate(*point, slope), problem.evaluate(self._t, self.y0 + weights, slope)
+        good = bool(np.all(np.abs(left) <= np.abs(moved - left)))
+        return InitialResult(self.y0, slope, good, np.inf)
 
     def _has_index_2(self, result: InitialResult, h: float, weights: np.ndarray) -> bool:
         """Whether y' has to satisfy a hidden constraint, as it shows at the first restart."""

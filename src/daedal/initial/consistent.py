@@ -410,7 +410,7 @@ def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
     judged = np.where(masked, 0.0, delta) if masked is not None else delta
     if weighted_size(judged, weights) > _TOLERATED:
         if slope_is_free:
-            yp = _best_slope(problem, t, y, yp)
+            yp = best_slope(problem, t, y, yp)
         residual = problem.evaluate(t, y, yp)
         taken = frozenset({"None"} if slope_is_free else ())
         message, equations = describe_inconsistency(problem, t, y, yp, residual, delta, weights, taken)
@@ -418,7 +418,7 @@ def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
         raise InconsistentInitialError(message, equations, residual)
 
 
-def _best_slope(problem, t, y, yp) -> np.ndarray:
+def best_slope(problem, t, y, yp) -> np.ndarray:
     """y' that satisfies the equations as well as it can, so that only equations that y violates are named."""
     if problem.n > LARGEST_DENSE:
         return yp

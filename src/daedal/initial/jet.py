@@ -26,7 +26,8 @@ _CLEAR, _LOOSE = 1e-6, 1e-3
 """Parts of the largest singular value that count as zero: while x is held, so that a wrong value is not made good by
 huge derivatives; and where nothing else leads to a point, those also that vanish at the solution alone."""
 _NOISE = 1e-10  # part of the largest value, in units that balance the equations, that may be round-off of zero
-_ROUNDING = 1e-6  # part of its size by which a value that is held may be a rounding error away
+_ROUNDING = 1e-6  # fraction of itself by which a value that is held may be a rounding error away,
+_NEXT_TO_ZERO = 1e-9  # and of its size where it is next to zero
 _UNMOVED = 1e-13  # part of its size by which a value that need not move may have changed
 
 
@@ -284,9 +285,10 @@ def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, ran
         first = point if first is None else first
         if held.any():  # what is held may be a rounding error of t or of itself away, next to zero
             point = solve_array(array, t, start, np.arange(held.size), tiers, sizes, rank=rank, units=units)
-            moved = 0.0 if point is None else np.max(np.abs(point.jet - start)[held] / sizes.reshape(shape)[held])
-            if point is not None and point.satisfied and moved <= _ROUNDING:
-                return point
+            if point is not None and point.satisfied:
+                own, near = np.abs(start)[held], _NEXT_TO_ZERO * sizes.reshape(shape)[held]
+                if np.all(np.abs(point.jet - start)[held] <= np.maximum(_ROUNDING * own, near)):
+                    return point
     raise _refusal(array, t, first, held.ravel())
 
 
