@@ -176,6 +176,12 @@ def test_files_that_the_page_mentions_exist():
         assert name in names or (PACKAGE / name).exists() or (root / name).exists(), mentioned
 
 
+def test_files_that_the_heads_of_rooms_mention_exist():
+    for head in sorted(PACKAGE.rglob("__init__.py")):
+        text = ast.get_docstring(ast.parse(head.read_text(encoding="utf-8"))) or ""
+        assert [name for name in re.findall(r"`([\w/]+\.py)`", text) if not (head.parent / name).exists()] == [], head
+
+
 # --- the walks of the page --------------------------------------------------------------------------------------------
 
 

@@ -129,7 +129,7 @@ def test_the_sources_of_the_linear_algebra_are_complete():
 
 
 def test_the_sources_of_a_step_reach_into_other_rooms():
-    found = names("methods/half_explicit_step.py")
+    found = names("methods/half_explicit/half_explicit_step.py")
     assert {"mechanics/augmented.py", "kernels/records.py", "methods/one_step.py", "kernels/endings.py"} <= found
 
 

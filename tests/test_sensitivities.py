@@ -219,7 +219,8 @@ def runs_of(model, span, position, times, **options):
     ("name", "end", "positions"),
     [
         ("chemical_akzo_nobel", 10.0, (0, 4, 8)),
-        pytest.param("transistor_amplifier", 0.02, (1, 7, 20), marks=pytest.mark.slow),
+        # Resistances on which its constraints do not depend at the start: y0 stays consistent
+        pytest.param("transistor_amplifier", 0.02, (1, 20), marks=pytest.mark.slow),
     ],
 )
 def test_models_of_the_library(name, end, positions):

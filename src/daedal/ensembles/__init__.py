@@ -1,6 +1,6 @@
 """Many runs of one model: inputs, workers, results.
 
-One way for all of them. :func:`daedal.solve_many` checks its arguments (`inputs.py`, `request.py`), cuts the members
+One way for all of them. :func:`daedal.solve_many` checks its arguments (`inputs.py`), cuts the members
 into chunks and hands these to a *backend*, which gives back a :class:`~daedal.ensembles.part.Part` for each, in any
 order; the collector (`collector.py`) puts parts into arrays, reductions and checkpoints, and `ensemble.py` is the
 result.
@@ -16,7 +16,7 @@ A backend is a class with
   time: it stops what is under way and lets the exception go on.
 
 Nothing of a member's result may depend on how members are cut into chunks, or on who computes them. Threads
-(`threads.py`), processes (`processes.py`), executors and Dask (`executors.py`) share the work on a chunk (`work.py`);
+(`backends.py`), processes (`processes.py`), executors and Dask (`executors.py`) share the work on a chunk (`work.py`);
 ``on="gpu"`` loads ``daedal.ensembles.gpu`` with a class ``GPUBackend`` when it is asked for.
 """
 

@@ -1,4 +1,4 @@
 """What the equations of a problem are made of: their total derivatives, which unknowns occur in them, the index.
 
-Begin with `equations.py` and `structural_analysis.py`.
+Begin with `system_equations.py` and `structural_analysis.py`.
 """
