@@ -1,1 +1,1 @@
-"""Derivatives of solutions: forward (`sensitivity_plan.py`), adjoint (`adjoint`), and what uses them, fits (`fitting`)."""
+"""Derivatives of solutions: forward (begin with `sensitivity_plan.py`), adjoint (`adjoint`), and fits (`fitting`)."""
