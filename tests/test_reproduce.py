@@ -493,5 +493,5 @@ def test_the_whole_book(command, tmp_path):
     assert report.markdown() in (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     complete = [cell for cell in report.cells if cell.complete]
     assert sum(cell.verdict in ("reproduced", "within band") for cell in complete) >= 0.95 * len(complete)
-    for file in ("README.md", "docs/reproduction.md"):
+    for file in ("docs/features.md", "docs/reproduction.md"):
         assert summary in " ".join((ROOT / file).read_text(encoding="utf-8").split()), file
