@@ -31,6 +31,10 @@ ON_PUBLIC_NAMES = {
     "sensitivity.fitting": ["problems", "hybrid", "sensitivity", "viz"],
     "multibody": ["kernels", "symbolic", "index.linear", "problems", "solution", "viz"],
     "circuits": [],
+    "exchange": [
+        *("kernels", "symbolic", "problems", "symbolic.tracing", "solution", "sensitivity"),
+        *("ensembles", "sensitivity.adjoint"),
+    ],
     "library": ["viz", "multibody", "circuits"],
     "studies": ["methods", "problems", "index.structure", "analysis.order_conditions", "viz", "library"],
     "cli": ["kernels", "viz", "library", "studies"],
