@@ -25,8 +25,10 @@ from daedal.problems import (
     SemiExplicitDAE,
 )
 from daedal.problems.compile import with_other_params
+from daedal.problems.named_inputs import jumps_of, require_inputs
 from daedal.problems.preparable import Preparable, prepared_of
 from daedal.problems.problem_sources import is_source, problem_of
+from daedal.problems.symbols import given_params
 from daedal.solution.quantities import Tabulated
 from daedal.solution.schema import is_plain
 from daedal.solution.solution import Solution
@@ -103,15 +105,28 @@ class Solver:
         """What is solved."""
         return self._problem
 
-    def solve(self, t_span, initial, params=None, *, t_eval=None, t_stop=None, progress=False):
-        """Solve from `initial` over `t_span`, with other parameters if they are given; see :func:`daedal.solve`."""
+    def solve(
+        self, t_span, initial, params=None, *, inputs=None, hold="zero", t_eval=None, t_stop=None, progress=False
+    ):
+        """Solve from `initial` over `t_span`, with other parameters and inputs if they are given.
+
+        See :func:`daedal.solve`.
+        """
         if self._source is not None:
             initial = self._source.as_initial(initial, check_span(t_span)[0], params)
         if params is not None:
-            return self.with_params(params).solve(t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
+            given = {"inputs": inputs, "hold": hold, "t_eval": t_eval, "t_stop": t_stop, "progress": progress}
+            return self.with_params(params).solve(t_span, initial, **given)
+        if inputs is not None:
+            return self.with_inputs(inputs, hold=hold).solve(
+                t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress
+            )
         request = checked_request(
             self._problem, self._settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress
         )
+        jumps = with_jumps(None, self._problem)
+        if jumps is not None:
+            return solve_pieces(request, jumps)
         if not self._plan.is_current():
             self._plan = make_plan(self._problem, self._settings)
         return complete_or_raise(described(self._plan.solve, request))
@@ -131,7 +146,14 @@ class Solver:
 
     def with_params(self, params) -> Solver:
         """A solver for the same problem with other parameters, which shares all that is ready."""
-        problem = with_other_params(self._problem, params)
+        return self._with(with_other_params(self._problem, params))
+
+    def with_inputs(self, values=None, /, *, hold="zero", **named) -> Solver:
+        """A solver for the same problem with other inputs, which shares all that is ready."""
+        require_inputs(self._problem)
+        return self._with(self._problem.with_inputs(values, hold=hold, **named))
+
+    def _with(self, problem) -> Solver:
         other = object.__new__(Solver)  # a copy would make a plan, as for one that was stored
         other._problem, other._settings, other._source = problem, self._settings, None
         other._plan = self._plan.with_problem(problem) or make_plan(problem, self._settings)
@@ -274,6 +296,22 @@ def solve_request(request: Request, stated: Any = None):
     return solution
 
 
+def with_jumps(breakpoints: Any, problem: Any) -> Any:
+    """Break points with those of the inputs of a problem; None if there are none."""
+    jumps = jumps_of(problem)
+    if not jumps:
+        return breakpoints
+    given = [] if breakpoints is None else breakpoints if isinstance(breakpoints, (list, tuple)) else [breakpoints]
+    return [*given, *jumps]
+
+
+def solve_pieces(request: Request, breakpoints: Any):
+    """The solution of a request, piece by piece between break points."""
+    from daedal.hybrid.hybrid_run import solve_between
+
+    return complete_or_raise(described(lambda request: solve_between(request, breakpoints), request))
+
+
 def complete_or_raise(solution):
     """The solution, unless the user has interrupted the run: then KeyboardInterrupt, with what was computed."""
     if getattr(solution, "status", None) == "interrupted":
@@ -297,7 +335,7 @@ def described(run, request: Request):
 
 def _describe(solution, request: Request):
     if isinstance(solution, Tabulated):
-        params = getattr(request.problem, "params", None)
+        params = given_params(getattr(request.problem, "params", None))
         solution.event_names = solution.event_names or tuple(request.event_names)
         solution.params = params if is_plain(params) else None
     return solution

@@ -9,11 +9,12 @@ from threading import Lock
 from typing import Any
 
 from daedal.driver.request import check_span, checked_request, checked_settings
-from daedal.driver.solver import complete_or_raise, described, solve_request
+from daedal.driver.solver import solve_pieces, solve_request, with_jumps
 from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE
 from daedal.problems.checks import check_real
 from daedal.problems.compile import with_other_params
+from daedal.problems.named_inputs import require_inputs
 from daedal.problems.problem_sources import is_source
 from daedal.solution.solution import Solution
 
@@ -41,6 +42,8 @@ def solve(
     switches="auto",
     breakpoints=None,
     params=None,
+    inputs=None,
+    hold="zero",
     sensitivities=None,
     initial_sensitivities=None,
     sensitivity_errors=True,
@@ -121,6 +124,12 @@ def solve(
     params : object, optional
         Parameters for this run in place of the problem's. Where these are a dictionary, a mapping of names or symbols
         replaces those that it names.
+    inputs : mapping, optional
+        What acts on a problem that was stated with inputs, by name: a number or a vector; a function of time; a
+        :class:`Table`; a pair (times, values) of samples. Inputs that are not named have their default values. Times at
+        which a table or samples jump, or have a kink, are break points.
+    hold : {"zero", "first"}
+        How samples are held between their times: each constant up to the next, or linear between them.
     sensitivities : True, name, index, or list of them, optional
         Parameters by which the solution is differentiated, by name or index, all of them with True; initial values are
         named like ``"x(0)"``. ``sol.sensitivity("k")`` then is their derivative in the layout of ``sol.y``.
@@ -170,12 +179,12 @@ def solve(
     stated = None
     if params is not None:
         stated, problem = problem, with_other_params(problem, params)
+    if inputs is not None:
+        require_inputs(problem)
+        stated, problem = stated or problem, problem.with_inputs(inputs, hold=hold)
+    breakpoints = with_jumps(breakpoints, problem)
     request = checked_request(problem, settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
-    if breakpoints is None:
-        return solve_request(request, stated)
-    from daedal.hybrid.hybrid_run import solve_between
-
-    return complete_or_raise(described(lambda request: solve_between(request, breakpoints), request))
+    return solve_request(request, stated) if breakpoints is None else solve_pieces(request, breakpoints)
 
 
 def solve_dae(

@@ -12,6 +12,8 @@ from daedal.kernels.functions import is_compiled, parameter_vector
 from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments, in_standard_form, state_split
 from daedal.problems.checks import check_callable
 from daedal.problems.compile import last_argument
+from daedal.problems.named_inputs import in_driven_form
+from daedal.problems.symbols import Driven
 
 _LOCATIONS = ("roots", "monitoring", "auto")
 _INSIDE = ("ends", "extrema")
@@ -300,15 +302,17 @@ def state_arguments_of(problem: Any) -> StateArguments:
 def standard_functions(events, problem) -> list[tuple[Any, int]]:
     """The functions of events as traced code calls them, (t, y[, second[, params]]), and with how many arguments."""
     arguments = state_arguments_of(problem)
+    functions = [in_driven_form(event.function, problem.params) for event in named_events(events)]
     return [
-        in_standard_form(event.function, arguments.of(event.function, f"events[{i}]"), arguments.is_split)
-        for i, event in enumerate(named_events(events))
+        in_standard_form(function, arguments.of(function, f"events[{i}]"), arguments.is_split)
+        for i, function in enumerate(functions)
     ]
 
 
 def _with_state(function, problem, position):
     """Bring ``function`` to the form function(t, y, yp), whatever of its arguments the user left out."""
     arguments, n_y = state_arguments_of(problem), getattr(problem, "n_y", None)
+    function = in_driven_form(function, problem.params)
     places = arguments.of(function, f"events[{position}]")
     extra = last_argument(function, problem.params) if PARAMS in places else ()
     if places == (TIME, WHOLE):
@@ -330,7 +334,7 @@ def _with_state(function, problem, position):
 
 def _compiled(parts, problem, n: int):
     """The compiled stack of all functions for a state that begins with n variables, if all of them are compiled."""
-    if not all(is_compiled(function) for function, _ in parts):
+    if isinstance(problem.params, Driven) or not all(is_compiled(function) for function, _ in parts):
         return None
     from daedal.events.compiled import CompiledPart, stacked
 

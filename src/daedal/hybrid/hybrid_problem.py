@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,8 +13,9 @@ from daedal.hybrid.segments import Derived
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_callable, check_flag
 from daedal.problems.description import parameter_rows, problem_rows, titled
+from daedal.problems.named_inputs import Inputs, require_inputs
 from daedal.problems.preparable import Preparable
-from daedal.problems.symbols import renewed, symbol_name
+from daedal.problems.symbols import Driven, given_params, renewed, symbol_name
 
 ZENO = "zeno"
 _PROBLEMS = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
@@ -318,7 +320,7 @@ class HybridProblem(Preparable):
         if self._source is not None:
             system, make = self._source
             return make(system.with_params(params)).made_of(system.with_params(params), make)
-        if self.params is None:
+        if given_params(self.params) is None:
             raise InvalidProblemError("params: no mode of the problem was stated with parameters")
         renewed(self.params, params)  # refuses names that no mode has
         modes = {
@@ -326,6 +328,38 @@ class HybridProblem(Preparable):
         }
         transitions = [_with_params(transition, params) for transition in self.transitions]
         return HybridProblem(modes, transitions, self.start)
+
+    @property
+    def inputs(self) -> Inputs | None:
+        """The inputs of the model, or of its modes, which agree in them; None if there are none."""
+        holder = self.parameter_holder
+        if holder is not None:
+            return getattr(holder, "inputs", None) if holder is not self else None
+        found = [
+            inputs for mode in self.modes.values() if (inputs := getattr(mode.problem, "inputs", None)) is not None
+        ]
+        if any(inputs.shapes != found[0].shapes for inputs in found):
+            raise InvalidProblemError("the modes have different inputs; state all of them with the same ones")
+        return found[0] if found else None
+
+    def with_inputs(self, values: Any = None, /, *, hold: str = "zero", **named: Any) -> HybridProblem:
+        """The same model with other inputs in all modes that have some; see :meth:`daedal.ODE.with_inputs`."""
+        inputs = require_inputs(self)
+        given = {} if values is None else inputs.signals(values, hold)
+        return self.in_each(lambda problem: problem.with_inputs(given | inputs.signals(named, hold)))
+
+    def in_each(self, change: Callable[[Any], Any]) -> HybridProblem:
+        """The same model with its problems with inputs replaced by ``change(problem)``, the same in other inputs."""
+        if self.parameter_holder is not None:
+            return self.with_params(change(self.parameter_holder).params)
+        modes = {
+            name: mode if getattr(mode.problem, "inputs", None) is None else replace(mode, problem=change(mode.problem))
+            for name, mode in self.modes.items()
+        }
+        other = copy(self)
+        object.__setattr__(other, "modes", modes)
+        object.__setattr__(other, "params", common_params([mode.problem for mode in modes.values()]))
+        return other
 
     def compiled(self) -> HybridProblem:
         """The same model with the functions of all its modes passed through ``numba.njit``."""
@@ -361,6 +395,12 @@ class HybridProblem(Preparable):
 def common_params(problems: Sequence[Any]) -> Any:
     """The parameters of several problems: those of all, by name; or of the first that has some."""
     given = [problem.params for problem in problems if getattr(problem, "params", None) is not None]
+    if given and isinstance(given[0], Driven):
+        return given[0]._replace(given=_common([own for params in given if (own := given_params(params)) is not None]))
+    return _common(given)
+
+
+def _common(given: Sequence[Any]) -> Any:
     if given and all(isinstance(params, Mapping) for params in given):
         return {name: value for params in reversed(given) for name, value in params.items()}
     return given[0] if given else None
@@ -368,7 +408,7 @@ def common_params(problems: Sequence[Any]) -> Any:
 
 def with_its_params(problem: Any, params: Any) -> Any:
     """A problem with other parameters, as far as it has them."""
-    own = getattr(problem, "params", None)
+    own = given_params(getattr(problem, "params", None))
     if own is None:
         return problem
     if isinstance(params, Mapping) and isinstance(own, Mapping):

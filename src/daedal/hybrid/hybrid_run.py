@@ -9,6 +9,7 @@ import difflib
 import itertools
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from daedal.hybrid.mode_plans import ByMode, HybridPlan, ModeSettings, RunSettin
 from daedal.hybrid.mode_state import BoundTransition, ModeInitial, StateForm, make_consistent, some, values_by_name
 from daedal.hybrid.segments import HybridEvent
 from daedal.problems.checks import check_real
+from daedal.problems.named_inputs import at_piece
 from daedal.solution.solution import Solution
 
 _MOST_COMPARED = 1000  # modes with which a name that is none of them is compared
@@ -93,6 +95,7 @@ class HybridRun:
         self.watch = AccumulationWatch(request.span, settings.rtol, self.max_events)
         self.shortest = FEWEST_SPACINGS * float(np.spacing(max(map(abs, request.span))))
         self.pieces = pieces
+        self.forms_here = self.forms  # with inputs as they are in this piece
         self.piece = 0
         self.t = request.span[0]
         self.next_time = 0  # of t_eval
@@ -102,6 +105,7 @@ class HybridRun:
         self.before: ModeEnd | None = None
         self.ended: np.ndarray | None = None  # the values of the guards one float before a break point
         self.came_by: BoundTransition | None = None  # the last transition in this piece
+        self._take_inputs()
         initial = values_by_name(problem, request.span[0], request.initial)
         self._begin(problem.entry(request.span, initial), settings.common.correct_initial)
 
@@ -125,7 +129,8 @@ class HybridRun:
         y, yp, incomplete = form.stack(self.given, f"initial of mode '{self.mode}': ")
         self.begin = ModeInitial(y, yp, correct)
         if correct or incomplete:
-            found = make_consistent(form, self.t, ModeInitial(y, yp, True), self.settings[self.mode].weights(y))
+            here, weights = self.forms_here[self.mode], self.settings[self.mode].weights(y)
+            found = make_consistent(here, self.t, ModeInitial(y, yp, True), weights)
             self.begin = ModeInitial(found.y, found.yp, correct)
 
     # --- the loop ---------------------------------------------------------------------------------------------------
@@ -293,6 +298,18 @@ class HybridRun:
             raise KeyboardInterrupt
         self._end_piece(None if self._is_last() else Instant(t, *self.forms[self.mode].at_end(solution)))
 
+    def _take_inputs(self):
+        """Let the equations have their inputs as they are from the beginning of the piece to its end."""
+        problem = at_piece(self.problem, min(self.pieces[self.piece]))
+        if problem is not self.problem:
+            modes = problem.modes
+            self.forms_here = ByMode(modes, lambda name: StateForm(modes[name].problem))
+            self.plan = self.plan.with_problem(problem)
+
+    def _request_of(self, mode: str) -> Request:
+        """The request of stretches in a mode, with inputs as they are in this piece."""
+        return replace(self.settings[mode].request, problem=self.forms_here[mode].problem)
+
     def _is_last(self) -> bool:
         return self.piece == len(self.pieces) - 1
 
@@ -302,6 +319,7 @@ class HybridRun:
             raise _Stop(True, "finished", messages.end_reached(self.request.span[1]))
         form, guards = self.forms[self.mode], self.guards[self.mode]
         self.piece += 1
+        self._take_inputs()
         self.t = self.pieces[self.piece][0]
         self.progress.update(self.t)
         self.before = self.came_by = None
@@ -321,10 +339,10 @@ class HybridRun:
 
     def _consistent(self, mode: str, begin: ModeInitial) -> ModeInitial:
         """What has to be known before the integration: projections that were asked for, y' of implicit problems."""
-        form = self.forms[mode]
+        form = self.forms_here[mode]
         needed = begin.yp is None if form.implicit else begin.correct
         if needed and form.mechanical:
-            moved = self.plan.settled(mode, self.settings[mode].request, self.t, begin.y)
+            moved = self.plan.settled(mode, self._request_of(mode), self.t, begin.y)
             if moved is not None:
                 return ModeInitial(moved, None, True, found=True)
         return make_consistent(form, self.t, begin, self.settings[mode].weights(begin.y)) if needed else begin
@@ -337,7 +355,7 @@ class HybridRun:
         is_first = self.came_by is None and self.given is not None
         initial = self.given if is_first else form.initial(begin.y, begin.yp)
         self.given = None
-        request = self.settings[self.mode].request.changed(
+        request = self._request_of(self.mode).changed(
             span=(self.t, self.pieces[self.piece][1]),
             initial=initial,
             times=self._times(),
@@ -360,7 +378,7 @@ class HybridRun:
         """Initial values that the driver refused, moved by no more than the tolerances explain."""
         begin, came = self.begin, self.came_by
         try:
-            return make_consistent(self.forms[self.mode], self.t, begin, self.settings[self.mode].weights(begin.y))
+            return make_consistent(self.forms_here[self.mode], self.t, begin, self.settings[self.mode].weights(begin.y))
         except InconsistentInitialError:
             if came is None:
                 raise refusal from None

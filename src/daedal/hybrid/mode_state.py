@@ -20,6 +20,7 @@ from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSys
 from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments, state_split
 from daedal.problems.checks import check_vector, is_pair
 from daedal.problems.compile import last_argument
+from daedal.problems.named_inputs import in_driven_form
 
 _OUTGROWN = 1e4  # coordinates so many times larger need other increments of differences
 _MOST_MODES = 30  # in a message
@@ -133,6 +134,7 @@ class StateForm:
 
         During an integration a function of a mechanical system sees q and v only, not (`sees_all`) further states r.
         """
+        function = in_driven_form(function, self.params)
         places, split, n = self.arguments.of(function, what), self.split, self.n
         hidden = next((name for name in ("lam", "r") if name in places), None)
         if hidden and self.problem.n_r and not sees_all:

@@ -14,7 +14,7 @@ from daedal.common.tabular import FunctionTable
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import CodedFunction, is_compiled, parameter_vector
 from daedal.problems.preparable import Preparable
-from daedal.problems.symbols import renewed
+from daedal.problems.symbols import Driven, given_params, renewed
 
 _compiled: WeakKeyDictionary = WeakKeyDictionary()
 _FLOATS = (float, np.float64)
@@ -123,7 +123,7 @@ def last_argument(function, params) -> tuple:
 
 def with_other_params(problem, params):
     """The same problem with the parameters of one run, which it must have been stated with."""
-    if getattr(problem, "params", None) is None:
+    if given_params(getattr(problem, "params", None)) is None:
         raise InvalidProblemError(
             "params is given, but the problem was stated without parameters: state it with params=..., as the last "
             "argument of its functions; problem.with_params(...) then has other ones"
@@ -146,7 +146,7 @@ class ParametersOfRun:
 def with_numbers(problem, params):
     """The same problem with other parameters; without new checks where they are numbers of the same shape as before."""
     before = problem.params
-    if isinstance(params, ParametersOfRun):
+    if isinstance(params, (ParametersOfRun, Driven)):
         return with_known_params(problem, params)
     if isinstance(params, Mapping) and isinstance(before, Mapping) and isinstance(problem, Compilable):
         after = renewed(before, params)

@@ -1,11 +1,11 @@
 """A problem in a line, and in a small table for notebooks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 from daedal.common.tabular import Tabular, plural
-from daedal.problems.symbols import named_params
+from daedal.problems.symbols import Driven, given_params, named_params
 
 _MOST_NAMED = 12
 _SIZES = {
@@ -62,11 +62,17 @@ def problem_rows(problem: Any) -> list[tuple[str, str]]:
 
 def parameter_rows(params: Any) -> list[tuple[str, str]]:
     """What the parameters are, in one row; none if there are none."""
+    driven, params = params if isinstance(params, Driven) else None, given_params(params)
+    rows = [] if driven is None else [("inputs", _shown(driven.inputs))]
     if params is None:
-        return []
+        return rows
     named = named_params(params)
-    shown = _short(params) if named is None else ", ".join(f"{key} = {_short(value)}" for key, value in named.items())
-    return [("parameters", shown)]
+    shown = _short(params) if named is None else _shown(named)
+    return [("parameters", shown), *rows]
+
+
+def _shown(named: Mapping[Any, Any]) -> str:
+    return ", ".join(f"{key} = {_short(value)}" for key, value in named.items())
 
 
 def _listed(count: int, names: Sequence[str]) -> str:

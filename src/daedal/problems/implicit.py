@@ -21,12 +21,13 @@ from daedal.problems.checks import (
     set_checked,
 )
 from daedal.problems.compile import Compilable, compiled_functions, last_argument, machine_value
+from daedal.problems.named_inputs import TakesInputs, take_inputs
 
 _LARGE = 2.0**30
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ImplicitDAE(Compilable):
+class ImplicitDAE(TakesInputs, Compilable):
     r"""A fully implicit differential-algebraic equation :math:`F(t, y, y') = 0`.
 
     Parameters
@@ -50,6 +51,9 @@ class ImplicitDAE(Compilable):
         Lower and upper bandwidth (ml, mu) of dF/dy + cj dF/dy'.
     names : sequence of str, optional
         Names of the variables, used in messages and plots.
+    inputs : list of str, or mapping {name: default}, optional
+        What acts on the system from outside. Functions get the vector u of all inputs as their last argument, or single
+        ones by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
 
     Notes
     -----
@@ -82,11 +86,13 @@ class ImplicitDAE(Compilable):
     sparsity: Any = None
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
+    inputs: Any = None
     linearly_implicit: ClassVar[Any] = None  # steps of linearly implicit methods, of a problem that was traced
     copies: ClassVar[int] = 1  # of unknowns: where y are a solution and its sensitivities, the matrix is of the former
 
     def __post_init__(self):
         check_callable(self.residual, "residual")
+        take_inputs(self, {"residual": ("t", "y", "yp"), "jacobian": ("t", "y", "yp", "cj")})
         check_functions(self.params, residual=self.residual, jacobian=self.jacobian)
         check_arguments("residual", self.residual, ("t", "y", "yp"), self.params)
         if self.jacobian is not None:

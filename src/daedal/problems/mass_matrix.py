@@ -13,6 +13,7 @@ from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled
 from daedal.problems.checks import check_bandwidth, check_functions, check_mask, check_names, check_real, check_size
 from daedal.problems.compile import compiled_function, compiled_params
+from daedal.problems.named_inputs import with_driven
 from daedal.problems.quasilinear import NewtonMatrix, OfTime, Quasilinear
 
 
@@ -41,6 +42,9 @@ class MassMatrixDAE(Quasilinear):
         Lower and upper bandwidth (ml, mu) of df/dy and M.
     names : sequence of str, optional
         Names of the variables, used in messages and plots.
+    inputs : list of str, or mapping {name: default}, optional
+        What acts on the system from outside. Functions get the vector u of all inputs as their last argument, or single
+        ones by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
 
     Notes
     -----
@@ -76,10 +80,14 @@ class MassMatrixDAE(Quasilinear):
         sparsity: Any = None,
         bandwidth: tuple[int, int] | None = None,
         names: Sequence[str] | None = None,
+        inputs: Any = None,
     ):
         n = check_size(n, "n")
         if mass is None:
             raise InvalidProblemError("mass is missing; give the matrix M of M y' = f, or take an ODE for y' = f")
+        if callable(mass) and inputs is not None and not isinstance(mass, OfTime) and not is_of_time(mass):
+            inputs, params, functions = with_driven(inputs, params, names, {"mass": (mass, ("t", "y"))})
+            mass = functions["mass"]
         mass = _function(mass, params) if callable(mass) else _constant(mass, n)
         if algebraic is not None:
             algebraic = check_mask(algebraic, n, "algebraic", check_names(names, n))
@@ -94,7 +102,8 @@ class MassMatrixDAE(Quasilinear):
                 "all of it is computed; or state the problem as an ImplicitDAE with the whole matrix"
             )
         structure = {"sparsity": sparsity, "bandwidth": bandwidth}
-        self._state(f, n, mass, jacobian=jacobian, params=params, algebraic=algebraic, names=names, **structure)
+        given = {"params": params, "algebraic": algebraic, "names": names, "inputs": inputs}
+        self._state(f, n, mass, jacobian=jacobian, **given, **structure)
         object.__setattr__(self, "mass", mass)
 
     def _by_numba(self) -> MassMatrixDAE:
@@ -146,6 +155,15 @@ def _function(mass, params):
     raise InvalidProblemError(
         f"mass has the arguments {signature}, but it is called as mass({', '.join(whole)}) or mass(t); {passed}"
     )
+
+
+def is_of_time(mass) -> bool:
+    """Whether a mass matrix that is a function is called with the time alone."""
+    try:
+        inspect.signature(getattr(mass, "py_func", mass)).bind("t")
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _of_time(mass):

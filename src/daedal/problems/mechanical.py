@@ -21,6 +21,7 @@ from daedal.problems.checks import (
     set_checked,
 )
 from daedal.problems.compile import Compilable, compiled_functions
+from daedal.problems.named_inputs import TakesInputs, take_inputs
 
 FUNCTIONS = (
     "mass",
@@ -41,7 +42,7 @@ _LARGEST_DENSE_DIAGONAL = 2000  # coordinates up to which a constant diagonal ma
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MechanicalSystem(Compilable):
+class MechanicalSystem(TakesInputs, Compilable):
     r"""A mechanical system with holonomic and nonholonomic constraints,
 
     .. math::
@@ -99,6 +100,9 @@ class MechanicalSystem(Compilable):
     force_sparsity : scipy.sparse matrix, optional
         For large systems with sparse matrices: structure of the derivatives of the force with respect to q and v,
         shape (n_q, n_q); its values do not matter. By default that of M and :math:`G^T G`.
+    inputs : list of str, or mapping {name: default}, optional
+        What acts on the system from outside. Functions that depend on it get the vector u of all inputs as their last
+        argument, or single ones by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
 
     Notes
     -----
@@ -153,12 +157,15 @@ class MechanicalSystem(Compilable):
     names: Sequence[str] | None = None
     constraint_names: Sequence[str] | None = None
     force_sparsity: Any = None
+    inputs: Any = None
 
     # Of a system that was traced, until one of its functions is replaced:
     linearisation: ClassVar[Any] = None  # exact derivatives for Newton's method
     straight_line: ClassVar[Any] = None  # accelerations and projections
 
     def __post_init__(self):
+        stated = {field.name: getattr(self, field.name) for field in fields(self)}
+        take_inputs(self, {name: _arguments(name, stated) for name in (*FUNCTIONS, "contact_guess")})
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         n_q = check_size(self.n_q, "n_q")
         sizes = {

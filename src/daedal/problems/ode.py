@@ -34,6 +34,9 @@ class ODE(Quasilinear):
         Lower and upper bandwidth (ml, mu) of df/dy.
     names : sequence of str, optional
         Names of the variables, used in messages and plots.
+    inputs : list of str, or mapping {name: default}, optional
+        What acts on the system from outside. Functions get the vector u of all inputs as their last argument, or single
+        ones by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
 
     Notes
     -----
@@ -66,9 +69,12 @@ class ODE(Quasilinear):
         sparsity: Any = None,
         bandwidth: tuple[int, int] | None = None,
         names: Sequence[str] | None = None,
+        inputs: Any = None,
     ):
         structure = {"sparsity": sparsity, "bandwidth": bandwidth}
-        self._state(f, n, None, jacobian=jacobian, params=params, algebraic=None, names=names, **structure)
+        self._state(
+            f, n, None, jacobian=jacobian, params=params, algebraic=None, names=names, inputs=inputs, **structure
+        )
         object.__setattr__(self, "algebraic", np.zeros(self.n, dtype=bool))
 
     def _by_numba(self) -> ODE:

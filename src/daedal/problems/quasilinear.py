@@ -24,6 +24,7 @@ from daedal.problems.checks import (
 )
 from daedal.problems.compile import last_argument, machine_value
 from daedal.problems.implicit import ImplicitDAE
+from daedal.problems.named_inputs import with_driven
 from daedal.problems.symbols import renewed
 
 
@@ -39,12 +40,15 @@ class Quasilinear(ImplicitDAE):
     f: Callable[..., Any]
     mass: ClassVar[Any] = None
 
-    def _state(self, f, n, mass, *, jacobian, params, algebraic, sparsity, bandwidth, names):
+    def _state(self, f, n, mass, *, jacobian, params, algebraic, sparsity, bandwidth, names, inputs):
         """Check the arguments, and make F and its matrix."""
         n = check_size(n, "n")
         names = check_names(names, n)
         jacobian = jacobian.of if isinstance(jacobian, NewtonMatrix) else jacobian
         check_callable(f, "f")
+        functions = {"f": (f, ("t", "y")), "jacobian": (jacobian, ("t", "y"))}
+        inputs, params, functions = with_driven(inputs, params, names, functions)
+        f, jacobian = functions["f"], functions["jacobian"]
         check_functions(params, f=f, jacobian=jacobian)
         check_arguments("f", f, ("t", "y"), params)
         structure = check_structure(n, sparsity, bandwidth)
@@ -53,7 +57,7 @@ class Quasilinear(ImplicitDAE):
             check_arguments("jacobian", jacobian, ("t", "y"), params)
             jacobian = NewtonMatrix(jacobian, mass, n, **structure)
         residual = _compiled_residual(f, mass, n, params is not None) or Residual(f, mass, n)
-        checked = {"n": n, "names": names, "algebraic": algebraic, "params": params, **structure}
+        checked = {"n": n, "names": names, "algebraic": algebraic, "params": params, "inputs": inputs, **structure}
         set_checked(self, f=f, residual=residual, jacobian=jacobian, **checked)
 
     def slope(self, t: float, y) -> np.ndarray:

@@ -22,10 +22,11 @@ from daedal.problems.checks import (
 )
 from daedal.problems.compile import Compilable, compiled_functions, last_argument, machine_value
 from daedal.problems.implicit import ImplicitDAE
+from daedal.problems.named_inputs import TakesInputs, take_inputs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SecondOrderDAE(Compilable):
+class SecondOrderDAE(TakesInputs, Compilable):
     r"""A differential-algebraic equation of second order, :math:`F(t, x, \dot x, \ddot x) = 0`.
 
     :class:`ModifiedBDF` and :class:`Collocation` solve it directly. Going to first order may raise the index, ask for
@@ -53,6 +54,9 @@ class SecondOrderDAE(Compilable):
         Structure of the matrix that `jacobian` returns, as for :class:`ImplicitDAE`.
     names : sequence of str, optional
         Names of the variables.
+    inputs : list of str, or mapping {name: default}, optional
+        What acts on the system from outside. Functions get the vector u of all inputs as their last argument, or single
+        ones by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
 
     References
     ----------
@@ -84,11 +88,14 @@ class SecondOrderDAE(Compilable):
     sparsity: Any = None
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
+    inputs: Any = None
 
     motion: ClassVar[Any] = None  # exact derivatives along a motion, of a problem that was traced
 
     def __post_init__(self):
         check_callable(self.residual, "residual")
+        state = ("t", "x", "xp", "xpp")
+        take_inputs(self, {"residual": state, "jacobian": (*state, "c1", "c2")})
         check_functions(self.params, residual=self.residual, jacobian=self.jacobian)
         check_arguments("residual", self.residual, ("t", "x", "xp", "xpp"), self.params)
         if self.jacobian is not None:

@@ -15,10 +15,11 @@ from daedal.kernels.functions import is_compiled, store_vector
 from daedal.problems.checks import check_arguments, check_callable, check_names, check_size, set_checked
 from daedal.problems.compile import Compilable, compiled_functions, last_argument
 from daedal.problems.implicit import ImplicitDAE
+from daedal.problems.named_inputs import TakesInputs, take_inputs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SemiExplicitDAE(Compilable):
+class SemiExplicitDAE(TakesInputs, Compilable):
     r"""A semi-explicit DAE :math:`y' = f(t, y, z),\; 0 = g(t, y, z)`.
 
     Parameters
@@ -32,6 +33,9 @@ class SemiExplicitDAE(Compilable):
         ``jacobian(t, x, xp, cj)`` of the stacked system F = (y' - f, g) in x = (y, z); see :class:`ImplicitDAE`.
     params, sparsity, bandwidth, names
         As in :class:`ImplicitDAE`, for the stacked vector x = (y, z).
+    inputs : list of str, or mapping {name: default}, optional
+        What acts on the system from outside. Functions get the vector u of all inputs as their last argument, or single
+        ones by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.
 
     Notes
     -----
@@ -56,11 +60,14 @@ class SemiExplicitDAE(Compilable):
     sparsity: Any = None
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
+    inputs: Any = None
     copies: ClassVar[int] = 1  # of unknowns, as in ImplicitDAE
 
     def __post_init__(self):
         check_callable(self.f, "f")
         check_callable(self.g, "g")
+        jacobian = ("t", "x", "xp", "cj")
+        take_inputs(self, {"f": ("t", "y", "z"), "g": ("t", "y", "z"), "jacobian": jacobian})
         for name in ("f", "g"):
             check_arguments(name, getattr(self, name), ("t", "y", "z"), self.params)
         n_y, n_z = check_size(self.n_y, "n_y"), check_size(self.n_z, "n_z")

@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 
 NO_VALUE = float("nan")
 """What stands for the number of a parameter until it is known; told from other numbers by identity."""
+
+
+class Driven(NamedTuple):
+    """The parameters of a problem with inputs: those that the user gave, and the inputs by name.
+
+    An input is a number, a vector, a function of time, or a signal in pieces
+    (:mod:`daedal.problems.named_inputs`).
+    """
+
+    given: Any
+    inputs: dict[str, Any]
+
+
+def given_params(params: Any) -> Any:
+    """The user's parameters, without inputs."""
+    return params.given if isinstance(params, Driven) else params
 
 
 def symbol_name(key: Any) -> str:
@@ -70,6 +86,10 @@ def with_missing(values: Mapping[str, float], names: Iterable[str]) -> dict[str,
 
 def renewed(before: Any, params: Any) -> Any:
     """Other parameters: a mapping replaces those that it names, entries or attributes; numbers stay floats."""
+    if isinstance(params, Driven):
+        return params
+    if isinstance(before, Driven):
+        return before._replace(given=renewed(before.given, params))
     known = named_params(before)
     if known is None or not isinstance(params, Mapping):
         return params
@@ -92,6 +112,7 @@ def renewed(before: Any, params: Any) -> Any:
 
 def named_params(params: Any) -> dict[Any, Any] | None:
     """Parameters by name: the entries of a mapping, the fields of a dataclass, a namedtuple or a SimpleNamespace."""
+    params = given_params(params)
     if isinstance(params, Mapping):
         return dict(params)
     if is_dataclass(params) and not isinstance(params, type):
@@ -103,6 +124,7 @@ def named_params(params: Any) -> dict[Any, Any] | None:
 
 def check_values(params: Any):
     """Refuse parameters that have no value yet."""
+    params = given_params(params)
     missing = [str(name) for name, value in params.items() if value is NO_VALUE] if isinstance(params, dict) else []
     if missing:
         verb, first = ("have", missing[0]) if len(missing) > 1 else ("has", missing[0])

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.problems.symbols import Driven
 from daedal.symbolic import Graph, vector_argument
 from daedal.symbolic.expression import Expression
 
@@ -183,6 +184,8 @@ def _parts(value: Any) -> tuple[tuple, tuple] | None:
         return (), tuple(value)
     if kind is dict:
         return tuple(value), tuple(value.values())
+    if kind is Driven:  # parameters and inputs are called what they are without the other
+        return ("", ""), tuple(value)
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return kind._fields, tuple(value)
     if _holds_attributes(value):
