@@ -175,7 +175,7 @@ def test_compiled_by_trace(make):
 
 
 def test_what_numba_cannot_compile_is_said():
-    with pytest.raises(daedal.InvalidProblemError, match=r"Numba compiles plain functions, and .*backend='trace'"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"Numba compiles plain functions only, .*backend='trace'"):
         pendulum(params={m: 1.0, g: 1.0}).compiled(backend="numba")
     equations = daedal.from_sympy([x.diff(t) + x], [x])
     with pytest.raises(daedal.InvalidProblemError, match="<residual, 1 operations> is none"):

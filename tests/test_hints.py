@@ -42,7 +42,7 @@ def test_a_misspelt_option_of_the_method_gets_its_name():
 @pytest.mark.parametrize("name", ["args", "params", "p"])
 def test_parameters_are_sent_to_the_problem(problem, name):
     message = refusal(problem, **{name: (1.0,)})
-    assert "state it with params=..." in message and "problem.with_params(...)" in message
+    assert "define it with params=..." in message and "problem.with_params(...)" in message
 
 
 def test_the_way_to_give_parameters_works():

@@ -402,7 +402,7 @@ def test_points_to_look_at(q):
         ({"method": "dassl", "max_order": 9}, "max_order must be 1 to 5"),
         ({"method": "dopri5", "max_order": 2}, "unknown option max_order"),
         ({"foo": 2}, "unknown option foo"),
-        ({"rtol": 0.0}, "rtol = 0 is below what double precision can deliver"),
+        ({"rtol": 0.0}, "rtol = 0 is below the resolution of double precision"),
         ({"atol": np.ones(5)}, r"atol has shape \(5,\); expected a number or \(4,\)"),
         ({"max_steps": 0}, "max_steps must be a positive integer"),
         ({"t_eval": [0.0, 2.0]}, "t_eval must lie within t_span"),

@@ -1,4 +1,4 @@
-"""What is to be solved: immutable descriptions that know nothing of time stepping."""
+"""Problem classes: immutable descriptions, independent of time stepping."""
 
 from daedal.problems.hessenberg import HessenbergDAE
 from daedal.problems.implicit import ImplicitDAE

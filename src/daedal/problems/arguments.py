@@ -1,7 +1,7 @@
-"""Which arguments a user's function of the state takes: by the names of its parameters, by position where none differ.
+"""Arguments of a user's functions of the state, recognised by parameter name, or by position if the names are unknown.
 
-Events, guards, resets, outputs and costs may leave out what they do not need. What is left is told by its name: that
-which the problem's own functions use, or the one of the manual.
+Events, guards, resets, outputs and costs may omit arguments they do not need. The remaining ones are recognised by
+name: the names used by the problem's own functions or those of the manual.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from daedal.problems.second_order_problem import SecondOrderDAE
 from daedal.problems.semi_explicit import SemiExplicitDAE
 
 TIME, WHOLE, FIRST, SECOND, PARAMS = "t", "whole", "first", "second", "params"
-"""What an argument is: the time, all of the state, its first and its second part, or y', and the parameters."""
+"""Roles of an argument: the time, the whole state, its first or second part, y', or the parameters."""
 
 AMBIGUOUS = "ambiguous"
 
@@ -39,12 +39,12 @@ _LETTERS = {
 _TIMES = ("t", "time")
 _PARAMS = ("p", "par", "pars", "param", "params", "parameters")
 _DERIVATIVES = ("{}p", "{}_p", "d{}", "d{}dt", "d{}_dt", "{}dot", "{}_dot", "{}d", "{}prime", "{}_prime")
-_OWN = ("f", "forces", "residual")  # functions of the state that a problem is stated by
+_OWN = ("f", "forces", "residual")  # functions of the state that define a problem
 _AS_THEY_ARE = (TIME, WHOLE), (TIME, FIRST, SECOND), (TIME, FIRST, SECOND, PARAMS)
 
 
 def positional_names(function) -> list[str] | None:
-    """The names of the arguments that a function must be given; None if it does not tell."""
+    """Names of the required arguments of a function; None if its signature is unknown."""
     try:
         parameters = inspect.signature(getattr(function, "py_func", function)).parameters.values()
     except (TypeError, ValueError):
@@ -55,7 +55,7 @@ def positional_names(function) -> list[str] | None:
 
 
 def state_split(problem: Any) -> int | None:
-    """Where the vector of the state divides into the two arguments of functions of it."""
+    """Index at which the state vector splits into the two arguments of functions of the state."""
     if isinstance(problem, MechanicalSystem):
         return problem.n_q
     if isinstance(problem, SemiExplicitDAE):
@@ -69,17 +69,17 @@ def state_split(problem: Any) -> int | None:
 
 @dataclass(frozen=True)
 class StateArguments:
-    """What functions of the state of a problem may be called with.
+    """Admissible arguments of functions of a problem's state.
 
     Attributes
     ----------
     problem : object
-        Its class and its functions show how the arguments are called.
+        Its class and functions determine the names of the arguments.
     has_params : bool
     is_split : bool
-        Whether the arguments for the state are parts of one vector; otherwise they are y and y'.
+        Whether the state arguments are parts of one vector; otherwise they are y and y'.
     further : sequence of str
-        Names that stand for more than the state.
+        Names of additional arguments after the state.
     """
 
     problem: Any
@@ -89,19 +89,19 @@ class StateArguments:
 
     @property
     def letters(self) -> tuple[str, str]:
-        """What the manual calls the state, or its first part; and y', or the second part."""
+        """Names used in the manual for the state or its first part, and for y' or the second part."""
         return next((letters for kind, letters in _LETTERS.items() if isinstance(self.problem, kind)), ("y", "yp"))
 
     def of(self, function: Any, what: str, *, state_only: bool = False) -> tuple[str, ...]:
-        """What each argument of a function is.
+        """Role of each argument of a function.
 
         Parameters
         ----------
         function : callable
         what : str
-            Names it where that cannot be told.
+            Name for messages, used if the function has none.
         state_only : bool
-            Whether y' is not among what it may be called with.
+            Whether to exclude y'.
         """
         places = self._of(function, what)
         if state_only and SECOND in places and not self.is_split:
@@ -129,13 +129,13 @@ class StateArguments:
         return expected
 
     def _alone(self, name: str, kind: str) -> str:
-        """What an argument is beside no other of the state: y is all of it, as it is of solutions."""
+        """Role of a single state argument: y is the whole state, as in solutions."""
         if name == "y" and self.is_split and kind in (FIRST, SECOND):
             return AMBIGUOUS if self._own.get(name) == SECOND else WHOLE
         return WHOLE if kind == FIRST and not self.is_split else kind
 
     def _by_position(self, known: Sequence[str | None]) -> tuple[str, ...] | None:
-        """What arguments are by their position; None where that is ambiguous."""
+        """Roles of arguments by position; None if ambiguous."""
         if len(known) == 2:
             return TIME, WHOLE
         if len(known) == 3 and PARAMS in known:
@@ -148,7 +148,7 @@ class StateArguments:
         return None if None in rest else (TIME, FIRST, SECOND, *map(str, rest))
 
     def _known(self, name: str, names: Sequence[str]) -> str | None:
-        """What an argument of this name is; None if the name says nothing."""
+        """Role of the argument of this name; None if the name is unknown."""
         first, second = self.letters
         states = {first, *names[1:2], *(own for own, kind in self._own.items() if kind == FIRST)}
         if name in self._own:
@@ -167,7 +167,7 @@ class StateArguments:
 
     @cached_property
     def _own(self) -> dict[str, str]:
-        """What the problem's own functions call their arguments."""
+        """Argument names used by the problem's own functions."""
         function = next((f for f in (getattr(self.problem, name, None) for name in _OWN) if callable(f)), None)
         names = None if function is None else positional_names(function)
         if names is None or len(names) < 2:
@@ -182,18 +182,18 @@ class StateArguments:
 
     @property
     def expected(self) -> str:
-        """The forms that a function may have, for messages."""
+        """The admissible forms of a function, for messages."""
         own = {kind: name for name, kind in self._own.items()}
         first, second = own.get(FIRST, self.letters[0]), own.get(SECOND, self.letters[1])
         forms = [f"(t, {first})", f"(t, {first}, {second})"]
         if self.has_params:
             forms += [f"(t, {first}, p)", f"(t, {first}, {second}, p)"]
-        further = f", {' or '.join(self.further)} behind the state if wanted" if self.further else ""
-        return f"{', '.join(forms[:-1])} or {forms[-1]}, arguments by these names{further}"
+        further = f", {' or '.join(self.further)} optionally after the state" if self.further else ""
+        return f"{', '.join(forms[:-1])} or {forms[-1]}, with these argument names{further}"
 
 
 def in_standard_form(function: Callable[..., Any], places: tuple[str, ...], is_split: bool) -> tuple[Any, int]:
-    """A function as one of (t, y), (t, first, second) or (t, first, second, params), and the number of these."""
+    """Wrap a function as (t, y), (t, first, second) or (t, first, second, params), and its number of arguments."""
     if places in _AS_THEY_ARE and not (is_split and WHOLE in places):
         return function, len(places)
 

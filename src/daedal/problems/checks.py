@@ -1,4 +1,4 @@
-"""Checks of problem data that more than one problem class needs."""
+"""Checks of problem data shared by several problem classes."""
 
 import inspect
 import reprlib
@@ -13,12 +13,13 @@ from daedal.common.tabular import plural
 from daedal.errors import InvalidProblemError
 from daedal.problems.compile import last_argument
 
-_FIRST = ("n_q", "n_x", "n_y", "n")  # the size of what the first part of initial values holds: of a mechanism q, ...
+# attribute that holds the size of the first part of the initial values: q of a mechanism, ...
+_FIRST = ("n_q", "n_x", "n_y", "n")
 _SMALLEST_RTOL = 10.0 * float(np.finfo(float).eps)
 
 
 def set_checked(problem, **values):
-    """Write the checked arguments of a problem, which is immutable for others, in place of the given ones."""
+    """Replace the arguments of a (frozen) problem by their checked values."""
     for name, value in values.items():
         object.__setattr__(problem, name, value)
 
@@ -29,19 +30,19 @@ def check_callable(function, name: str):
 
 
 def check_functions(params, **functions):
-    """What is to be called takes the parameters in the form that it needs; None stands for what was not given."""
+    """Convert the parameters to the form that the functions need; None entries are functions that were not given."""
     for name, function in functions.items():
         if function is not None:
             check_callable(function, name)
-            last_argument(function, params)  # refuses what a compiled function cannot take
+            last_argument(function, params)  # raises for what a compiled function cannot take
 
 
 def check_arguments(name: str, function, arguments: Sequence[str], params):
-    """`function` must take the `arguments` with which it will be called, and the parameters behind them."""
+    """Check that `function` accepts the `arguments` it is called with, followed by the parameters."""
     arguments = [*arguments] if params is None else [*arguments, "p"]
     try:
         signature = inspect.signature(getattr(function, "py_func", function))
-    except (TypeError, ValueError):  # a function of an extension module need not tell
+    except (TypeError, ValueError):  # functions of extension modules may have no signature
         return
     try:
         signature.bind(*arguments)
@@ -53,7 +54,7 @@ def check_arguments(name: str, function, arguments: Sequence[str], params):
 
 
 def check_structure(n: int, sparsity, bandwidth) -> dict[str, Any]:
-    """The structure of the iteration matrix: one of the two, or none."""
+    """Structure of the iteration matrix: sparsity, bandwidth or neither."""
     if sparsity is not None and bandwidth is not None:
         raise InvalidProblemError("give either sparsity or bandwidth, not both")
     return {"sparsity": check_sparsity(sparsity, n), "bandwidth": check_bandwidth(bandwidth, n)}
@@ -66,8 +67,8 @@ def check_size(value, name: str, minimum: int = 1) -> int:
 
 
 def check_real(values, name: str, expected: str) -> np.ndarray:
-    """`values` as a new array of floats; complex numbers, strings and masked entries are refused."""
-    if hasattr(values, "mask") and np.ma.is_masked(values):  # np.ma takes long to load
+    """`values` as a new float array; complex numbers, strings and masked entries raise."""
+    if hasattr(values, "mask") and np.ma.is_masked(values):  # importing np.ma is slow
         raise InvalidProblemError(f"{name} must {expected}, got a masked array with masked entries; fill them first")
     try:
         array = np.array(values)
@@ -79,7 +80,7 @@ def check_real(values, name: str, expected: str) -> np.ndarray:
 
 
 def _holds_text(array: np.ndarray) -> bool:
-    """Whether an array of objects holds strings, which NumPy would read as numbers."""
+    """Whether an object array holds strings, which NumPy would convert to numbers."""
     return any(isinstance(entry, (str, bytes)) for entry in array.flat)
 
 
@@ -113,7 +114,7 @@ def check_flag(value, name: str) -> bool:
 
 
 def check_weight(weight, n: int, expected: str) -> np.ndarray:
-    """A symmetric positive definite matrix, from a matrix or its diagonal."""
+    """A symmetric positive definite matrix, given as a matrix or by its diagonal."""
     matrix = check_real(weight, "weight", expected)
     if matrix.shape == (n,):
         matrix = np.diag(matrix)
@@ -133,7 +134,7 @@ def check_weight(weight, n: int, expected: str) -> np.ndarray:
 
 
 def paired(problem: Any, initial: Any) -> Any:
-    """(y0, None) where y0 alone was given: as many numbers as the first part of the initial values has."""
+    """(y0, None) if only y0 was given, recognised by its length."""
     size = next((getattr(problem, name) for name in _FIRST if isinstance(getattr(problem, name, None), int)), None)
     if size is None or initial is None or isinstance(initial, str):
         return initial
@@ -146,7 +147,7 @@ def paired(problem: Any, initial: Any) -> Any:
 
 
 def _entries(initial: Any) -> Iterable[Any]:
-    """What a list or tuple holds; a number holds itself."""
+    """The entries of a list or tuple; a scalar becomes a one-entry list."""
     return initial if isinstance(initial, (list, tuple)) else [initial]
 
 
@@ -167,7 +168,7 @@ def check_names(names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
 
 
 def is_pair(initial) -> bool:
-    """Whether it is a pair of vectors, of which the second may be None, and not a vector with two entries."""
+    """Whether it is a pair of vectors (the second may be None) rather than a vector of two entries."""
     return isinstance(initial, (tuple, list)) and len(initial) == 2 and any(x is None or np.ndim(x) for x in initial)
 
 
@@ -194,7 +195,7 @@ def check_mask(mask, n: int, name: str, names: Sequence[str] | None = None) -> n
 def check_vector(
     values, n: int, name: str, *, finite: bool = True, names: Sequence[str] | None = None, label=None
 ) -> np.ndarray:
-    """A float vector of length n; its entries are called by `names` or by ``label(i)``."""
+    """A float vector of length n; messages name its entries by `names` or ``label(i)``."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         array = values.copy()
     else:
@@ -212,7 +213,7 @@ def check_vector(
 
 
 def check_sparsity(sparsity, n: int):
-    """The structure of the iteration matrix as a boolean CSC array, sorted, or None."""
+    """Structure of the iteration matrix as a sorted boolean CSC array, or None."""
     if sparsity is None:
         return None
     from scipy.sparse import csc_array
@@ -243,18 +244,18 @@ def check_bandwidth(bandwidth, n: int) -> tuple[int, int] | None:
 
 
 def check_tolerances(n: int, rtol, atol) -> tuple[np.ndarray, np.ndarray]:
-    """Tolerances of every component, as vectors."""
+    """Tolerances of all components as vectors."""
     relative, smallest = _check_tolerance(n, rtol, "rtol")
     absolute, _ = _check_tolerance(n, atol, "atol")
     if smallest < _SMALLEST_RTOL:
         raise InvalidProblemError(
-            f"rtol = {smallest:g} is below what double precision can deliver; use {1.05 * _SMALLEST_RTOL:.2g} or more"
+            f"rtol = {smallest:g} is below the resolution of double precision; use {1.05 * _SMALLEST_RTOL:.2g} or more"
         )
     return relative, absolute
 
 
 def _check_tolerance(n: int, value, name: str) -> tuple[np.ndarray, float]:
-    """The tolerance of every component, and the smallest."""
+    """The tolerance of every component, and the smallest one."""
     array = check_real(value, name, "be a number or a vector of numbers")
     if array.shape not in ((), (n,)):
         raise InvalidProblemError(f"{name} has shape {array.shape}; expected a number or ({n},)")
@@ -265,7 +266,7 @@ def _check_tolerance(n: int, value, name: str) -> tuple[np.ndarray, float]:
 
 
 def full_matrix(problem, values) -> np.ndarray:
-    """The matrix of a problem, as its structure lets a function return it, in full."""
+    """The matrix a problem's function returned, in any supported structure, as a dense array."""
     if hasattr(values, "toarray"):
         return values.toarray()
     values, n = np.asarray(values, dtype=float), problem.n // getattr(problem, "copies", 1)

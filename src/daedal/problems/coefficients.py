@@ -13,7 +13,7 @@ _ROUNDOFF = float(np.finfo(float).eps)
 
 
 def coefficient_at(name: str, value: Any, t: float, shape: tuple[int, ...]) -> np.ndarray:
-    """A coefficient, constant or a function of t, at `t`."""
+    """Value at `t` of a coefficient that is a constant or a function of t."""
     result = value(t) if callable(value) else value
     if result is None:
         verb = "returned" if callable(value) else "is"
@@ -25,7 +25,7 @@ def coefficient_at(name: str, value: Any, t: float, shape: tuple[int, ...]) -> n
 
 
 def derivative_at(name: str, value: Any, derivative: Callable[..., Any] | None, t: float, shape: tuple[int, ...]):
-    """The derivative of a coefficient: given, zero for a constant, or by differences."""
+    """Derivative of a coefficient: given, zero for a constant, or by finite differences."""
     if derivative is not None:
         return coefficient_at(f"{name}_derivative", derivative, t, shape)
     if not callable(value):
@@ -33,17 +33,17 @@ def derivative_at(name: str, value: Any, derivative: Callable[..., Any] | None, 
     return derivatives_by_differences(lambda s: coefficient_at(name, value, s, shape), t, 1)[0]
 
 
-_FIRST = 0.02  # increment that is tried first, for times up to 1000
+_FIRST = 0.02  # first trial increment, for times up to 1000
 _RATIO, _MOST_TRIED = 8.0, 24
-_GOOD = 1e-8  # relative disagreement of two polynomials that is good enough: the error of the better one is far less
+_GOOD = 1e-8  # accepted relative disagreement of two polynomials: the better one is far more accurate
 
 
 def derivatives_by_differences(function: Callable[[float], np.ndarray], t: float, m: int) -> np.ndarray:
-    """Derivatives 1..m of a function of time, from the polynomial through 9 or more points around t.
+    """Derivatives 1..m of a function of time, from an interpolating polynomial through 9 or more points around t.
 
-    The increment is taken from the function where it is: shortened until the polynomial through fewer points says the
-    same, lengthened where rounding errors hide the change. The points do not lie at equal distances, because whole
-    periods of an oscillation would look like a constant.
+    The increment adapts to the function: it is shortened until the polynomial through fewer points agrees, and
+    lengthened where rounding errors dominate. The points are not equidistant, since an oscillation sampled at whole
+    periods would appear constant.
     """
     here = np.asarray(function(t), dtype=float)
     h = _FIRST * max(1.0, abs(t) * 1e-3)
@@ -55,16 +55,17 @@ def derivatives_by_differences(function: Callable[[float], np.ndarray], t: float
         if max(error, noise) <= _GOOD:
             break
         direction = -1 if error > noise else 1
-        if direction == -towards:  # between the two it does not get better
+        if direction == -towards:  # no further improvement between the two
             break
         towards, h = direction, h * _RATIO**direction
     return best
 
 
 def _from_polynomial(function, here: np.ndarray, t: float, h: float, m: int):
-    """Derivatives with the increment h, their disagreement with those of fewer points, and rounding errors.
+    """Derivatives with increment h, their disagreement with those from fewer points, and their rounding errors.
 
-    Both are parts of what derivatives of this order are where a function changes that much over that length.
+    Both errors are relative to the size of derivatives of this order for a function that changes this much over this
+    length.
     """
     half = 4 + m // 2
     side = np.arange(1.0, half + 1)
@@ -81,7 +82,7 @@ def _from_polynomial(function, here: np.ndarray, t: float, h: float, m: int):
     taylor = np.linalg.solve(np.vander(moves / h, increasing=True), changes)[1 : m + 1]
     inner = np.linalg.solve(np.vander(moves[1:-1] / h, increasing=True), changes[1:-1])[1 : m + 1]
     factors = np.array([prod(range(1, k + 1)) / h**k for k in range(1, m + 1)])[:, None]
-    # the time is rounded as well, by which a function that changes by `size` over h errs by this part of it
+    # t is rounded as well: a function that changes by `size` over h has this relative error
     noise = _ROUNDOFF * (largest + size + size * abs(t) / h) / size
     found = (factors * taylor).reshape((m, *here.shape))
     return found, float(np.max(np.abs(taylor - inner)) / size), float(noise)

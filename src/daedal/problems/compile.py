@@ -1,4 +1,4 @@
-"""A user's functions as compiled ones: by Numba, or by tracing."""
+"""Compilation of a user's functions, by Numba or by tracing."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ _FLOATS = (float, np.float64)
 
 
 def compiled_function(function):
-    """`function` as a Numba-compiled function, always the same one; what is compiled already, or None, stays so."""
+    """`function` compiled by Numba, cached per function; compiled functions and None are returned unchanged."""
     if function is None or is_compiled(function):
         return function
     if not isinstance(function, FunctionType):
         raise InvalidProblemError(
-            f"Numba compiles plain functions, and {function!r} is none; take compiled(backend='trace') instead"
+            f"Numba compiles plain functions only, got {function!r}; use compiled(backend='trace') instead"
         )
     if function not in _compiled:
         _compiled[function] = numba_module().njit(function)
@@ -34,22 +34,22 @@ def compiled_function(function):
 
 
 def numba_module() -> Any:
-    """Numba, where it is installed."""
+    """Numba, if it is installed."""
     try:
         import numba
     except ImportError as error:
         raise InvalidProblemError(
-            "Numba is not installed, and `pip install numba` brings it; plain functions are traced without it"
+            "Numba is not installed: `pip install numba`, or use tracing, which does not need it"
         ) from error
     return numba
 
 
 class Traceable(Preparable):
-    """A problem that tells how its functions are evaluated."""
+    """A problem that describes how its functions are evaluated."""
 
     @property
     def functions(self) -> FunctionTable:
-        """How each function is evaluated by default: traced or not, and why not."""
+        """Default evaluation of each function: traced, or the reason why not."""
         from daedal.symbolic.tracing.problem import words
 
         return words(self)
@@ -65,9 +65,9 @@ class Traceable(Preparable):
         return problem_html(self)
 
     def with_params(self, params) -> Self:
-        """The same problem with other parameters; refused here, where the functions take none."""
+        """Raise: this problem's functions take no parameters."""
         raise InvalidProblemError(
-            f"params: the functions of a {type(self).__name__} take no parameters; let them read what changes from a "
+            f"params: the functions of a {type(self).__name__} take no parameters; pass varying values by a "
             "closure, or state the problem as a SemiExplicitDAE or an ImplicitDAE"
         )
 
@@ -104,7 +104,7 @@ class Compilable(Traceable, ABC):
 
 
 def compiled_functions(problem: Any, names) -> dict[str, Any]:
-    """Arguments of a problem, with those functions of it that are named, and its parameters, in compiled form."""
+    """Arguments of a problem, with the named functions and the parameters in compiled form."""
     functions = {name: compiled_function(getattr(problem, name)) for name in names}
     return {**functions, "params": compiled_params(problem.params)}
 
@@ -115,24 +115,24 @@ def compiled_params(params):
 
 
 def last_argument(function, params) -> tuple:
-    """What `function` is called with behind the state: nothing, or the parameters, in the form that it needs."""
+    """Parameters passed to `function` after the state: none, or the parameters in the form it needs."""
     if params is None:
         return ()
     return (parameter_vector(params) if is_compiled(function) else params,)
 
 
 def with_other_params(problem, params):
-    """The same problem with the parameters of one run, which it must have been stated with."""
+    """The same problem with the parameters of one run; the problem must have been defined with parameters."""
     if given_params(getattr(problem, "params", None)) is None:
         raise InvalidProblemError(
-            "params is given, but the problem was stated without parameters: state it with params=..., as the last "
-            "argument of its functions; problem.with_params(...) then has other ones"
+            "params is given, but the problem has no parameters: define it with params=..., as the last "
+            "argument of its functions; problem.with_params(...) then replaces them"
         )
     return with_numbers(problem, params)
 
 
 def machine_value(function, params, t: float, *arguments) -> np.ndarray | None:
-    """What the machine code of a function gives, unchecked; None if it has none, or Python must be asked."""
+    """Evaluate the machine code of a function, unchecked; None if it has none or needs Python."""
     if not isinstance(function, CodedFunction):
         return None
     status, values = function.evaluate(t, *arguments, *last_argument(function, params))
@@ -140,11 +140,11 @@ def machine_value(function, params, t: float, *arguments) -> np.ndarray | None:
 
 
 class ParametersOfRun:
-    """Parameters that Daedal itself hands to machine code, and may change between the stretches of a run."""
+    """Parameters that Daedal passes to machine code and may change between segments of a run."""
 
 
 def with_numbers(problem, params):
-    """The same problem with other parameters; without new checks where they are numbers of the same shape as before."""
+    """The same problem with other parameters; numbers of unchanged shape are not checked again."""
     before = problem.params
     if isinstance(params, (ParametersOfRun, Driven)):
         return with_known_params(problem, params)
@@ -163,14 +163,14 @@ def with_numbers(problem, params):
 
 
 def with_known_params(problem, params):
-    """The same problem with parameters of a structure that was checked before."""
+    """The same problem with parameters whose structure was checked before."""
     other = copy(problem)
     object.__setattr__(other, "params", params)
     return other
 
 
 def differ_in_parameters_only(one: Any, other: Any) -> bool:
-    """Whether two problems have the same functions, sizes and constants, so that what was made of one serves both."""
+    """Whether two problems have the same functions, sizes and constants, so that they can share compiled code."""
     if one is other:
         return True
     first, second = vars(one), vars(other)

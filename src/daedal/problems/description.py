@@ -1,4 +1,4 @@
-"""A problem in a line, and in a small table for notebooks."""
+"""One-line and tabular descriptions of problems, for notebooks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -28,7 +28,7 @@ def problem_html(problem: Any) -> str:
 
 
 def problem_line(problem: Any) -> str:
-    """The same in one line, for ``repr``."""
+    """One-line description, for ``repr``."""
     parts = []
     for what, shown in problem_rows(problem):
         count, _, names = shown.partition(": ")
@@ -61,7 +61,7 @@ def problem_rows(problem: Any) -> list[tuple[str, str]]:
 
 
 def parameter_rows(params: Any) -> list[tuple[str, str]]:
-    """What the parameters are, in one row; none if there are none."""
+    """One row describing the parameters; empty if there are none."""
     driven, params = params if isinstance(params, Driven) else None, given_params(params)
     rows = [] if driven is None else [("inputs", _shown(driven.inputs))]
     if params is None:

@@ -103,7 +103,7 @@ class HessenbergDAE(Traceable):
         return {"A": (m, n_x, n_x), "B": (n_x, n_y), "C": (n_y, n_x), "q": (n_x,), "r": (n_y,)}
 
     def coefficients(self, t: float) -> np.ndarray:
-        """A_1..A_m, B, q, C, ..., C^(m), r, ..., r^(m) at t, by rows, in one vector."""
+        """A_1..A_m, B, q, C, ..., C^(m), r, ..., r^(m) at t, row by row, in one vector."""
         m, shapes = self.order, self.shapes
         values = [coefficient_at(name, getattr(self, name), t, shapes[name]) for name in ("A", "B", "q")]
         for name, derivatives in (("C", self.C_derivatives), ("r", self.r_derivatives)):
@@ -121,7 +121,7 @@ def _coefficient(name: str, value, shape: tuple[int, ...], t: float) -> np.ndarr
 
 
 def _check_constant(name: str, value, shape: tuple[int, ...]):
-    """A constant coefficient holds finite real numbers, as many as its shape asks for."""
+    """Check that a constant coefficient has the right shape and finite real entries."""
     if value is None:
         raise InvalidProblemError(f"{name} must be an array of shape {shape} or a function of t, got None")
     array = check_real(value, name, f"be an array of shape {shape} or a function of t")

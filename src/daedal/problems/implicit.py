@@ -42,9 +42,9 @@ class ImplicitDAE(TakesInputs, Compilable):
         the layout of :func:`scipy.linalg.solve_banded`; with `sparsity` a scipy.sparse matrix, or (compiled) the vector
         of its entries in the order of the CSC structure. Computed if it is not given.
     params : object, optional
-        Passed to the functions as their last argument. Compiled functions need floats, and get them as a vector.
+        Passed to the functions as their last argument. Compiled functions receive them as a vector of floats.
     algebraic : mask or list of int or str, optional
-        The variables whose derivative does not occur in F. Found by differences where it is needed and not given.
+        The variables whose derivative does not occur in F. By default determined by finite differences when needed.
     sparsity : scipy.sparse matrix, optional
         Structure of dF/dy + cj dF/dy'; its values do not matter.
     bandwidth : (int, int), optional
@@ -58,7 +58,7 @@ class ImplicitDAE(TakesInputs, Compilable):
     Notes
     -----
     The index is the number of times F has to be differentiated to obtain an ordinary differential equation. The
-    integrators solve index 0 and 1 as they stand; see the user guide for higher-index problems.
+    integrators solve index 0 and 1 directly; see the user guide for higher-index problems.
 
     Examples
     --------
@@ -87,8 +87,10 @@ class ImplicitDAE(TakesInputs, Compilable):
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
     inputs: Any = None
-    linearly_implicit: ClassVar[Any] = None  # steps of linearly implicit methods, of a problem that was traced
-    copies: ClassVar[int] = 1  # of unknowns: where y are a solution and its sensitivities, the matrix is of the former
+    linearly_implicit: ClassVar[Any] = None  # steps of linearly implicit methods, for traced problems
+    copies: ClassVar[int] = (
+        1  # number of unknowns: if y holds a solution and its sensitivities, the matrix belongs to the former
+    )
 
     def __post_init__(self):
         check_callable(self.residual, "residual")
@@ -112,14 +114,14 @@ class ImplicitDAE(TakesInputs, Compilable):
         return result
 
     def sample(self, t: float, y, yp) -> np.ndarray:
-        """F from its machine code, if there is some: for many looks around a point."""
+        """F from its machine code if available, for many evaluations around a point."""
         values = machine_value(self.residual, self.params, t, y, yp)
         return self.evaluate(t, y, yp) if values is None else values
 
     def exact_partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """dF/dy' and dF/dy as full matrices, of a problem that was traced; None if there are none.
+        """dF/dy' and dF/dy as full matrices of a traced problem; None if not traced.
 
-        They are taken apart from dF/dy + cj dF/dy' with a cj beside which no digit of dF/dy' is lost.
+        Extracted from dF/dy + cj dF/dy' with cj chosen so that dF/dy' keeps all digits.
         """
         if not getattr(self.jacobian, "is_derivative", False):
             return None
@@ -130,7 +132,7 @@ class ImplicitDAE(TakesInputs, Compilable):
         return (both - of_y) / _LARGE, of_y
 
     def exact_matrix(self, t: float, y: np.ndarray, yp: np.ndarray, cj: float = 0.0) -> Any:
-        """dF/dy + cj dF/dy' of a problem that was traced, sparse where its structure is; None if there is none."""
+        """dF/dy + cj dF/dy' of a traced problem, sparse if its structure is; None if not traced."""
         if not getattr(self.jacobian, "is_derivative", False):
             return None
         values = machine_value(self.jacobian, self.params, t, y, yp, cj)

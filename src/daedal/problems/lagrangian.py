@@ -1,4 +1,4 @@
-r"""Mechanical systems from their energies, by the equations of Lagrange."""
+r"""Mechanical systems from their energies, by Lagrange's equations."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ def lagrange(
     forces : callable or list of SymPy expressions, optional
         ``forces(q, v, t, p)``, the generalised forces Q that have no potential.
     params : array or mapping, optional
-        The vector p; for SymPy the numbers of symbols, by name or by symbol. They may also be given to
+        The vector p; for SymPy the values of symbols, keyed by name or symbol. They may also be given to
         :func:`daedal.solve`.
     names, constraint_names : sequence of str, optional
-        Of coordinates and constraints, as in :class:`daedal.MechanicalSystem`.
+        Names of coordinates and constraints, as in :class:`daedal.MechanicalSystem`.
 
     Returns
     -------
     MechanicalSystem
-        With M, f and all derivatives of the constraints as machine code. M is never inverted symbolically.
+        A system with M, f and all derivatives of the constraints as machine code. M is never inverted symbolically.
 
     Notes
     -----
     Functions may leave out arguments that they do not need, from the end, or take some of q, v, t, p under these names.
-    They are plain functions, run once on symbols; docs/tracing.md says what they may do. Written out, the equations
-    have :math:`M = T_{vv}` and :math:`f = T_q - U_q - T_{vq} v - T_{vt} + Q`: L. Wunderlich, Numerical solution of
-    second order differential-algebraic equations, diploma thesis, TU Berlin, 2005, section 1.1.
+    They are plain functions, executed once on symbols; docs/tracing.md lists the supported operations. Written out, the
+    equations have :math:`M = T_{vv}` and :math:`f = T_q - U_q - T_{vq} v - T_{vt} + Q`: L. Wunderlich, Numerical
+    solution of second order differential-algebraic equations, diploma thesis, TU Berlin, 2005, section 1.1.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _equations(source: _Functions | _Expressions, energy: int, potential: list[i
 
 
 class _Functions:
-    """Energies and constraints given by plain functions of some of q, v, t, p."""
+    """Energies and constraints as plain functions of some of q, v, t, p."""
 
     names = None
 
@@ -153,7 +153,7 @@ class _Functions:
         if params is not None:
             self._symbols["p"] = parameter_argument(graph, "p", params)
             if self._symbols["p"] is params:
-                raise InvalidProblemError("params must be a vector of numbers for lagrange, so that it can be changed")
+                raise InvalidProblemError("params must be a vector of numbers for lagrange, to keep them variable")
         self.q = [x.node for x in self._symbols["q"]]
         self.v = [x.node for x in self._symbols["v"]]
 
@@ -163,7 +163,7 @@ class _Functions:
         arguments = _arguments(function, name, [letter for letter in order if letter in self._symbols])
         used = [self._symbols[letter] for letter in arguments]
         if not any(type(x) is Expression or len(x) for x in used):
-            raise InvalidProblemError(f"{name} has no arguments; it is a function of {', '.join(order)}")
+            raise InvalidProblemError(f"{name} has no arguments; expected a function of {', '.join(order)}")
         try:
             result = trace(function, used)
         except Untraceable as reason:
@@ -183,7 +183,7 @@ class _Functions:
 
 
 class _Expressions:
-    """Energies and constraints given by SymPy's expressions in coordinates x(t) and their derivatives."""
+    """Energies and constraints as SymPy expressions in coordinates x(t) and their derivatives."""
 
     def __init__(self, q: Any, params: Any):
         coordinates = list(q)
@@ -201,7 +201,7 @@ class _Expressions:
             raise InvalidProblemError(f"{name} has {len(listed)} expressions for {shape[0]} coordinates")
         try:
             return self._symbols.translated(listed)
-        except (TypeError, ValueError, SyntaxError) as error:  # of sympify
+        except (TypeError, ValueError, SyntaxError) as error:  # raised by sympify
             raise InvalidProblemError(f"{name} must be made of SymPy expressions, got {expressions!r}") from error
 
     def function(self, name: str, nodes, *arguments: str) -> GraphFunction:
@@ -210,16 +210,16 @@ class _Expressions:
 
     @property
     def params(self) -> dict[str, float] | None:
-        """The numbers of all parameters, as far as they are known."""
+        """Values of all parameters that are known."""
         return with_missing(self._values, self._symbols.parameters)
 
 
 Make = Callable[..., GraphFunction]
-"""``make(name, nodes, *arguments)`` makes a function of nodes."""
+"""``make(name, nodes, *arguments)`` creates a function from nodes."""
 
 
 def holonomic(g: list[int], graph: Graph, q: list[int], v: list[int], make: Make) -> dict[str, Any]:
-    """The arguments of a mechanical system for position constraints, with all of their derivatives."""
+    """Mechanical system arguments for position constraints, with all their derivatives."""
     t = graph.argument("t", 0)
     rows = [[row.get(k, graph.zero) for k in range(len(q))] for row in jacobian(graph, g, q)]
     return {
@@ -232,7 +232,7 @@ def holonomic(g: list[int], graph: Graph, q: list[int], v: list[int], make: Make
 
 
 def nonholonomic(h: list[int], graph: Graph, q: list[int], v: list[int], make: Make) -> dict[str, Any]:
-    """The arguments of a mechanical system for velocity constraints, with all of their derivatives."""
+    """Mechanical system arguments for velocity constraints, with all their derivatives."""
     rows = [[row.get(k, graph.zero) for k in range(len(v))] for row in jacobian(graph, h, v)]
     if any(sparsity(graph, [x for row in rows for x in row], v)):
         raise InvalidProblemError("velocity_constraints must be linear in the velocities v")
@@ -246,7 +246,7 @@ def nonholonomic(h: list[int], graph: Graph, q: list[int], v: list[int], make: M
 
 
 def _arguments(function: Callable[..., Any], name: str, order: list[str]) -> list[str]:
-    """Which of q, v, t, p a function takes: by these names, otherwise in this order from the beginning."""
+    """Which of q, v, t, p a function takes: by name, otherwise in this order from the start."""
     try:
         signature = inspect.signature(getattr(function, "py_func", function))
     except (TypeError, ValueError):
@@ -259,7 +259,7 @@ def _arguments(function: Callable[..., Any], name: str, order: list[str]) -> lis
         return needed
     if len(needed) > len(order):
         raise InvalidProblemError(
-            f"{name} has the arguments {signature}, but it is called as {name}({', '.join(order)}); it may leave out "
-            "some from the end"
+            f"{name} has the arguments {signature}, but it is called as {name}({', '.join(order)}); it may omit "
+            "trailing arguments"
         )
     return order[: len(needed)]

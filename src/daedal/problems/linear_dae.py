@@ -36,7 +36,7 @@ class LinearDAE(Traceable):
 
     Notes
     -----
-    Without a formulation the problem is solved as it stands. A solution holds (x, y), stacked.
+    Without a formulation the problem is solved directly. The solution holds (x, y), stacked.
 
     Examples
     --------
@@ -101,11 +101,11 @@ class LinearDAE(Traceable):
         return self.semi_explicit().implicit()
 
     def semi_explicit(self) -> SemiExplicitDAE:
-        """The problem as it stands."""
+        """The problem as given."""
         shapes, at = self.shapes, self.coefficient
         A, B, C, D, p, q = (getattr(self, name) for name in shapes)
 
-        def f(t, y, z):  # the names of a semi-explicit problem, which functions of events follow
+        def f(t, y, z):  # argument names of a semi-explicit problem, used by event functions
             a, b = coefficient_at("A", A, t, shapes["A"]), coefficient_at("B", B, t, shapes["B"])
             return a @ y + b @ z + coefficient_at("p", p, t, shapes["p"])
 
@@ -127,7 +127,7 @@ class LinearDAE(Traceable):
 
 
 def check_wide(problem: LinearDAE, what: str):
-    """More constraints than x cannot be reduced by differentiation."""
+    """Raise if there are more constraints than x: differentiation cannot reduce the index then."""
     if problem.n_y > problem.n_x:
         raise InvalidProblemError(
             f"{what} needs at least as many x as y: n_x = {problem.n_x} is smaller than n_y = {problem.n_y}"

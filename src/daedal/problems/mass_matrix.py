@@ -30,14 +30,14 @@ class MassMatrixDAE(Quasilinear):
     mass : array (n, n), scipy.sparse matrix, or callable
         M: a constant, or ``mass(t)``, or ``mass(t, y)``, or ``mass(t, y, p)`` when `params` is given.
     jacobian : callable, optional
-        ``jacobian(t, y) -> df/dy``, as for :class:`ODE`. Computed if it is not given. Where M depends on y it cannot be
-        given, since the derivative of M y' belongs to the matrix of Newton's method as well.
+        ``jacobian(t, y) -> df/dy``, as for :class:`ODE`. Computed if it is not given. It cannot be given if M depends
+        on y, since the Newton matrix then contains the derivative of M y' too.
     params : object, optional
         Passed to the functions as their last argument.
     algebraic : mask or list of int or str, optional
-        The variables whose derivative has no part in M y'. Columns of zeros of a constant M say it themselves.
+        The variables whose derivative does not occur in M y'; detected from zero columns if M is constant.
     sparsity : scipy.sparse matrix, optional
-        Structure of df/dy; that of a constant M is added to it. Where M is a function, the structure of both.
+        Structure of df/dy; that of a constant M is added. If M is a function, the combined structure of both.
     bandwidth : (int, int), optional
         Lower and upper bandwidth (ml, mu) of df/dy and M.
     names : sequence of str, optional
@@ -48,13 +48,13 @@ class MassMatrixDAE(Quasilinear):
 
     Notes
     -----
-    It is an :class:`ImplicitDAE` with the residual M y' - f: a problem of any index, which is analysed and reduced
-    like one. The initial values are y0, or (y0, yp0). Where M is singular, y0 has to satisfy the equations without
-    derivatives; ``correct_initial=True`` moves the algebraic part of it until it does.
+    It is an :class:`ImplicitDAE` with the residual M y' - f, so analysis and index reduction apply to it. The initial
+    values are y0, or (y0, yp0). Where M is singular, y0 must satisfy the equations that contain no derivatives;
+    ``correct_initial=True`` adjusts its algebraic part to do so.
 
     Examples
     --------
-    Robertson's reaction, the third equation of which is a balance:
+    Robertson's reaction, whose third equation is a balance:
 
     >>> import daedal, numpy as np
     >>> def reaction(t, y):
@@ -84,7 +84,7 @@ class MassMatrixDAE(Quasilinear):
     ):
         n = check_size(n, "n")
         if mass is None:
-            raise InvalidProblemError("mass is missing; give the matrix M of M y' = f, or take an ODE for y' = f")
+            raise InvalidProblemError("mass is missing; give the matrix M of M y' = f, or use an ODE for y' = f")
         if callable(mass) and inputs is not None and not isinstance(mass, OfTime) and not is_of_time(mass):
             inputs, params, functions = with_driven(inputs, params, names, {"mass": (mass, ("t", "y"))})
             mass = functions["mass"]
@@ -98,8 +98,8 @@ class MassMatrixDAE(Quasilinear):
             _check_band(mass, check_bandwidth(bandwidth, n))
         elif jacobian is not None and not isinstance(mass, OfTime):
             raise InvalidProblemError(
-                "jacobian, the derivative of f, is not all that is needed where mass depends on y: leave it out, then "
-                "all of it is computed; or state the problem as an ImplicitDAE with the whole matrix"
+                "jacobian, the derivative of f, is not sufficient if mass depends on y: omit it, "
+                "and the full matrix is computed; or use an ImplicitDAE with the full matrix"
             )
         structure = {"sparsity": sparsity, "bandwidth": bandwidth}
         given = {"params": params, "algebraic": algebraic, "names": names, "inputs": inputs}
@@ -136,13 +136,13 @@ def _constant(mass, n: int):
 
 
 def _function(mass, params):
-    """A mass matrix that is a function, called as mass(t, y), with the parameters behind."""
+    """A mass matrix function, called as mass(t, y), followed by the parameters."""
     if isinstance(mass, OfTime):
         return mass
     check_functions(params, mass=mass)
     try:
         signature = inspect.signature(getattr(mass, "py_func", mass))
-    except (TypeError, ValueError):  # a function of an extension module need not tell
+    except (TypeError, ValueError):  # functions of extension modules may have no signature
         return mass
     whole = ("t", "y") if params is None else ("t", "y", "p")
     for arguments in (whole, ("t",)):
@@ -171,14 +171,14 @@ def _of_time(mass):
 
 
 def _check_algebraic(given, empty: np.ndarray):
-    """What the user calls algebraic must have a column of zeros."""
+    """Check that variables declared algebraic have zero columns."""
     if given is not None and np.any(given & ~empty):
         i = int(np.flatnonzero(given & ~empty)[0])
         raise InvalidProblemError(f"algebraic names variable {i}, but column {i} of mass is not zero")
 
 
 def _check_band(mass, bandwidth: tuple[int, int] | None):
-    """A constant mass matrix must lie within the band."""
+    """Check that a constant mass matrix lies within the band."""
     if bandwidth is None:
         return
     rows, columns = mass.nonzero()
@@ -186,6 +186,6 @@ def _check_band(mass, bandwidth: tuple[int, int] | None):
     if np.any(outside):
         k = int(np.flatnonzero(outside)[0])
         raise InvalidProblemError(
-            f"mass has an entry in row {rows[k]}, column {columns[k]}, outside of bandwidth {bandwidth}, "
+            f"mass has an entry in row {rows[k]}, column {columns[k]}, outside bandwidth {bandwidth}, "
             "which is the band of df/dy and M together"
         )

@@ -1,4 +1,4 @@
-"""Constrained mechanical systems: masses, forces and constraints, as they are written on paper."""
+"""Constrained mechanical systems: masses, forces and constraints, as written on paper."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ FUNCTIONS = (
     "algebraic",
     "contact",
 )
-"""The names of all functions of a system."""
-_LARGEST_DENSE_DIAGONAL = 2000  # coordinates up to which a constant diagonal mass is kept as a full matrix
+"""Names of all functions of a system."""
+_LARGEST_DENSE_DIAGONAL = 2000  # number of coordinates up to which a constant diagonal mass is stored dense
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +88,7 @@ class MechanicalSystem(TakesInputs, Compilable):
         ``0 = contact(t, q, s)``, which determines `n_s` contact coordinates s; `constraint` is then called as
         ``constraint(t, q, s)``.
     contact_guess : array or callable, optional
-        Where the search for s starts: values, or a function of (t, q).
+        Initial guess of s: values, or a function of (t, q).
     force_uses_multipliers : bool
         Whether `force`, `state_rate` and `algebraic` depend on the multipliers (friction).
     params : object, optional
@@ -109,7 +109,7 @@ class MechanicalSystem(TakesInputs, Compilable):
     After v, `force`, `state_rate` and `algebraic` receive the further variables that the system has, in the order
     r, w, s, lam: ``force(t, q, v, r)`` with `n_r` states, ``force(t, q, v, lam)`` with friction.
 
-    Functions compiled with ``numba.njit`` run without Python in the loop.
+    Functions compiled with ``numba.njit`` run without calls into Python.
 
     If `mass` or `constraint_jacobian` yields scipy.sparse matrices, the system is solved by sparse linear algebra, with
     thousands of coordinates (formulations GGL, Index1 to Index3, Baumgarte; method DASSL).
@@ -159,7 +159,7 @@ class MechanicalSystem(TakesInputs, Compilable):
     force_sparsity: Any = None
     inputs: Any = None
 
-    # Of a system that was traced, until one of its functions is replaced:
+    # Only for traced systems, until one of the functions is replaced:
     linearisation: ClassVar[Any] = None  # exact derivatives for Newton's method
     straight_line: ClassVar[Any] = None  # accelerations and projections
 
@@ -217,12 +217,12 @@ class MechanicalSystem(TakesInputs, Compilable):
 
     @property
     def typical_length(self) -> float:
-        """The length of a machine, in which positions near zero are measured; 0 where nothing is known of it."""
+        """Characteristic length of a machine, the scale for positions near zero; 0 if unknown."""
         return float(np.max(getattr(self, "typical_sizes", 0.0), initial=0.0))
 
     @property
     def n(self) -> int:
-        """Number of unknowns (q, v) and r, those that tolerances are for."""
+        """Number of unknowns (q, v, r), the ones with tolerances."""
         return 2 * self.n_q + self.n_r
 
     def label(self, i: int) -> str:
@@ -242,7 +242,7 @@ class MechanicalSystem(TakesInputs, Compilable):
         return f"velocity constraint {i - self.n_constraints}"
 
     def at(self, t: float, q, v=None, *, r=None, w=None, lam=None):
-        """Everything that the equations say at a point; see :class:`daedal.mechanics.point.MechanicalPoint`."""
+        """Evaluate all quantities of the equations at a point; see :class:`daedal.mechanics.point.MechanicalPoint`."""
         from daedal.mechanics.point import evaluate_at
 
         return evaluate_at(self, t, q, v, r=r, w=w, lam=lam)
@@ -265,12 +265,12 @@ class MechanicalSystem(TakesInputs, Compilable):
         return other
 
     def replaced(self, **changes) -> MechanicalSystem:
-        """The same system with some of its arguments replaced."""
+        """The same system with some arguments replaced."""
         return replace(self, **changes)
 
 
 def _constant_mass(mass, n_q: int):
-    """A constant mass matrix from a matrix, a diagonal or a number; sparse if it is given so or large and diagonal."""
+    """A constant mass matrix from a matrix, a diagonal or a number; sparse if given so, or if large and diagonal."""
     if hasattr(mass, "tocsr"):
         return _sparse_mass(mass, n_q)
     expected = "be a function mass(t, q), a matrix, a diagonal or a number"
@@ -304,7 +304,7 @@ def _sparse_mass(mass, n_q: int):
 
 
 def _check_together(given: dict[str, Any], function: str, size: str):
-    """A function and the number of its results come together."""
+    """A function and the number of its results must be given together."""
     if (given[function] is None) != (given[size] == 0):
         missing = size if given[function] is not None else function
         present = function if given[function] is not None else f"{size} = {given[size]}"
@@ -312,7 +312,7 @@ def _check_together(given: dict[str, Any], function: str, size: str):
 
 
 def _arguments(name: str, given: dict[str, Any]) -> list[str]:
-    """What a function of the system is called with, before the parameters."""
+    """Arguments of a function of the system, before the parameters."""
     contact = ["s"] if given["n_s"] else []
     if name in ("mass", "velocity_jacobian", "contact_guess"):
         arguments = ["t", "q"]
@@ -329,7 +329,7 @@ def _arguments(name: str, given: dict[str, Any]) -> list[str]:
 
 
 def _checked_names(names, n_q: int) -> tuple[str, ...] | None:
-    """Names of coordinates; with the names of velocities, x', they must be different from each other."""
+    """Names of coordinates; all names, including those of velocities such as x', must be distinct."""
     checked = check_names(names, n_q)
     if checked is None:
         return None

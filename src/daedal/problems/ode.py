@@ -40,9 +40,9 @@ class ODE(Quasilinear):
 
     Notes
     -----
-    It is an :class:`ImplicitDAE` with the residual y' - f, and whatever works with one works with an ODE. The initial
-    values are y0; ``(y0, None)`` is the same. The automatic choice begins with an explicit method, :class:`DOPRI5` or
-    :class:`DOP853`, and hands over to an implicit one where the equations turn out to be stiff.
+    It is an :class:`ImplicitDAE` with the residual y' - f, and everything that works for one works for an ODE. The
+    initial values are y0; ``(y0, None)`` is equivalent. The automatic choice starts with an explicit method,
+    :class:`DOPRI5` or :class:`DOP853`, and switches to an implicit one if the equations turn out to be stiff.
 
     Examples
     --------

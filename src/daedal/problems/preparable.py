@@ -1,4 +1,4 @@
-"""What was made ready for a problem, kept with it: it is found by the problem, and goes when the problem goes."""
+"""Cache of prepared objects attached to a problem, with the lifetime of the problem."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class Preparable:
-    """A problem that keeps what others made ready for it; copies and pickles begin without.
+    """A problem with a cache of prepared objects; copies and pickles start with an empty one.
 
-    What is kept follows from the problem, which does not change. It is no attribute of the problem: neither `vars` nor
-    comparisons of problems show it.
+    The cache is determined by the problem, which is immutable. It is not an attribute: neither `vars` nor comparisons
+    include it.
     """
 
     __slots__ = ("__weakref__", "_prepared")
@@ -24,7 +24,7 @@ _slot = vars(Preparable)["_prepared"]
 
 
 def prepared_of(problem: Preparable) -> dict[Any, Any]:
-    """What was made ready for a problem, by keys of those who keep it."""
+    """The prepared objects of a problem by key."""
     try:
         return problem._prepared
     except AttributeError:

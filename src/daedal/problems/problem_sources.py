@@ -1,4 +1,4 @@
-"""What states a problem without being one, such as a machine or a circuit: the driver takes it by this protocol."""
+"""Protocol of objects that define a problem without being one, such as a machine or a circuit."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any, Protocol
 
 
 class ProblemSource(Protocol):
-    """Something that states one problem."""
+    """Something that defines one problem."""
 
     def as_problem(self, initial: Any = None) -> Any:
-        """The problem, the same one each time, in the coordinates of a start where that has coordinates."""
+        """The problem, the same object on every call, in the coordinates of the start if that has coordinates."""
 
     def as_initial(self, initial: Any, t0: float, params: Any) -> Any:
-        """Initial values of the problem, from values by the names of what it is made of; None asks for its own start.
+        """Initial values of the problem from values by component name; None requests the source's default.
 
-        Values in the form of the problem are returned as they are. `params` are those of the run, or None.
+        Values in the form of the problem are returned unchanged. `params` are those of the run, or None.
         """
 
     def as_breakpoints(self, t0: float, t1: float, params: Any) -> Any:
@@ -22,10 +22,10 @@ class ProblemSource(Protocol):
 
 
 def is_source(given: Any) -> bool:
-    """Whether something states a problem."""
+    """Whether an object defines a problem."""
     return hasattr(given, "as_problem")
 
 
 def problem_of(given: Any) -> Any:
-    """The problem that is given, or stated by what is given."""
+    """The given problem, or the one defined by the given source."""
     return given.as_problem() if is_source(given) else given

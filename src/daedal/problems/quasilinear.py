@@ -1,4 +1,4 @@
-"""What :class:`ODE` and :class:`MassMatrixDAE` share: M(t, y) y' = f(t, y), as F(t, y, y') = M y' - f = 0."""
+"""Common base of :class:`ODE` and :class:`MassMatrixDAE`: M(t, y) y' = f(t, y), as F(t, y, y') = M y' - f = 0."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ from daedal.problems.symbols import renewed
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Quasilinear(ImplicitDAE):
-    """Equations linear in y', with the right-hand side f and a mass matrix; None stands for the identity.
+    """Equations linear in y', with right-hand side f and a mass matrix; None means the identity.
 
-    The residual and the matrix of Newton's method are made from them, so that whatever solves an :class:`ImplicitDAE`
-    solves these as well.
+    Residual and Newton matrix are derived from them, so every solver of an :class:`ImplicitDAE` applies.
     """
 
     residual: Callable[..., Any] = field(init=False, repr=False)
@@ -41,7 +40,7 @@ class Quasilinear(ImplicitDAE):
     mass: ClassVar[Any] = None
 
     def _state(self, f, n, mass, *, jacobian, params, algebraic, sparsity, bandwidth, names, inputs):
-        """Check the arguments, and make F and its matrix."""
+        """Check the arguments and build F and its matrix."""
         n = check_size(n, "n")
         names = check_names(names, n)
         jacobian = jacobian.of if isinstance(jacobian, NewtonMatrix) else jacobian
@@ -70,11 +69,11 @@ class Quasilinear(ImplicitDAE):
         return values
 
     def pair(self, initial) -> tuple:
-        """Initial values as (y0, yp0): y0 alone is enough."""
+        """Initial values as (y0, yp0); y0 alone is sufficient."""
         return tuple(initial) if is_pair(initial) else (initial, None)
 
     def with_params(self, params) -> Self:
-        """The same problem with other parameters; a mapping replaces those entries of a mapping that it names."""
+        """The same problem with other parameters; a mapping replaces the entries it names."""
         new = renewed(self.params, params)
         check_functions(new, f=self.f)
         other = copy(self)
@@ -83,7 +82,7 @@ class Quasilinear(ImplicitDAE):
 
 
 class Residual:
-    """F = M y' - f from Python; it is stored with the problem, so it is an object, not a closure. It can be traced."""
+    """F = M y' - f in Python; an object instead of a closure, so that the problem can be pickled. It can be traced."""
 
     def __init__(self, f, mass, n: int):
         self.f, self.mass, self.n = f, mass, n
@@ -95,7 +94,7 @@ class Residual:
 
 
 class NewtonMatrix:
-    """cj M - df/dy from Python, in the form that the structure of the problem asks for."""
+    """cj M - df/dy in Python, in the structure of the problem."""
 
     def __init__(self, of, mass, n: int, sparsity, bandwidth):
         self.of, self.mass, self.n, self.sparsity, self.bandwidth = of, mass, n, sparsity, bandwidth
@@ -137,7 +136,7 @@ class NewtonMatrix:
 
 
 class OfTime:
-    """A mass matrix that depends on the time alone, called like the others."""
+    """A mass matrix that depends on time only, called with all arguments."""
 
     def __init__(self, function):
         self.function = function
@@ -147,7 +146,7 @@ class OfTime:
 
 
 def mass_at(mass, n: int, t, y, *last):
-    """The mass matrix at a point, checked: an array or a scipy.sparse matrix."""
+    """The mass matrix at a point, checked: an array or scipy.sparse matrix."""
     if not callable(mass):
         return mass
     matrix = mass(t, y, *last)
@@ -158,7 +157,7 @@ def mass_at(mass, n: int, t, y, *last):
 
 
 def _checked(name: str, result, shape: tuple[int, ...]):
-    """What a function returned as an array, of numbers or of symbols."""
+    """The result of a function as an array of numbers or symbols."""
     if result is None:
         raise InvalidProblemError(
             f"{name} returned None; it must return an array of shape {shape} (is a return missing?)"
@@ -176,9 +175,10 @@ def _check_shape(name: str, shape, expected):
 
 
 def _with_mass(sparsity, mass):
-    """The structure of df/dy together with that of a constant mass matrix; one that is a function is the user's to add.
+    """The structure of df/dy combined with that of a constant mass matrix; that of a mass function must be included by
+    the user.
 
-    The diagonal belongs to it in any case.
+    The diagonal is always included.
     """
     if sparsity is None:
         return None
@@ -193,7 +193,7 @@ def _with_mass(sparsity, mass):
 
 
 def _compiled_residual(f, mass, n: int, has_params: bool):
-    """F = M y' - f of functions compiled with Numba, compiled as well; None if they are not."""
+    """F = M y' - f compiled from Numba functions; None if they are not compiled."""
     constant = mass is None or isinstance(mass, np.ndarray)
     if not is_compiled(f) or not (constant or is_compiled(mass)):
         return None

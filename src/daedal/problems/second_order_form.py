@@ -10,20 +10,20 @@ from daedal.problems.second_order_problem import SecondOrderDAE
 
 @dataclass(frozen=True, eq=False)
 class SecondOrderForm:
-    """A problem of second order with the vector y that is stored, interpolated and tested.
+    """A second-order problem with the vector y that is stored, interpolated and tested.
 
     Attributes
     ----------
     problem : SecondOrderDAE
-        With the orders of its variables; the residual may be a NativeFunction with the block [x | x' | x'' | F].
+        With known variable orders; the residual may be a NativeFunction with the block [x | x' | x'' | F].
     source : numpy.ndarray
         Component j of y is x_i with i = source_j < n, or x'_i with n + i = source_j.
     names : tuple of str
         Names of the components of y.
-    start_order : int
+    2 if second derivatives are known at the start and no variable has order 1; else 1.
         2 if second derivatives are known at the start, and no variable is of order 1; else 1.
     params : None
-        The functions of the problem bring their own.
+        The problem's functions carry their own.
     """
 
     problem: SecondOrderDAE
@@ -39,7 +39,7 @@ class SecondOrderForm:
 
     @property
     def residual(self):
-        """F; the hook of a native one is that of the form."""
+        """F; the hook of a native residual is that of the form."""
         return self.problem.residual
 
     def label(self, i: int) -> str:
@@ -47,7 +47,7 @@ class SecondOrderForm:
         return self.names[i]
 
     def split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """x and x' (zero where it is not part of y) from y, along its first axis."""
+        """x and x' (zero where not contained in y) from y, along its first axis."""
         n = self.problem.n
         both = np.zeros((2 * n, *y.shape[1:]))
         both[self.source] = y

@@ -1,4 +1,4 @@
-"""Second-order DAEs F(t, x, x', x'') = 0, stated and solved without going to first order."""
+"""Second-order DAEs F(t, x, x', x'') = 0, solved without reduction to first order."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from daedal.problems.named_inputs import TakesInputs, take_inputs
 class SecondOrderDAE(TakesInputs, Compilable):
     r"""A differential-algebraic equation of second order, :math:`F(t, x, \dot x, \ddot x) = 0`.
 
-    :class:`ModifiedBDF` and :class:`Collocation` solve it directly. Going to first order may raise the index, ask for
-    more derivatives of the data and introduce variables that are much harder to compute than the ones of interest;
-    :meth:`first_order` does it, for comparison and for DASSL.
+    :class:`ModifiedBDF` and :class:`Collocation` solve it directly. Reduction to first order may raise the index,
+    require more derivatives of the data and introduce variables that are much harder to compute than the ones of
+    interest; :meth:`first_order` performs it, for comparison and for DASSL.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ class SecondOrderDAE(TakesInputs, Compilable):
         Passed to the functions as their last argument.
     order : sequence of {0, 1, 2}, optional
         The highest derivative of each variable that occurs in F: 2 for positions, 1 for states with a first-order
-        equation, 0 for multipliers. Found by differences if it is not given. A variable may be given a higher order
-        than it has; its derivatives are then computed as well. The initial values of x of order 0 and of x' of order 1
-        follow from the equations: what is given for them is a first guess.
+        equation, 0 for multipliers. Found by differences if it is not given. A higher order than necessary is allowed;
+        the derivatives are then computed as well. The initial values of x of order 0 and of x' of order 1 follow from
+        the equations; given values serve as initial guesses.
     sparsity, bandwidth : optional
         Structure of the matrix that `jacobian` returns, as for :class:`ImplicitDAE`.
     names : sequence of str, optional
@@ -64,7 +64,7 @@ class SecondOrderDAE(TakesInputs, Compilable):
 
     Examples
     --------
-    A pendulum, as Lagrange's equations give it:
+    A pendulum with Lagrange multiplier:
 
     >>> import daedal
     >>> def residual(t, x, xp, xpp):
@@ -90,7 +90,7 @@ class SecondOrderDAE(TakesInputs, Compilable):
     names: Sequence[str] | None = None
     inputs: Any = None
 
-    motion: ClassVar[Any] = None  # exact derivatives along a motion, of a problem that was traced
+    motion: ClassVar[Any] = None  # exact derivatives along a motion, for traced problems
 
     def __post_init__(self):
         check_callable(self.residual, "residual")
@@ -114,12 +114,13 @@ class SecondOrderDAE(TakesInputs, Compilable):
         return result
 
     def sample(self, t: float, x, xp, xpp) -> np.ndarray:
-        """F from its machine code, if there is some: for many looks around a point."""
+        """F from its machine code if available, for many evaluations around a point."""
         values = machine_value(self.residual, self.params, t, x, xp, xpp)
         return self.evaluate(t, x, xp, xpp) if values is None else values
 
     def along(self, t: float, x, xp, xpp) -> np.ndarray | None:
-        """Exact first and second derivatives of F along the motion that these values begin; None if there are none."""
+        """Exact first and second total derivatives of F along the motion starting at these values; None if not
+        available."""
         function = None if self.motion is None else self.motion.function(tuple(np.asarray(self.order).tolist()))
         values = machine_value(function, self.params, t, x, xp, xpp)
         return values.reshape(2, -1) if values is not None and np.isfinite(values).all() else None
@@ -146,7 +147,8 @@ class SecondOrderDAE(TakesInputs, Compilable):
 
         Parameters
         ----------
-        order : sequence of {0, 1, 2}, optional
+        Which derivatives become variables; by default the orders of the problem. Orders 2 throughout give the companion
+        form of the textbooks, which may have a higher index than the problem itself.
             Which derivatives become variables; the orders of the problem if left out. Orders 2 for all of them give
             the companion form of the textbooks, which may have a higher index than the problem itself.
 
@@ -181,7 +183,7 @@ class SecondOrderDAE(TakesInputs, Compilable):
 
 
 def _pattern(problem: SecondOrderDAE):
-    """The structure of the matrices of F, if it is given."""
+    """The structure of F's matrices, if given."""
     from scipy.sparse import csc_array, diags_array
 
     if problem.bandwidth is not None:
@@ -192,7 +194,7 @@ def _pattern(problem: SecondOrderDAE):
 
 
 def _companion_matrix(of_x, of_u, velocities: np.ndarray, cj: float):
-    """[[of_x, of_u of the velocities], [cj on the rows of velocities, -1]]; sparse if the blocks are."""
+    """[[of_x, of_u in the velocity columns], [cj in the velocity rows, -1]]; sparse if the blocks are."""
     from scipy.sparse import block_array, csc_array, eye_array, issparse
 
     n, m = of_x.shape[0], velocities.size
@@ -203,7 +205,7 @@ def _companion_matrix(of_x, of_u, velocities: np.ndarray, cj: float):
 
 
 def _companion_jacobian(problem: SecondOrderDAE, velocities: np.ndarray, pattern):
-    """The matrix of the companion form from three matrices of F."""
+    """The companion-form matrix from three matrices of F."""
     n = problem.n
     second = np.isin(np.arange(n), velocities)
 

@@ -39,7 +39,7 @@ class SemiExplicitDAE(TakesInputs, Compilable):
 
     Notes
     -----
-    A solution holds the stacked vector: ``sol.y`` has n_y + n_z rows, the last n_z of which are ``sol.z``.
+    The solution holds the stacked vector: ``sol.y`` has n_y + n_z rows; the last n_z are ``sol.z``.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class SemiExplicitDAE(TakesInputs, Compilable):
             check_arguments(name, getattr(self, name), ("t", "y", "z"), self.params)
         n_y, n_z = check_size(self.n_y, "n_y"), check_size(self.n_z, "n_z")
         set_checked(self, n_y=n_y, n_z=n_z, names=check_names(self.names, n_y + n_z))
-        self.implicit()  # checks the remaining arguments now
+        self.implicit()  # checks the remaining arguments
 
     @property
     def n(self) -> int:
@@ -80,7 +80,7 @@ class SemiExplicitDAE(TakesInputs, Compilable):
         return self.n_y + self.n_z
 
     def label(self, i: int) -> str:
-        """The name of variable i of the stacked vector (y, z)."""
+        """Name of variable i of the stacked vector (y, z)."""
         if self.names:
             return self.names[i]
         return f"y[{i}]" if i < self.n_y else f"z[{i - self.n_y}]"
@@ -116,11 +116,11 @@ class SemiExplicitDAE(TakesInputs, Compilable):
         )
 
 
-_stacked: WeakKeyDictionary = WeakKeyDictionary()  # made once: compiling the stacked functions is slow
+_stacked: WeakKeyDictionary = WeakKeyDictionary()  # cached: compiling the stacked functions is slow
 
 
 def adopt_stacked(problem: SemiExplicitDAE, stacked: ImplicitDAE):
-    """Let `stacked` be the implicit form of a problem, the functions of which are known better than one by one."""
+    """Attach a precompiled stacked form to a problem."""
     _stacked[problem] = stacked
 
 
@@ -132,14 +132,16 @@ def _checked(function, name, size, t, y, z, params):
 
 
 def _stack(f, g, n_y, n_z, has_params):
-    """F = (y' - f, g): compiled if both functions are, in Python otherwise."""
+    """F = (y' - f, g): compiled if both functions are, otherwise in Python."""
     if is_compiled(f) and is_compiled(g):
         return _stack_compiled(f, g, n_y, n_z, has_params)
 
     def residual(t, x, xp, params=None):
         result = np.empty(n_y + n_z)
         y, z = x[:n_y], x[n_y:]
-        store_vector("f", n_y)(f(t, y.copy(), z.copy(), *last_argument(f, params)), result[:n_y])  # g sees y as it was
+        store_vector("f", n_y)(
+            f(t, y.copy(), z.copy(), *last_argument(f, params)), result[:n_y]
+        )  # g gets an unmodified y
         np.subtract(xp[:n_y], result[:n_y], out=result[:n_y])
         store_vector("g", n_z)(g(t, y, z, *last_argument(g, params)), result[n_y:])
         return result
@@ -150,7 +152,7 @@ def _stack(f, g, n_y, n_z, has_params):
 def _stack_compiled(f, g, n_y, n_z, has_params):
     import numba
 
-    wrong_length = f"f must return {plural(n_y, 'number')} and g {n_z}; one of them returned another number of them"
+    wrong_length = f"f must return {plural(n_y, 'number')} and g {n_z}; one of them returned a different number"
 
     @numba.njit
     def combine(xp, slope, constraint):

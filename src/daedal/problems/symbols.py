@@ -1,4 +1,4 @@
-"""Variables and parameters by name or by symbol, as SymPy has them; SymPy itself is not needed."""
+"""Variables and parameters by name or SymPy symbol; SymPy itself is not required."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 
 NO_VALUE = float("nan")
-"""What stands for the number of a parameter until it is known; told from other numbers by identity."""
+"""Placeholder for an unknown parameter value; recognised by identity."""
 
 
 class Driven(NamedTuple):
@@ -30,7 +30,7 @@ def given_params(params: Any) -> Any:
 
 
 def symbol_name(key: Any) -> str:
-    """The name of a variable or parameter: itself, m of a symbol m, x of x(t), x' of its derivative.
+    """Name of a variable or parameter: a string itself, m for a symbol m, x for x(t), x' for its derivative.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def symbol_name(key: Any) -> str:
 
 
 def time_of(unknowns: Sequence[Any]) -> Any:
-    """The symbol of time of functions such as x(t)."""
+    """The time symbol of functions such as x(t)."""
     if not unknowns or any(not getattr(x, "is_Function", False) or len(x.args) != 1 for x in unknowns):
         raise InvalidProblemError(f"unknowns must be functions of time, such as x(t), got {unknowns!r}")
     times = {x.args[0] for x in unknowns}
@@ -62,7 +62,7 @@ def time_of(unknowns: Sequence[Any]) -> Any:
 
 
 def parameter_values(params: Mapping[Any, Any] | None) -> dict[str, float]:
-    """The numbers of parameters by name."""
+    """Parameter values by name."""
     if params is not None and not isinstance(params, Mapping):
         raise InvalidProblemError(f"params must be a mapping {{symbol: number}}, got {params!r}")
     named = [(symbol_name(key), value) for key, value in (params or {}).items()]
@@ -80,12 +80,12 @@ def _number(name: str, value: Any) -> float:
 
 
 def with_missing(values: Mapping[str, float], names: Iterable[str]) -> dict[str, float] | None:
-    """Parameters by name: their numbers, nan where they have none yet."""
+    """Parameter values by name; NaN if unset."""
     return {name: values.get(name, NO_VALUE) for name in names} or None
 
 
 def renewed(before: Any, params: Any) -> Any:
-    """Other parameters: a mapping replaces those that it names, entries or attributes; numbers stay floats."""
+    """Replace parameters: a mapping replaces the entries or attributes it names; numbers stay floats."""
     if isinstance(params, Driven):
         return params
     if isinstance(before, Driven):
@@ -98,7 +98,7 @@ def renewed(before: Any, params: Any) -> Any:
         if name not in known:
             raise UnknownNameError(
                 f"params: {name!r} is not among the parameters of the problem; {near_names(name, map(str, known))}"
-                f"there are {', '.join(map(repr, known))}"
+                f"available are {', '.join(map(repr, known))}"
             )
     for name, value in named.items():
         if type(value) is int and isinstance(known[name], float):
@@ -111,7 +111,7 @@ def renewed(before: Any, params: Any) -> Any:
 
 
 def named_params(params: Any) -> dict[Any, Any] | None:
-    """Parameters by name: the entries of a mapping, the fields of a dataclass, a namedtuple or a SimpleNamespace."""
+    """Parameters by name: entries of a mapping, or fields of a dataclass, namedtuple or SimpleNamespace."""
     params = given_params(params)
     if isinstance(params, Mapping):
         return dict(params)
@@ -123,7 +123,7 @@ def named_params(params: Any) -> dict[Any, Any] | None:
 
 
 def check_values(params: Any):
-    """Refuse parameters that have no value yet."""
+    """Raise if parameters have no value yet."""
     params = given_params(params)
     missing = [str(name) for name, value in params.items() if value is NO_VALUE] if isinstance(params, dict) else []
     if missing:

@@ -1,4 +1,4 @@
-"""Problems from SymPy: equations with derivatives anywhere, and the methods of Lagrange and Kane of sympy.physics."""
+"""Problems from SymPy: general differential equations, and Lagrange's and Kane's methods of sympy.physics."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def from_sympy(system, unknowns: Sequence[Any] | None = None, *, params: Mapping
     unknowns : sequence, optional
         The unknown functions of time, such as ``x(t)``, in order; needed for equations.
     params : mapping, optional
-        The numbers of other symbols, by symbol or by name. Those that are left out are given to :func:`daedal.solve`.
+        Values of the other symbols, by symbol or name. Missing ones must be passed to :func:`daedal.solve`.
 
     Returns
     -------
     ImplicitDAE, SecondOrderDAE or MechanicalSystem
-        Equations of first order, of second order, and those of Lagrange. Names are those of the unknowns; with Kane's
-        method the unknowns are coordinates and speeds. `params` of the problem are a dictionary by name.
-        :func:`daedal.solve` takes initial values and parameters by name or symbol.
+        For first-order equations, second-order equations, and Lagrange's method, respectively. Names are those of the
+        unknowns; with Kane's method the unknowns are coordinates and speeds. `params` of the problem is a dictionary by
+        name. :func:`daedal.solve` takes initial values and parameters by name or symbol.
 
     Notes
     -----
-    Functions are machine code with exact derivatives: SymPy's expressions become one graph, and are differentiated
-    there. Equations of Kane are Fr + Fr* = 0 for the independent speeds (T. R. Kane and D. A. Levinson, Dynamics:
-    Theory and Applications, McGraw-Hill, 1985, section 6.1), the kinematic equations of the independent coordinates,
-    and the constraints themselves on position and on velocity level for the dependent coordinates and speeds: a
-    problem of index 1 whose constraints hold at all times, without drift.
+    Functions are machine code with exact derivatives: SymPy's expressions are converted to one graph and differentiated
+    there. Kane's equations are Fr + Fr* = 0 for the independent speeds (T. R. Kane and D. A. Levinson, Dynamics: Theory
+    and Applications, McGraw-Hill, 1985, section 6.1), the kinematic equations of the independent coordinates, and the
+    constraints themselves on position and on velocity level for the dependent coordinates and speeds: a problem of
+    index 1 whose constraints hold at all times, without drift.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def from_sympy(system, unknowns: Sequence[Any] | None = None, *, params: Mapping
 
 
 def _left_side(equation: Any, i: int) -> Any:
-    """An equation, or an expression that is to vanish, as such an expression."""
+    """An equation, or an expression that must vanish, as an expression."""
     from sympy import Eq, Expr, sympify
 
     equation = sympify(equation)
@@ -131,7 +131,7 @@ def _order(equation: Any, unknowns: Sequence[Any]) -> int:
 
 
 def _from_lagrange(method: Any, values: dict[str, float]) -> MechanicalSystem:
-    """M a = f - (coefficients of the constraints)^T lam, as ``form_lagranges_equations`` has left it."""
+    """M a = f - (coefficients of the constraints)^T lam, as computed by ``form_lagranges_equations``."""
     if method.eom is None:
         raise InvalidProblemError("call form_lagranges_equations() of the LagrangesMethod first")
     coordinates = list(method.q)
@@ -156,7 +156,7 @@ def _from_lagrange(method: Any, values: dict[str, float]) -> MechanicalSystem:
 
 
 def _from_kane(method: Any, values: dict[str, float]) -> ImplicitDAE:
-    """Kinematic equations, Fr + Fr* = 0 and the constraints; dependent coordinates and speeds stand last."""
+    """Kinematic equations, Fr + Fr* = 0 and the constraints; dependent coordinates and speeds come last."""
     if not hasattr(method, "_k_d"):
         raise InvalidProblemError("call kanes_equations() of the KanesMethod first")
     unknowns = [*method.q, *method.u]
