@@ -1,4 +1,4 @@
-"""What came out of the integration of a constrained system, and what follows from it when it is asked for."""
+"""Solutions of constrained systems, and quantities computed from them on demand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from daedal.solution.solution import Solution
 
 @dataclass(frozen=True)
 class RawOutput:
-    """What the method computed, before it was projected: all unknowns of the formulation, multipliers included."""
+    """Output of the method before projection: all unknowns of the formulation, including multipliers."""
 
     t: np.ndarray
     y: np.ndarray
@@ -26,13 +26,13 @@ class RawOutput:
 
 
 _LAZY = ("y", "drift", "notes", "message", "events", "raw", "_augmented")
-_DRIFTS = ("drift", "velocity drift")  # the second if there are two levels
+_DRIFTS = ("drift", "velocity drift")  # the second one if there are two levels
 
 
 class ConstrainedSolution(Solution):
-    """The solution of a constrained system; what follows from the stored points is computed when it is asked for."""
+    """The solution of a constrained system; quantities derived from the stored points are computed on demand."""
 
-    _stored: Pieces | None = None  # what dense output needs without the functions of the system
+    _stored: Pieces | None = None  # dense output without the functions of the system
 
     def __init__(self, *, system, evaluator, output, ending: str, formulation: str, **fields):
         self._evaluator, self._output, self._ending = evaluator, output, ending
@@ -51,27 +51,27 @@ class ConstrainedSolution(Solution):
         return solution
 
     def assembled(self):
-        """``with sol.assembled() as assembly``: the system ready for evaluation, for the caller alone."""
+        """``with sol.assembled() as assembly``: the system ready for evaluation, for exclusive use by the caller."""
         return self._evaluator.lend()
 
     def as_stated(self, system):
-        """Let this be the solution of `system`, as the user knows it, not of what was made of it."""
+        """Attach `system` as the problem of this solution, in the user's form rather than an internal one."""
         self._system, self.machine = system, getattr(system, "machine", None)
         self._n_q, self._n_w = getattr(system, "n_q", 0), getattr(system, "n_w", 0)
         self._constraints = constraint_labels(system)
 
     @property
     def system(self) -> Any:
-        """The problem as it was stated; None if the solution was stored."""
+        """The problem as given; None for a stored solution."""
         return self._system
 
     @property
     def evaluator(self):
-        """What lends the system ready for evaluation; None if the solution was stored."""
+        """Provides the system ready for evaluation; None for a stored solution."""
         return self._evaluator
 
     def evaluate_with(self, evaluator):
-        """Evaluate the system from now on with what `evaluator` lends."""
+        """Evaluate the system through `evaluator` from now on."""
         self._evaluator = evaluator
 
     @property
@@ -81,16 +81,16 @@ class ConstrainedSolution(Solution):
 
     @property
     def multiplier_names(self) -> tuple[str, ...]:
-        """By which ``sol[name]`` gives the rows of `lam`: ``lambda_rod`` of a constraint "rod", else ``lambda[0]``."""
+        """Names of the rows of `lam` in ``sol[name]``: ``lambda_rod`` for a constraint "rod", else ``lambda[0]``."""
         return tuple(f"lambda{name}" if name.startswith("[") else f"lambda_{name}" for name in self._constraints)
 
     @property
     def integrated(self) -> np.ndarray:
-        """The states at the output points as they were integrated, before projection, in rows."""
+        """The integrated states at the output points before projection, one per row."""
         return self._output.states
 
     def drift_at(self, t: float, y: np.ndarray) -> dict[str, float] | None:
-        """Residuals of the constraints in one state, level by level; None if the solution was stored."""
+        """Residuals of the constraints in one state by level; None for a stored solution."""
         if self._evaluator is None:
             return None
         with self.assembled() as assembly:
@@ -103,7 +103,7 @@ class ConstrainedSolution(Solution):
 
     @cached_property
     def y(self) -> np.ndarray:  # type: ignore[override]
-        """The state at the output points, on the constraints."""
+        """The state at the output points, projected onto the constraints."""
         return self._projected[0]
 
     @cached_property
@@ -113,33 +113,33 @@ class ConstrainedSolution(Solution):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What there is to say about the run."""
+        """Notes on the run."""
         return tuple(self._projected[2])
 
     @cached_property
     def message(self) -> str:  # type: ignore[override]
-        """How it ended, in words, and the notes."""
+        """The reason for termination, and the notes."""
         return " ".join([self._ending, *self.notes])
 
     @cached_property
     def events(self) -> EventTable:
-        """What fired, when, with the state there."""
+        """Events with their times and states."""
         with self.assembled() as assembly:
             return EventTable(self._output.events(assembly), {None: self.names})
 
     @cached_property
     def raw(self) -> RawOutput | None:
-        """The unknowns of the formulation as the method computed them."""
+        """The unknowns of the formulation as computed by the method."""
         return self._output.raw()
 
     @cached_property
     def _drifts(self) -> np.ndarray:
-        """The largest residual of the constraints at each output point, before projection, level by level."""
+        """The largest constraint residual by level at each output point, before projection."""
         with self.assembled() as assembly:
             return np.array(list(assembly.drifts(self.t, self.integrated).values()))
 
     def drift_quantities(self) -> list[Quantity]:
-        """Residuals of the constraints over time, as they were before projection."""
+        """Constraint residuals over time, before projection."""
         if not self._constraints or (self._evaluator is None and "_drifts" not in self.__dict__):
             return []
         return [Quantity("drift", "", _DRIFTS[: self._drifts.shape[0]], lambda: self._drifts)]
@@ -147,14 +147,14 @@ class ConstrainedSolution(Solution):
     # --- without the functions of the system ------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything computed; the functions of the system stay behind, so that any solution can be stored."""
+        """Everything computed, without the functions of the system, so that any solution can be stored."""
         if self._evaluator is not None:
             self._compute_all()
         kept = {name: value for name, value in self.__dict__.items() if name not in ("_results", "_projected")}
         return kept | {"_system": None, "_evaluator": None, "_output": None}
 
     def _compute_all(self):
-        """Compute what needs the functions of the system."""
+        """Compute everything that needs the functions of the system."""
         for name in _LAZY:
             getattr(self, name)
         self._try_to_compute("_drifts")
@@ -162,14 +162,14 @@ class ConstrainedSolution(Solution):
             self._stored = self.pieces(self._stored_blocks)
 
     def _try_to_compute(self, name: str):
-        """Compute what is only asked for by name; where that fails it is not kept."""
+        """Compute the quantities available by name only; those that fail are not stored."""
         try:
             getattr(self, name)
-        except Exception:  # of the user's functions, anything
+        except Exception:  # any exception of the user's functions
             self.__dict__.pop(name, None)
 
     def _stored_blocks(self, times: np.ndarray) -> list[np.ndarray]:
-        """What dense output consists of."""
+        """The contents of dense output."""
         raise NotImplementedError
 
     def pieces(self, blocks: Callable[[np.ndarray], list[np.ndarray]]) -> Pieces:
@@ -177,14 +177,14 @@ class ConstrainedSolution(Solution):
         assert dense is not None
         low, high = dense.interval
         ends = np.unique(np.clip(np.concatenate([[dense.t0], dense.ends]), low, high))
-        if ends.size < 2:  # nothing but the start
+        if ends.size < 2:  # only the start
             ends = np.array([ends[0], np.nextafter(ends[0], np.inf)])
         forward = bool(dense.ends[-1] >= dense.t0)
         return Pieces.of(lambda times: blocks(np.clip(times, low, high)), ends, forward=forward)
 
 
 def constraint_labels(system: Any) -> tuple[str, ...]:
-    """What tells the multipliers of a system apart: the names of its constraints, or [0], [1], ..."""
+    """Labels of the multipliers of a system: names of its constraints, or [0], [1], ..."""
     given = getattr(system, "constraint_names", None)
     count = getattr(system, "n_lambda", getattr(system, "n_y", 0))
     return tuple(given) if given else tuple(f"[{i}]" for i in range(count))

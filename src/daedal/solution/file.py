@@ -1,4 +1,4 @@
-"""Solutions as files: what is written of each class, and the way back."""
+"""Solutions as files: the layout of each class, and how it is restored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from daedal.solution.schema import Arrays, Format, Plain, RecordFormat, expect, 
 
 FORMAT = "daedal solution"
 VERSION = 1
-_LAYOUTS = {  # the classes that a file may hold: the module with the layout of each
+_LAYOUTS = {  # classes that a file may hold, with the module of their layout
     "Solution": "daedal.solution.solution_layout",
     "SecondOrderSolution": "daedal.solution.solution_layout",
     "MechanicalSolution": "daedal.solution.solution_layout",
@@ -36,7 +36,7 @@ _KEYS = ("format", "version", "daedal", "class", "solution", "params", "attribut
 
 
 def layout_of(name: str) -> RecordFormat:
-    """What is written of a class of solutions."""
+    """The file layout of a class of solutions."""
     return import_module(_LAYOUTS[name]).LAYOUTS[name]
 
 
@@ -67,8 +67,8 @@ def save(solution: Any, path: str | Path) -> Path:
 def load(path: str | Path) -> Any:
     """Read a solution or an ensemble from a file that ``sol.save(path)`` has written.
 
-    The file holds numbers and words, and nothing of it is run. The solution has the same values, names, events and
-    statistics, and is asked and plotted in the same way, without the functions of the problem.
+    The file holds data only; loading it executes no code. The solution has the same values, names, events and
+    statistics, and supports the same queries and plots, without the functions of the problem.
 
     Parameters
     ----------
@@ -77,12 +77,12 @@ def load(path: str | Path) -> Any:
     Returns
     -------
     Solution or Ensemble
-        Of the class that was saved.
+        An object of the class that was saved.
 
     Raises
     ------
     InvalidFileError
-        If the file is damaged, of a newer version, or not of Daedal; the message says what is wrong.
+        If the file is damaged, of a newer version, or not written by Daedal; the message states the reason.
 
     Examples
     --------
@@ -103,22 +103,26 @@ def load(path: str | Path) -> Any:
 
 
 def _solution(header: dict[str, Any], members: dict[str, Any]) -> Any:
-    expect(header.get("format") == FORMAT, "", "says that this is no solution of Daedal")
+    expect(header.get("format") == FORMAT, "", "does not identify a Daedal solution")
     version = header.get("version")
-    expect(isinstance(version, int) and not isinstance(version, bool), "", "names no version of the format")
+    expect(isinstance(version, int) and not isinstance(version, bool), "", "has no format version")
     if version != VERSION:
         raise InvalidFileError(
-            f"it has version {version} of the format, and this Daedal reads version {VERSION}; "
+            f"it has format version {version}, but this Daedal reads version {VERSION}; "
             "a newer Daedal may read it: pip install --upgrade daedal"
         )
-    expect(set(header) == set(_KEYS), "", "does not have the parts of a solution")
+    expect(set(header) == set(_KEYS), "", "does not have the entries of a solution")
     name = header["class"]
-    expect(isinstance(name, str) and name in _LAYOUTS, "", f"names the class {str(name)[:40]!r}, which is no solution")
+    expect(
+        isinstance(name, str) and name in _LAYOUTS,
+        "",
+        f"has the class {str(name)[:40]!r}, which is not a solution class",
+    )
     arrays = ArraysThatWereRead(members)
     solution = layout_of(name).decode(header["solution"], "", arrays, {})
     solution.params = Plain().decode(header["params"], "params", arrays, {})
     attributes = Plain().decode(header["attributes"], "attributes", arrays, {})
-    expect(isinstance(attributes, dict), "attributes", "is no mapping")
+    expect(isinstance(attributes, dict), "attributes", "is not a mapping")
     solution.attributes = attributes
     return solution
 
@@ -129,14 +133,14 @@ def _checked_path(path: str | Path) -> Path:
         return target.with_name(f"{target.name}.npz")
     if target.suffix.lower() != ".npz":
         raise InvalidProblemError(
-            f"path={str(path)!r} must end in .npz; for other programs there are sol.to_csv(path), sol.to_dataframe() "
-            "and sol.to_xarray()"
+            f"path={str(path)!r} must end in .npz; to export, use sol.to_csv(path), sol.to_dataframe() "
+            "or sol.to_xarray()"
         )
     return target
 
 
 class AnySolution(Format):
-    """A solution of one of some classes, inside another."""
+    """A solution, of one of several classes, contained in another."""
 
     def __init__(self, *classes: str):
         self._classes = classes
@@ -147,22 +151,22 @@ class AnySolution(Format):
         return {"class": name, "solution": layout_of(name).encode(value, f"{path}/solution", arrays)}
 
     def decode(self, data, path, arrays, sizes):
-        """The solution again."""
-        expect(isinstance(data, dict) and set(data) == {"class", "solution"}, path, "is no solution")
+        """Restore the solution."""
+        expect(isinstance(data, dict) and set(data) == {"class", "solution"}, path, "is not a solution")
         expect(data["class"] in self._classes, path, f"is not one of {', '.join(self._classes)}")
         return layout_of(data["class"]).decode(data["solution"], f"{path}/solution", arrays, {})
 
 
 HEADER = "header.json"
 _TYPES = ("f8", "i8")
-_LONGEST_HEADER = 1000  # bytes of the description of one array
+_LONGEST_HEADER = 1000  # bytes in the header of one array
 _ENTRIES = 100_000  # members of an archive
 _DAMAGE = (zipfile.BadZipFile, EOFError, OSError, ValueError, KeyError, OverflowError, RuntimeError, struct.error)
-"""What zipfile and json raise; RecursionError and NotImplementedError are RuntimeErrors."""
+"""Exceptions of zipfile and json; RecursionError and NotImplementedError are RuntimeErrors."""
 
 
 class ArraysToWrite(Arrays):
-    """Arrays on their way into a file."""
+    """Collects arrays for a file."""
 
     def __init__(self) -> None:
         self.own: dict[str, np.ndarray] = {}
@@ -170,7 +174,7 @@ class ArraysToWrite(Arrays):
         self._lengths = dict.fromkeys(_TYPES, 0)
 
     def put(self, path, array):
-        """Arrays of the solution have their names, those of its parts a place behind each other."""
+        """Arrays of the solution itself are named members; those of its components are concatenated."""
         kind = array.dtype.str[1:]
         if "/" not in path:
             self.own[path] = array
@@ -181,18 +185,18 @@ class ArraysToWrite(Arrays):
         return {"part": kind, "begin": begin, "shape": list(array.shape)}
 
     def get(self, path, data):
-        """Not from here."""
+        """Not supported here."""
         raise NotImplementedError
 
     @property
     def members(self) -> dict[str, np.ndarray]:
-        """All arrays by the names of their members."""
+        """All arrays by member name."""
         joined = {f"parts_{kind}": np.concatenate(parts) for kind, parts in self._parts.items() if parts}
         return self.own | joined
 
 
 class ArraysThatWereRead(Arrays):
-    """Arrays of a file."""
+    """Reads arrays from a file."""
 
     def __init__(self, members: Mapping[str, np.ndarray]):
         self._members = members
@@ -202,12 +206,12 @@ class ArraysThatWereRead(Arrays):
         raise NotImplementedError
 
     def get(self, path, data):
-        """A member of the name of its path, or a stretch of the parts."""
-        expect(isinstance(data, dict), path, "is no array")
+        """A member named by its path, or a slice of the concatenated arrays."""
+        expect(isinstance(data, dict), path, "is not an array")
         if set(data) == {"member"}:
             expect(data["member"] == path and path in self._members, path, "is missing")
             return self._members[path]
-        expect(set(data) == {"part", "begin", "shape"} and data["part"] in _TYPES, path, "is no array")
+        expect(set(data) == {"part", "begin", "shape"} and data["part"] in _TYPES, path, "is not an array")
         whole = self._members.get(f"parts_{data['part']}", np.empty(0, dtype=data["part"]))
         begin, shape = data["begin"], data["shape"]
         right = isinstance(shape, list) and len(shape) <= 4 and all(_is_size(k) for k in (begin, *shape))
@@ -220,7 +224,7 @@ def _is_size(value: Any) -> bool:
 
 
 def write(path: Path, header: Mapping[str, Any], members: Mapping[str, np.ndarray]) -> None:
-    """Write the file at once: what was there before stays until the new one is complete."""
+    """Write the file atomically: an existing file is replaced only when the new one is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
@@ -237,12 +241,12 @@ def write(path: Path, header: Mapping[str, Any], members: Mapping[str, np.ndarra
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    """A member without the time of writing, so that equal solutions give equal files."""
+    """A member without a modification time, so that equal solutions give identical files."""
     return zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of a file; devices, which have no end, and pipes, on which one waits, are not opened."""
+    """Header and arrays of a file; devices and pipes are not opened, since reading them could block or never end."""
     if path.exists() and not path.is_file():
         raise InvalidFileError("it is a folder" if path.is_dir() else "it is a device or a pipe, not a file")
     with path.open("rb") as file:
@@ -254,21 +258,21 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         except InvalidFileError:
             raise
         except _DAMAGE as error:
-            raise InvalidFileError(f"it is damaged, or no solution of Daedal ({error})") from error
+            raise InvalidFileError(f"it is damaged, or not a Daedal solution ({error})") from error
 
 
 def _contents(archive: zipfile.ZipFile, size: int) -> dict[str, bytes]:
-    """The bytes of all members; zipfile compares their checksums."""
+    """The bytes of all members; zipfile verifies their checksums."""
     entries = archive.infolist()
     listed = [entry.filename for entry in entries]
     expect(HEADER in listed, "", "is missing: Daedal did not write this file")
     expect(len(set(listed)) == len(listed) <= _ENTRIES, "", "has members of the same name")
     for entry in entries:
         plain = entry.compress_type == zipfile.ZIP_STORED and entry.compress_size == entry.file_size
-        expect(plain and not entry.flag_bits & 1, entry.filename, "is compressed, which Daedal never does")
+        expect(plain and not entry.flag_bits & 1, entry.filename, "is compressed; Daedal files are not")
         right = entry.filename == HEADER or (entry.filename.endswith(".npy") and "/" not in entry.filename)
-        expect(right and "\\" not in entry.filename, repr(entry.filename), "is no member that Daedal writes")
-    expect(sum(entry.file_size for entry in entries) <= size, "", "promises more than the file holds")
+        expect(right and "\\" not in entry.filename, repr(entry.filename), "is not a valid member name")
+    expect(sum(entry.file_size for entry in entries) <= size, "", "declares more data than the file holds")
     return {entry.filename: archive.read(entry) for entry in entries}
 
 
@@ -277,20 +281,20 @@ def _header(content: bytes) -> dict[str, Any]:
         refuse("", f"holds {word}")
 
     header = json.loads(content.decode("utf-8"), parse_constant=constant)
-    expect(isinstance(header, dict), "", "is no mapping")
+    expect(isinstance(header, dict), "", "is not a mapping")
     return header
 
 
 def _array(name: str, content: bytes) -> np.ndarray:
-    """An array of plain numbers; what it says of itself must be what is there."""
+    """An array of plain numbers, whose header must match its data."""
     file = io.BytesIO(content)
     expect(npy.read_magic(file) == (1, 0), name, "has an unknown format")
     try:
         shape, is_fortran, dtype = npy.read_array_header_1_0(file, max_header_size=_LONGEST_HEADER)
-    except Exception as error:  # NumPy's reader lets through what the tokenizer and the types complain about
-        raise InvalidFileError(f"{name} is no array of NumPy ({error})") from error
+    except Exception as error:  # exceptions of the tokenizer and the types that NumPy's reader passes on
+        raise InvalidFileError(f"{name} is not a NumPy array ({error})") from error
     expect(dtype.str[1:] in _TYPES and dtype.names is None, name, f"holds {dtype}, not plain numbers")
     expect(not is_fortran and len(shape) <= 4 and all(_is_size(k) for k in shape), name, f"has the shape {shape}")
     rest = content[file.tell() :]
-    expect(prod(shape) * dtype.itemsize == len(rest), name, f"does not hold as many numbers as its shape {shape} says")
+    expect(prod(shape) * dtype.itemsize == len(rest), name, f"does not match its shape {shape}")
     return np.frombuffer(rest, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="))

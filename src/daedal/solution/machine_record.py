@@ -1,4 +1,4 @@
-"""What a file keeps of a machine: the motion of its bodies and joints at the output points, as numbers."""
+"""The record of a machine stored in files: motion of its bodies and joints at the output points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["MACHINE", "RecordedMachine", "RecordedMotion", "joined", "save", "wr
 
 @dataclass(frozen=True, eq=False)
 class RecordedFrame:
-    """The motion of a frame on a body at the output points; vectors have shape (3, nt) and the axes of the ground.
+    """The motion of a body-fixed frame at the output points; vectors have shape (3, nt) in ground axes.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class RecordedFrame:
     position, velocity, acceleration : numpy.ndarray
         Of its origin.
     orientation : numpy.ndarray, shape (nt, 3, 3)
-        The matrices from its axes to those of the ground.
+        Rotation matrices from frame axes to ground axes.
     angular_velocity, angular_acceleration : numpy.ndarray
     """
 
@@ -39,7 +39,7 @@ class RecordedFrame:
     angular_acceleration: np.ndarray
 
     def moved(self, offset: np.ndarray, rotation: np.ndarray) -> RecordedFrame:
-        """Another frame on the same body, at a place in this one: v + w x s, a + w' x s + w x (w x s)."""
+        """Another frame on the same body, with position s in this one: v + w x s, a + w' x s + w x (w x s)."""
         s = (self.orientation @ offset).T
         spin = np.cross(self.angular_velocity, s, axis=0)
         return RecordedFrame(
@@ -60,16 +60,16 @@ class RecordedBody(RecordedFrame):
     """The motion of a body at the output points."""
 
     kinetic_energy: np.ndarray
-    local_center: np.ndarray  # in the frame of the body
+    local_center: np.ndarray  # in the body frame
     name: str = ""
 
     @property
     def center(self) -> np.ndarray:
-        """Where the centre of mass is."""
+        """Motion of the centre of mass."""
         return self.moved(self.local_center, np.eye(3)).position
 
     def at(self, *place: Any) -> RecordedFrame:
-        """The motion of a point of the body, ``at(0.5, 0.0)``, or of a frame on it, ``at(crank.end)``."""
+        """The motion of a body-fixed point, ``at(0.5, 0.0)``, or frame, ``at(crank.end)``."""
         given: Any = place[0] if len(place) == 1 else place
         if hasattr(given, "body"):
             if given.body.name != self.name:
@@ -83,14 +83,14 @@ class RecordedBody(RecordedFrame):
 
 @dataclass(frozen=True, eq=False)
 class RecordedWrench:
-    """Force and torque over time, (3, nt) each; the torque about a point that moves along."""
+    """Force and torque over time, shape (3, nt) each; the torque refers to a moving point."""
 
     force: np.ndarray
     torque: np.ndarray
 
 
 class NamedCoordinates:
-    """Coordinates of a joint by name; those who are it have `name`, `names`, `coordinates` and `rates`."""
+    """Joint coordinates by name; subclasses have `name`, `names`, `coordinates` and `rates`."""
 
     name: str
     names: tuple[str, ...]
@@ -99,7 +99,7 @@ class NamedCoordinates:
 
     @property
     def angle(self) -> np.ndarray:
-        """The angle, with turns counted."""
+        """The angle, counting full turns."""
         return self._named("angle")
 
     @property
@@ -109,21 +109,21 @@ class NamedCoordinates:
 
     @property
     def rate(self) -> np.ndarray:
-        """The rate of the only coordinate; of several, all of them as `rates`."""
+        """The rate of a single coordinate; if there are several, use `rates`."""
         rates = self.rates
         return rates[0] if len(rates) == 1 else rates
 
     def _named(self, name: str) -> np.ndarray:
         if name not in self.names:
-            known = ", ".join(self.names) or "none: it leaves no motion"
+            known = ", ".join(self.names) or "none: it allows no motion"
             raise InvalidProblemError(f"joint '{self.name}' has no {name}; its coordinates are {known}")
         return self.coordinates[self.names.index(name)]
 
 
 class PartsOfMachine:
-    """Bodies, joints and forces of a :class:`daedal.multibody.Model` in motion, from the `parts` of it.
+    """Bodies, joints and forces of a :class:`daedal.multibody.Model` in motion, computed from its `parts`.
 
-    Values are those at the output points or, unless the motion was stored, at the times `t`.
+    Values at the output points or, unless the motion was stored, at the times `t`.
     """
 
     @property
@@ -136,11 +136,11 @@ class PartsOfMachine:
         return self.parts.body(name, t)
 
     def joint(self, name: str, t: Any = None):
-        """The motion of a joint, and the force and torque that it carries, that of its drive included."""
+        """The motion of a joint, and the force and torque it transmits, including its drive."""
         return self.parts.joint(name, t)
 
     def force(self, name: str, t: Any = None):
-        """The action of a force of the model."""
+        """The effect of a force of the model."""
         return self.parts.force(name, t)
 
     @property
@@ -149,12 +149,12 @@ class PartsOfMachine:
         return self.parts.energy()
 
     def power(self, force: Any, t: Any = None) -> np.ndarray:
-        """The power of a force of the model, given by itself or its name."""
+        """The power of a force of the model, given as object or name."""
         return self.parts.power(force, t)
 
 
 class PartsOfMotion(PartsOfMachine):
-    """Those of a motion that was not integrated; it has `t` and `driven`."""
+    """Results of a motion that was not integrated; it has `t` and `driven`."""
 
     t: np.ndarray
     driven: tuple[str, ...]
@@ -167,7 +167,7 @@ class PartsOfMotion(PartsOfMachine):
 
 @dataclass(frozen=True, eq=False)
 class RecordedJoint(NamedCoordinates):
-    """The relative motion of the two bodies of a joint at the output points, and what it carries.
+    """The relative motion of the two bodies of a joint at the output points, and its reactions.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class RecordedJoint(NamedCoordinates):
         Of the coordinates.
     coordinates, rates : numpy.ndarray, shape (n, nt)
     position : numpy.ndarray, shape (3, nt)
-        Where the joint is, on its second body.
+        Position of the joint on its second body.
     """
 
     t: np.ndarray
@@ -190,11 +190,11 @@ class RecordedJoint(NamedCoordinates):
 
     @property
     def reaction(self) -> RecordedWrench:
-        """What the joint exerts on its second body: force, and torque about the joint, in the axes of the ground."""
+        """Force of the joint on its second body, and torque about the joint, in ground axes."""
         if self.force is None or self.torque is None:
             raise InvalidProblemError(
-                f"joint '{self.name}': reactions were not known when the solution was stored, since forces act that "
-                "the model does not describe"
+                f"joint '{self.name}': reactions were unknown when the solution was stored, since some forces are "
+                "that the model does not describe"
             )
         return RecordedWrench(self.force, self.torque)
 
@@ -218,15 +218,15 @@ class RecordedEnergy:
 
     @property
     def total(self) -> np.ndarray:
-        """Kinetic and potential energy together."""
+        """Sum of kinetic and potential energy."""
         return self.kinetic + self.potential
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedMachine:
-    """Bodies, joints and forces of a solution that was stored; it answers as the results of a model do.
+    """Bodies, joints and forces of a stored solution, with the interface of the results of a model.
 
-    They are known at the output points of the solution, since the functions of the model are not stored.
+    Available at the output points of the solution only, since the functions of the model are not stored.
     """
 
     title: str
@@ -236,7 +236,7 @@ class RecordedMachine:
     energies: RecordedEnergy | None = None
 
     def results(self, solution: Any) -> RecordedMachine:
-        """Itself: it has the results."""
+        """Return self: the stored results."""
         return self
 
     def body(self, name: str, t: Any = None) -> RecordedBody:
@@ -244,15 +244,15 @@ class RecordedMachine:
         return self._found(self.bodies, name, "body", t)
 
     def joint(self, name: str, t: Any = None) -> RecordedJoint:
-        """The motion of a joint, and what it carries."""
+        """The motion of a joint, and its reactions."""
         return self._found(self.joints, name, "joint", t)
 
     def force(self, name: str, t: Any = None) -> RecordedForce:
-        """What a force does."""
+        """The effect of a force."""
         return self._found(self.forces, name, "force", t)
 
     def power(self, force: Any, t: Any = None) -> np.ndarray:
-        """The power of a force, given by itself or its name."""
+        """The power of a force, given as object or name."""
         return self.force(getattr(force, "name", force), t).power
 
     def energy(self, t: Any = None) -> RecordedEnergy:
@@ -263,10 +263,10 @@ class RecordedMachine:
         return self.energies
 
     def animate(self, *arguments: Any, **options: Any) -> Any:
-        """Refused: the shapes of bodies are not stored."""
+        """Raise: shapes of bodies are not stored."""
         raise InvalidProblemError(
-            "a machine cannot be animated from a file, which holds numbers and not its shapes; animate the solution "
-            "before it is saved, or keep it by pickle"
+            "a machine cannot be animated from a file, which does not hold its shapes; animate the solution "
+            "before it is saved, or pickle it"
         )
 
     def _found(self, parts: dict[str, Any], name: str, what: str, t: Any) -> Any:
@@ -279,13 +279,13 @@ class RecordedMachine:
     def _check_times(t: Any) -> None:
         if t is not None:
             raise InvalidProblemError(
-                "of a solution that was saved bodies and joints are known at its output points only; leave t out, or "
+                "bodies and joints of a saved solution are known at its output points only; omit t, or "
                 "solve with these times in t_eval"
             )
 
 
 def joined(machines: Sequence[RecordedMachine], counts: Sequence[int]) -> RecordedMachine:
-    """One record of several in a row, with the first points of each."""
+    """Concatenate records, keeping the first points of each."""
     first = machines[0]
 
     def row(kind: str, name: str) -> Any:
@@ -364,7 +364,7 @@ MACHINE = RecordFormat(
 
 
 def wrong_times(machine: RecordedMachine | None, points: int) -> str | None:
-    """Whether a machine was recorded at other points than its solution."""
+    """Check that a machine was recorded at the points of its solution."""
     if machine is None:
         return None
     parts: list[Any] = [*machine.bodies.values(), *machine.joints.values(), *machine.forces.values()]
@@ -372,12 +372,12 @@ def wrong_times(machine: RecordedMachine | None, points: int) -> str | None:
     return None if sizes <= {points} else "has bodies or joints at other points"
 
 
-# --- a motion that was not integrated ---------------------------------------------------------------------------------
+# --- kinematic motion ---------------------------------------------------------------------------------
 
 
 @dataclass(eq=False, repr=False)
 class RecordedMotion(PartsOfMotion):
-    """The motion of a driven mechanism that was stored: times, coordinates, bodies and joints.
+    """The stored motion of a driven mechanism: times, coordinates, bodies and joints.
 
     Attributes
     ----------
@@ -385,7 +385,7 @@ class RecordedMotion(PartsOfMotion):
     q, v, a : numpy.ndarray, shape (n_q, nt)
     driven : tuple of str
         The joints that were driven.
-    dead_points : tuple of (float, str)
+    Times at which the motion is not determined, with the joint that is free there.
         Times at which the motion is not determined, with the joint that moves by itself.
     machine : RecordedMachine
         Its bodies and joints.

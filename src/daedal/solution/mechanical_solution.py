@@ -1,4 +1,4 @@
-"""What came out of the integration of a mechanical system."""
+"""Solutions of mechanical systems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from daedal.solution.machine_record import PartsOfMachine, RecordedMachine
 from daedal.solution.quantities import Quantity, no_dense_output, row_named
 
 PARTS = ("q", "v", "a", "lam", "r", "w", "reaction")
-"""What a state consists of."""
+"""The components of a state."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class StateNames:
         return tuple(f"{x}''" if v == f"{x}'" else f"a[{i}]" for i, (x, v) in enumerate(pairs))
 
     def quantities(self, part: Callable[[str], np.ndarray]) -> list[Quantity]:
-        """What has a name, from the parts of a state or a solution."""
+        """Find a named quantity among the components of a state or solution."""
         n = self.n_q
         positions = self.names[:n]
         algebraic = tuple(f"w[{i}]" for i in range(self.n_w))
@@ -59,7 +59,7 @@ class StateNames:
 class State:
     """Positions, velocities, accelerations, multipliers, further variables and constraint forces at given times.
 
-    ``state["name"]`` gives one of them by its name.
+    ``state["name"]`` returns one of them.
     """
 
     t: Any
@@ -80,7 +80,7 @@ class State:
     def __getitem__(self, name: str) -> np.ndarray:
         """A quantity by its name."""
         if self.names is None:
-            raise InvalidProblemError("the state does not know the names of its parts")
+            raise InvalidProblemError("the state has no names for its components")
         return row_named(self.names.quantities(partial(getattr, self)), name)
 
 
@@ -91,7 +91,7 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
     r"""The solution of a :class:`MechanicalSystem`.
 
     The positions and velocities satisfy their constraints to round-off; accelerations and multipliers are those of the
-    augmented system at these points, computed when they are first asked for.
+    augmented system at these points, computed on first access.
 
     Attributes
     ----------
@@ -109,8 +109,8 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
         Largest residual of the constraints over the output points: ``"position"`` and ``"velocity"`` of what is
         returned, ``"position before projection"`` and ``"velocity before projection"`` of what was integrated.
     formulation : str
-        How the problem was rewritten.
-    raw : RawOutput or None
+        The formulation used.
+    The unknowns of the formulation as computed by the method, for studies of formulations.
         The unknowns of the formulation as the method computed them, for those who study formulations.
     """
 
@@ -174,8 +174,8 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
     def __call__(self, t, derivative: bool = False):
         """The :class:`State` at `t`, from the dense output, projected onto the constraints; or y' = (v, a, r') there.
 
-        A solution that was pickled or saved has left the functions of the system behind: it has polynomials for all of
-        these, which were made when it was stored and agree with them to about eleven digits.
+        A pickled or saved solution no longer has the functions of the system: it uses polynomials for all of these,
+        which were fitted when it was stored and agree with them to about eleven digits.
         """
         if self.dense is None:
             raise no_dense_output()
@@ -205,7 +205,7 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
 
     @property
     def ends(self) -> np.ndarray | None:
-        """The beginning of the run and the ends of all steps; None if no dense output was kept."""
+        """The start of the run and the ends of all steps; None without dense output."""
         return None if self.dense is None else np.concatenate([[self.dense.t0], self.dense.ends])
 
     def states(self, times: np.ndarray) -> np.ndarray:
@@ -220,26 +220,26 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
                 assembly.project(times, rows, weight=assembly.output_weight)
         return np.ascontiguousarray(rows.T)
 
-    # --- of a machine made of bodies and joints ---------------------------------------------------------------------
+    # --- results of a multibody model ---------------------------------------------------------------------
 
     @cached_property
     def _results(self) -> Any:
         if self.machine is None:
             raise InvalidProblemError(
-                "the solved system was not made of bodies and joints, so nothing is known of them; see daedal.multibody"
+                "the solved system is not a multibody model, so it has no bodies and joints; see daedal.multibody"
             )
         return self.machine.results(self)
 
     @property
     def parts(self) -> Any:
-        """Bodies, joints and forces of a machine."""
+        """Bodies, joints and forces of a multibody model."""
         return self._results
 
     def animate(self, path=None, drawing=None, **options: Any):
-        """The motion as a player, which a notebook shows, or written to a page (.html) or a picture (.gif).
+        """Animate the motion: a player in a notebook, or a page (.html) or picture (.gif).
 
-        See :func:`daedal.viz.animate`.
-        The motion of a :class:`daedal.multibody.Model` is shown in space: see :meth:`daedal.multibody.Results.animate`.
+        See :func:`daedal.viz.animate`. The motion of a :class:`daedal.multibody.Model` is shown in 3-D: see
+        :meth:`daedal.multibody.Results.animate`.
         """
         if self.machine is not None and drawing is None:
             return self._results.animate(path, **options)
@@ -248,13 +248,13 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
         return animate(self, path, self._system if drawing is None else drawing, **options)
 
     def summary(self) -> list[tuple[str, str]]:
-        """The rows of the small table shown for a solution."""
+        """The rows of the summary table of a solution."""
         rows = super().summary()
         return [*rows[:2], ("formulation", self.formulation), *rows[2:]]
 
     @property
     def title(self) -> str:
-        """What it is a solution of."""
+        """Title of the solution."""
         return f"Solution of a mechanical system with {plural(self.n_q, 'coordinate')}"
 
     # --- by name ----------------------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
 
     def quantities(self, t: Any = None) -> list[Quantity]:
         """Positions, velocities, states, accelerations, multipliers, algebraic variables, constraint forces; at the
-        output points residuals of the constraints as well; energies of a machine made of bodies and joints."""
+        output points also constraint residuals; energies of a multibody model."""
         if t is None:
             found = self._state_names.quantities(partial(getattr, self))
             found += [*self.drift_quantities(), *self._residual_quantity()]
@@ -297,7 +297,7 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
 
     @cached_property
     def _residuals(self) -> np.ndarray:
-        """The residual of each constraint at the output points, before projection."""
+        """Each constraint residual at the output points, before projection."""
         system, states, n = self._system, self.integrated, self.n_q
         rows = []
         contacts = self.s.T if system.n_s else None

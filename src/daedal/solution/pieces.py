@@ -1,4 +1,4 @@
-"""Functions of time, kept without the code that computes them: a polynomial through Chebyshev points for each step."""
+"""Functions of time stored as data: a polynomial through Chebyshev points on each step."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_DEGREES = (5, 9, 14, 20)  # tried one after the other
-_AGREED = 1e-11  # part of the size of a row up to which polynomial and function may differ
-_NOISE = 1e-4  # part of the size of a block below which rows do not count
-_LARGEST = 1 << 23  # numbers that are kept at most, 64 MB
-_CHECKED = 40  # steps at which degrees are tried
-_BETWEEN = np.array([-0.97, -0.31, 0.53])  # where, on [-1, 1]
+_DEGREES = (5, 9, 14, 20)  # degrees, tried in this order
+_AGREED = 1e-11  # tolerated difference between polynomial and function, relative to the size of a row
+_NOISE = 1e-4  # size relative to its block below which a row is ignored
+_LARGEST = 1 << 23  # maximum number of stored values, 64 MB
+_CHECKED = 40  # number of steps on which degrees are tried
+_BETWEEN = np.array([-0.97, -0.31, 0.53])  # test points on [-1, 1]
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Blocks of rows as polynomials on the steps of a run, by their values at the Chebyshev points of the first kind.
+    """Blocks of rows as polynomials on the steps of a run, by their values at Chebyshev points of the first kind.
 
-    The barycentric formula is that of Berrut and Trefethen, SIAM Review 46 (2004), (4.2) and (5.3). No point lies at
-    the end of a step, so that functions may jump from step to step.
+    The barycentric formula is that of Berrut and Trefethen, SIAM Review 46 (2004), (4.2) and (5.3). No node lies at the
+    end of a step, so functions may be discontinuous between steps.
 
     Attributes
     ----------
     ends : numpy.ndarray, shape (steps + 1,)
-        Where steps begin and end, increasing.
+        Boundaries of the steps, increasing.
     forward : bool
-        The direction of the run: at the end of a step its own polynomial counts, not that of the next.
+        The direction of the run: at the end of a step its own polynomial is used, not that of the next.
     sizes : numpy.ndarray
         Numbers of rows of the blocks.
     values : numpy.ndarray, shape (rows, steps, degree + 1)
@@ -40,7 +40,7 @@ class Pieces:
 
     @classmethod
     def of(cls, function: Callable[[np.ndarray], Sequence[np.ndarray]], ends: np.ndarray, *, forward: bool) -> Pieces:
-        """Of a function that gives blocks of rows at given times; its degree is what it takes for round-off."""
+        """Fit a function that returns blocks of rows at given times, with the degree needed for round-off accuracy."""
         tried = np.unique(np.linspace(0, ends.size - 2, min(_CHECKED, ends.size - 1)).astype(int))
         times = _within(ends[tried], ends[tried + 1], _BETWEEN).ravel()
         exact = [np.asarray(block) for block in function(times)]
@@ -70,7 +70,7 @@ def _points(degree: int) -> np.ndarray:
 
 
 def _within(begin: np.ndarray, end: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Points of [-1, 1] in intervals, one row for each."""
+    """Points of [-1, 1] mapped to intervals, one row for each."""
     return 0.5 * (begin + end)[:, None] + 0.5 * (end - begin)[:, None] * points
 
 
@@ -81,7 +81,7 @@ def _sampled(function, begin: np.ndarray, end: np.ndarray, degree: int) -> np.nd
 
 
 def _interpolated(values: np.ndarray, step: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The polynomials of given steps at places x of [-1, 1], (rows, len(x))."""
+    """Evaluate the polynomials of given steps at points x of [-1, 1], (rows, len(x))."""
     degree = values.shape[2] - 1
     places = np.arange(degree + 1)
     weights = (-1.0) ** places * np.sin((2 * places + 1) * np.pi / (2 * degree + 2))

@@ -1,4 +1,4 @@
-"""Quantities of a solution by name: groups of rows over time, the search for one of them, and tables of them."""
+"""Quantities of a solution by name: groups of rows over time, lookup, and tables."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from daedal.errors import DaedalError, InvalidProblemError
 
 @dataclass(frozen=True)
 class Quantity:
-    """Rows of one kind over time, computed when they are asked for.
+    """Rows of one kind over time, computed on demand.
 
     Attributes
     ----------
     kind : str
-        How an xarray dataset calls it: ``"y"``, ``"lam"``, ...
+        Its name in an xarray dataset: ``"y"``, ``"lam"``, ...
     dimension : str
-        What its rows are counted by: ``"variable"``, ``"constraint"``, ...; empty for a single row.
+        Its dimension: ``"variable"``, ``"constraint"``, ...; empty for a single row.
     names : tuple of str
         The names of the rows.
     labels : tuple of str
@@ -46,7 +46,7 @@ class Quantity:
 
 
 def values_and_slopes(names: Sequence[str], values: Callable[[], Any], slopes: Callable[[], Any]) -> list[Quantity]:
-    """Variables and their derivatives; a derivative that is a variable itself is not named again."""
+    """Variables and their derivatives, except derivatives that are variables themselves."""
     names = tuple(names)
     return [
         Quantity("y", "variable", names, values),
@@ -55,7 +55,7 @@ def values_and_slopes(names: Sequence[str], values: Callable[[], Any], slopes: C
 
 
 def row_named(quantities: Iterable[Quantity], name: Any) -> np.ndarray:
-    """The row of that name; the first one, if a derivative is called as a variable is."""
+    """The row of that name; the first one if a derivative has the name of a variable."""
     known: list[str] = []
     for quantity in quantities:
         if name in quantity.names:
@@ -65,13 +65,13 @@ def row_named(quantities: Iterable[Quantity], name: Any) -> np.ndarray:
 
 
 class NamedValues(np.ndarray):
-    """An array whose rows have names: ``values["x"]``. What is computed from it is a plain array."""
+    """An array with named rows: ``values["x"]``. Arrays computed from it are plain."""
 
     _find: Callable[[str], np.ndarray] | None
 
     @classmethod
     def of(cls, values: np.ndarray, find: Callable[[str], np.ndarray]) -> NamedValues:
-        """The same array; ``find(name)`` gives a row."""
+        """The same array; ``find(name)`` returns a row."""
         named = values.view(cls)
         named._find = find
         return named
@@ -83,7 +83,7 @@ class NamedValues(np.ndarray):
         if not isinstance(key, str):
             return self.view(np.ndarray)[key]
         if self._find is None:
-            raise InvalidProblemError(f"names belong to sol(t) as it is; take sol(t)[{key!r}] first")
+            raise InvalidProblemError(f"only sol(t) itself has names; index it first: sol(t)[{key!r}]")
         return self._find(key)
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
@@ -100,12 +100,12 @@ class NamedValues(np.ndarray):
 
 
 def no_dense_output() -> InvalidProblemError:
-    """The refusal of times between the output points of a solution that holds nothing else."""
+    """The error for times between the output points of a solution without dense output."""
     return InvalidProblemError("no dense output was kept; call solve with dense_output=True")
 
 
 def check_within(times: np.ndarray, interval: tuple[float, float]) -> None:
-    """Refuse times outside of the interval of a solution, the smaller end first."""
+    """Check that times lie in the interval of a solution, given with the smaller end first."""
     low, high = interval
     slack = 1e-9 * (high - low) + 1e-14 * max(abs(low), abs(high))
     if not np.all((times >= low - slack) & (times <= high + slack)):
@@ -117,12 +117,12 @@ class Tabulated:
 
     Attributes
     ----------
-    event_names : tuple of str
+    The names of the switching functions given as `events`.
         The names of the switching functions that were given as `events`.
     params : object
-        The parameters of the run, if they are plain numbers, texts, arrays, and lists and mappings of them.
+        The parameters of the run, if they are plain data: numbers, texts, arrays, lists and mappings.
     attributes : dict
-        Notes of your own, such as ``{"units": {"x": "m"}, "source": "bench 3"}``; tables and files keep them.
+        User notes, such as ``{"units": {"x": "m"}, "source": "bench 3"}``; included in tables and files.
     """
 
     t: Any
@@ -136,8 +136,8 @@ class Tabulated:
     def sensitivity(self, parameter, t=None) -> np.ndarray:
         """The derivative of `y` with respect to a parameter, (n, nt); at the times `t` from the dense output.
 
-        The parameter is one of those that ``solve(..., sensitivities=...)`` was asked for, by its name or by its place
-        among them; an initial value has the name ``"x(0)"``. See the guide on sensitivities.
+        The parameter is one of those requested by ``solve(..., sensitivities=...)``, given by name or index; an initial
+        value has the name ``"x(0)"``. See the guide on sensitivities.
         """
         if self.sensitivities is None:
             raise InvalidProblemError(
@@ -145,19 +145,19 @@ class Tabulated:
             )
         return self.sensitivities.at(parameter, t)
 
-    # --- how it is shown ----------------------------------------------------------------------------------------------
+    # --- display ----------------------------------------------------------------------------------------------
 
     @property
     def title(self) -> str:
-        """What it is a solution of."""
+        """Title of the solution."""
         raise NotImplementedError
 
     def summary(self) -> list[tuple[str, str]]:
-        """The rows of the small table shown for a solution."""
+        """The rows of the summary table of a solution."""
         raise NotImplementedError
 
     def _run_in_words(self) -> dict[str, str]:
-        """Rows of that table which all solutions have."""
+        """Rows of the summary table common to all solutions."""
         stats = self.stats
         interval = f"{self.t[0]:g} to {self.t[-1]:g}" if self.t.size else "nothing stored"
         return {
@@ -178,19 +178,19 @@ class Tabulated:
 
     @property
     def cost_in_words(self) -> str:
-        """The time of the run, and beside it what was spent once: ``1.5 ms (+0.4 s first use)``."""
+        """The time of the run, followed by one-time costs: ``1.5 ms (+0.4 s first use)``."""
         whole = self.stats.seconds
         once = min(self.stats.first_use, whole)
         later = f" (+{duration(once)} first use)" if once > 0.05 * whole else ""
         return duration(whole - once) + later
 
     def quantities(self, t: Any = None) -> list[Quantity]:
-        """Everything that has a name, at the output points or at the times `t`; computed when it is asked for."""
+        """All named quantities at the output points or at the times `t`; computed on demand."""
         raise NotImplementedError
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Notes of your own, which tables and files keep."""
+        """User notes, included in tables and files."""
         return self.__dict__.setdefault("_attributes", {})
 
     @attributes.setter
@@ -198,13 +198,13 @@ class Tabulated:
         self.__dict__["_attributes"] = dict(notes)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """A quantity at the output points, by its name: a variable, a derivative, a multiplier, a constraint, ..."""
+        """A quantity at the output points by name: a variable, derivative, multiplier, constraint, ..."""
         return row_named(self.quantities(), name)
 
     # --- tables -------------------------------------------------------------------------------------------------------
 
     def to_dataframe(self, columns: Any = None, *, t: Any = None):
-        """The solution as a :class:`pandas.DataFrame`, with the times as its index.
+        """The solution as a :class:`pandas.DataFrame` indexed by time.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class Tabulated:
         return dataset(self._times(t), shown, self._further_columns(t), self._described())
 
     def to_csv(self, path: str | Path | None = None, columns: Any = None, *, t: Any = None) -> str:
-        """The solution as comma-separated values, all digits kept; written to `path` if one is given.
+        """The solution as comma-separated values with all digits; written to `path` if given.
 
         `columns` and `t` are those of :meth:`to_dataframe`.
         """
@@ -256,14 +256,14 @@ class Tabulated:
         return further | columns_of(self.quantities(t), columns)
 
     def _further_columns(self, t: Any) -> dict[str, Any]:
-        """Columns that are no numbers."""
+        """Non-numeric columns."""
         return {}
 
     def _times(self, t: Any) -> np.ndarray:
         return self.t if t is None else np.atleast_1d(np.asarray(t, dtype=float))
 
     def _described(self) -> dict[str, Any]:
-        """What tables say of the run."""
+        """Run metadata in tables."""
         kept = {name: getattr(self, name, None) for name in ("method", "formulation", "status", "message")}
         return {name: text for name, text in kept.items() if text} | self.attributes
 
@@ -271,12 +271,12 @@ class Tabulated:
 
     @property
     def t_events(self) -> list[np.ndarray]:
-        """The times at which each of the given events fired, as SciPy has them; an empty array for one that did not."""
+        """The times at which each of the given events fired, as in SciPy; empty for events that did not fire."""
         return [np.array([event.t for event in fired], dtype=float) for fired in self._fired()]
 
     @property
     def y_events(self) -> list[np.ndarray]:
-        """The states there, a row for each."""
+        """The states at these times, one per row."""
         return [np.array([event.y for event in fired], dtype=float) for fired in self._fired()]
 
     def _fired(self) -> list[list[Any]]:
@@ -286,9 +286,9 @@ class Tabulated:
     # --- files --------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
-        """Write the solution to a file that :func:`daedal.load` reads: an archive of NumPy arrays (.npz), no code.
+        """Write the solution to a file for :func:`daedal.load`: an archive of NumPy arrays (.npz), without code.
 
-        What the functions of the problem are needed for is computed now. Returns the path, which ends in ``.npz``.
+        Quantities that need the functions of the problem are computed first. Returns the path, which ends in ``.npz``.
         """
         from daedal.solution.file import save
 
@@ -299,11 +299,11 @@ TIME = "t"
 
 
 class MissingPackageError(DaedalError, ImportError):
-    """A package that is imported only when it is needed is not installed."""
+    """An optional package is not installed."""
 
 
 def pandas() -> Any:
-    """The module, or what to do to have it."""
+    """Import an optional package, or raise with the command that installs it."""
     return _imported("pandas")
 
 
@@ -312,12 +312,12 @@ def _imported(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise MissingPackageError(
-            f"this needs the package {name}, which is not installed: pip install 'daedal[data]' brings it"
+            f"this needs the package {name}, which is not installed: pip install 'daedal[data]'"
         ) from error
 
 
 def columns_of(quantities: Iterable[Quantity], chosen: Any = None) -> dict[str, np.ndarray]:
-    """Rows by name: all that tables show, or those that are chosen."""
+    """Rows by name: the default rows of tables, or the chosen ones."""
     if chosen is None:
         columns: dict[str, np.ndarray] = {}
         for quantity in quantities:
@@ -364,7 +364,7 @@ def dataset(
 
 
 def comma_separated(times: np.ndarray, columns: Mapping[str, Any], path: Any = None) -> str:
-    """A table as text, numbers with all their digits; written to `path` if one is given."""
+    """A table as text with all digits; written to `path` if given."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([TIME, *columns])

@@ -1,7 +1,6 @@
-"""What a file may hold: kinds of values, each written as plain data and arrays, and checked when it is read.
+"""Schema of files: kinds of values, each written as plain data and arrays and validated when read.
 
-A file never names a class or a function. Its header is data in the shape of a schema, which lives in the code; what
-does not fit is refused.
+A file never names a class or a function. Its header is data that must conform to a schema defined in the code.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ _MOST_DIMENSIONS = 4
 
 
 class Arrays(ABC):
-    """Where arrays go when a file is written, and come from when it is read."""
+    """Destination of arrays when writing, source when reading."""
 
     @abstractmethod
     def put(self, path: str, array: np.ndarray) -> Any:
-        """Keep an array; returns what the header says of it."""
+        """Store an array; returns its entry in the header."""
 
     @abstractmethod
     def get(self, path: str, data: Any) -> np.ndarray:
-        """The array that the header says this of."""
+        """The array of this header entry."""
 
 
 class Format(ABC):
@@ -41,33 +40,33 @@ class Format(ABC):
 
     @abstractmethod
     def decode(self, data: Any, path: str, arrays: Arrays, sizes: dict[str, int]) -> Any:
-        """The value again; `sizes` are those of the object that it belongs to, by name."""
+        """Restore the value; `sizes` holds named sizes of the enclosing object."""
 
 
 def refuse(path: str, why: str):
-    """Complain about a part of the header."""
+    """Raise an error about an entry of the header."""
     raise InvalidFileError(f"{path or 'the header'} {why}")
 
 
 def expect(condition: bool, path: str, why: str):
-    """Refuse what does not hold."""
+    """Raise unless a condition holds."""
     if not condition:
         refuse(path, why)
 
 
 @dataclass(frozen=True)
 class ArrayFormat(Format):
-    """An array; a dimension is a number, a name that means the same size wherever it occurs, or None."""
+    """An array; a dimension is a number, a name (equal sizes wherever it occurs), or None."""
 
     type: str
     dimensions: tuple[str | int | None, ...]
 
     def encode(self, value, path, arrays):
-        """Where it is."""
+        """Its reference."""
         return arrays.put(path, np.ascontiguousarray(value, dtype=self.type))
 
     def decode(self, data, path, arrays, sizes):
-        """Checked by its shape."""
+        """Read, with its shape checked."""
         array = arrays.get(path, data)
         expect(array.dtype == np.dtype(self.type), path, f"holds numbers of type {array.dtype}, not {self.type}")
         expect(array.ndim == len(self.dimensions), path, f"has {array.ndim} dimensions, not {len(self.dimensions)}")
@@ -88,7 +87,7 @@ class Text(Format):
 
     def decode(self, data, path, arrays, sizes):
         """Itself."""
-        expect(isinstance(data, str), path, "is no text")
+        expect(isinstance(data, str), path, "is not text")
         return data
 
 
@@ -108,7 +107,7 @@ class Flag(Format):
 
 @dataclass(frozen=True)
 class Integer(Format):
-    """A whole number, not below `least`; it may be the size of a dimension."""
+    """An integer not below `least`; it may be the size of a dimension."""
 
     least: int = 0
     size: str | None = None
@@ -118,20 +117,20 @@ class Integer(Format):
         return int(value)
 
     def decode(self, data, path, arrays, sizes):
-        """Within the range of 64 bits."""
+        """Within the 64-bit range."""
         right = isinstance(data, int) and not isinstance(data, bool) and self.least <= data < 2**63
-        expect(right, path, f"is no whole number of at least {self.least}")
+        expect(right, path, f"is not a whole number of at least {self.least}")
         if self.size is not None:
-            expect(sizes.setdefault(self.size, data) == data, path, f"does not fit the other sizes ({self.size})")
+            expect(sizes.setdefault(self.size, data) == data, path, f"is inconsistent with other sizes ({self.size})")
         return data
 
 
 @dataclass(frozen=True)
 class NumberFormat(Format):
-    """A number; those that are not finite are written as words."""
+    """A number; non-finite values are written as words."""
 
     def encode(self, value, path, arrays):
-        """Itself, or a word."""
+        """The number, or a word."""
         number = float(value)
         return number if isfinite(number) else str(number)
 
@@ -139,7 +138,7 @@ class NumberFormat(Format):
         """A float."""
         if isinstance(data, str) and data in _NOT_FINITE:
             return _NOT_FINITE[data]
-        expect(isinstance(data, (int, float)) and not isinstance(data, bool), path, "is no number")
+        expect(isinstance(data, (int, float)) and not isinstance(data, bool), path, "is not a number")
         return float(data)
 
 
@@ -150,29 +149,29 @@ class Optional(Format):
     kind: Format
 
     def encode(self, value, path, arrays):
-        """What it is."""
+        """The value or None."""
         return None if value is None else self.kind.encode(value, path, arrays)
 
     def decode(self, data, path, arrays, sizes):
-        """What it is."""
+        """The value or None."""
         return None if data is None else self.kind.decode(data, path, arrays, sizes)
 
 
 @dataclass(frozen=True)
 class ListOf(Format):
-    """A list of things of one kind, as many as `size` says, if it says something."""
+    """A list of items of one kind, of length `size` if given."""
 
     kind: Format
     size: str | None = None
     make: Callable[[list[Any]], Any] = list
 
     def encode(self, value, path, arrays):
-        """Each of them."""
+        """Each item."""
         return [self.kind.encode(entry, f"{path}/{i}", arrays) for i, entry in enumerate(value)]
 
     def decode(self, data, path, arrays, sizes):
-        """Each of them."""
-        expect(isinstance(data, list), path, "is no list")
+        """Each item."""
+        expect(isinstance(data, list), path, "is not a list")
         if self.size is not None:
             wanted = sizes.setdefault(self.size, len(data))
             expect(len(data) == wanted, path, f"has {len(data)} entries, not {wanted}")
@@ -181,18 +180,18 @@ class ListOf(Format):
 
 @dataclass(frozen=True)
 class MappingOf(Format):
-    """Things of one kind by name."""
+    """Items of one kind by name."""
 
     kind: Format
     make: Callable[[dict[str, Any]], Any] = dict
 
     def encode(self, value, path, arrays):
-        """Each of them."""
+        """Each item."""
         return {str(name): self.kind.encode(entry, f"{path}/{name}", arrays) for name, entry in value.items()}
 
     def decode(self, data, path, arrays, sizes):
-        """Each of them."""
-        expect(isinstance(data, dict), path, "is no mapping")
+        """Each item."""
+        expect(isinstance(data, dict), path, "is not a mapping")
         return self.make(
             {name: self.kind.decode(entry, f"{path}/{name}", arrays, sizes) for name, entry in data.items()}
         )
@@ -200,7 +199,7 @@ class MappingOf(Format):
 
 @dataclass(frozen=True)
 class RecordFormat(Format):
-    """An object of a class that the code knows, by its fields; ``check(fields)`` says what is wrong with them.
+    """An object of a known class, by its fields; ``check(fields)`` returns an error message or None.
 
     Fields that are `newer` than the format have defaults in the class.
     """
@@ -217,11 +216,11 @@ class RecordFormat(Format):
         return {name: kind.encode(given[name], _joined(path, name), arrays) for name, kind in self.fields.items()}
 
     def decode(self, data, path, arrays, sizes):
-        """The object again; its sizes are its own."""
-        expect(isinstance(data, dict), path, "is no mapping")
+        """Restore the object, with its own named sizes."""
+        expect(isinstance(data, dict), path, "is not a mapping")
         missing, further = set(self.fields) - set(data), set(data) - set(self.fields)
         expect(missing <= self.newer, path, f"lacks {', '.join(sorted(missing))}")
-        expect(not further, path, f"has {', '.join(sorted(map(repr, further)))}, which nobody expects")
+        expect(not further, path, f"has {', '.join(sorted(map(repr, further)))}, which is not expected")
         own: dict[str, int] = {}
         known = ((name, kind) for name, kind in self.fields.items() if name in data)
         values = {name: kind.decode(data[name], _joined(path, name), arrays, own) for name, kind in known}
@@ -232,10 +231,10 @@ class RecordFormat(Format):
 
 @dataclass(frozen=True)
 class Plain(Format):
-    """Numbers, texts, arrays, and lists and mappings of them, such as parameters and notes."""
+    """Plain data such as parameters and notes: numbers, texts, arrays, lists and mappings."""
 
     def encode(self, value, path, arrays):
-        """The same, with arrays and mappings told apart by their key."""
+        """The same, with arrays and mappings distinguished by a key."""
         if value is None or isinstance(value, (bool, str)):
             return value
         if isinstance(value, (int, np.integer)) and abs(int(value)) < 2**63:
@@ -254,7 +253,7 @@ class Plain(Format):
         raise TypeError(f"{path} holds {type(value).__name__}, which is not plain data")
 
     def decode(self, data, path, arrays, sizes):
-        """The same again."""
+        """Restore the value."""
         if data is None or isinstance(data, (bool, str, int, float)):
             return data
         expect(isinstance(data, dict) and len(data) == 1, path, "is not plain data")
@@ -272,7 +271,7 @@ class Plain(Format):
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a file can hold it as it is."""
+    """Whether a file can store a value directly."""
     numbers = value.values() if type(value) is dict else value
     if value is None or (type(value) in (dict, list, tuple) and all([type(x) is float for x in numbers])):
         if type(value) is not dict or all([type(key) is str for key in value]):
@@ -293,7 +292,7 @@ class _Nowhere(Arrays):
 
 
 def names(size: str) -> Format:
-    """Texts that differ from each other are the rule, but not checked: as many as `size`."""
+    """Names, as many as `size`; normally distinct, but this is not checked."""
     return ListOf(Text(), size, tuple)
 
 
@@ -302,5 +301,5 @@ def _joined(path: str, name: str) -> str:
 
 
 def finite(values: Sequence[np.ndarray]) -> bool:
-    """Whether all numbers are."""
+    """Whether all numbers are finite."""
     return all(bool(np.isfinite(value).all()) for value in values)

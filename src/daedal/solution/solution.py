@@ -1,4 +1,4 @@
-"""What came out of an integration."""
+"""The result of an integration."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -25,8 +25,8 @@ class Statistics:
     """Counters of a run; also reachable as ``stats["steps"]``.
 
     ``residual_evaluations`` counts every call, those for difference Jacobians (``jacobian_residual_evaluations``)
-    included. ``first_use`` are those of the ``seconds`` that a process spends once: imports, tracing, machine code that
-    is generated or loaded; a second run does not spend them.
+    included. ``first_use`` is the part of ``seconds`` spent once per process: imports, tracing, generating or loading
+    machine code; later runs do not spend it.
     """
 
     steps: int = 0
@@ -66,7 +66,7 @@ class History:
 
 @dataclass(frozen=True)
 class DenseOutput:
-    """The polynomials of all steps, in Newton form about their end points."""
+    """The polynomials of all steps, in Newton form about the end points."""
 
     t0: float
     ends: np.ndarray
@@ -74,11 +74,11 @@ class DenseOutput:
     starts: np.ndarray
     psi: np.ndarray
     coefficients: np.ndarray
-    t_end: float | None = None  # where the solution ends, if not with the last step
+    t_end: float | None = None  # end of the solution, if before the end of the last step
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval of the solution, the smaller end first."""
+        """The interval of the solution, smaller end first."""
         end = float(self.ends[-1]) if self.t_end is None else self.t_end
         return min(self.t0, end), max(self.t0, end)
 
@@ -98,7 +98,7 @@ class DenseOutput:
         return result, slope
 
     def evaluate_steps(self, times: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values and derivatives at `times` of the polynomials of given steps."""
+        """Values and derivatives at `times`, from the polynomials of given steps."""
         from daedal.kernels.interpolation import polynomials_of_steps
 
         y = np.empty((times.size, self.coefficients.shape[1]))
@@ -124,22 +124,22 @@ class Solution(Tabulated):
     status : str
         ``"finished"``, ``"event"``, ``"interrupted"`` or ``"failed"``.
     message : str
-        How it ended, in words.
+        Description of how the run ended.
     stats : Statistics
-        Steps, evaluations, failures, seconds.
+        Steps, evaluations, failures and seconds.
     drift : dict or None
         Largest constraint residual over the output points (semi-explicit: key ``"constraint"``).
     events : EventTable
-        What fired, when, with the state there: a table of :class:`EventRecord`. ``t_events`` has the times for each
-        event, as SciPy has them.
+        Events with their times and states: a table of :class:`EventRecord`. ``t_events`` holds the times for each
+        event, as in SciPy.
     history : History or None
         End point, step size and order of every step (kept with dense output).
     names : tuple of str
         Names of the rows of `y`.
     functions : dict
-        How each function of the problem was evaluated, in words.
+        How each function of the problem was evaluated.
     sensitivities : Sensitivities or None
-        Derivatives with respect to parameters, where they were asked for; see :meth:`sensitivity`.
+        Derivatives with respect to parameters, if requested; see :meth:`sensitivity`.
     """
 
     t: np.ndarray
@@ -167,7 +167,7 @@ class Solution(Tabulated):
     def z(self) -> np.ndarray:
         """The algebraic variables of a semi-explicit problem."""
         if self.n_differential is None:
-            raise AttributeError("z belongs to the solution of a SemiExplicitDAE")
+            raise AttributeError("only the solution of a SemiExplicitDAE has z")
         return self.y[self.n_differential :]
 
     def __call__(self, t, derivative: bool = False) -> np.ndarray:
@@ -192,7 +192,7 @@ class Solution(Tabulated):
         return result[:, 0].copy() if times.ndim == 0 else np.ascontiguousarray(result)
 
     def check_times(self, times: np.ndarray):
-        """Refuse times outside of the interval of the solution."""
+        """Check that times lie in the interval of the solution."""
         assert self.dense is not None
         check_within(times, self.dense.interval)
 
@@ -213,7 +213,7 @@ class Solution(Tabulated):
         return plot_solution(self, *args, **options)
 
     def animate(self, path=None, drawing=None, **options: Any):
-        """The motion as a player, which a notebook shows, or written to a page (.html) or a picture (.gif).
+        """Animate the motion: a player in a notebook, or a page (.html) or picture (.gif).
 
         See :func:`daedal.viz.animate`.
         """
@@ -222,9 +222,9 @@ class Solution(Tabulated):
         return animate(self, path, drawing, **options)
 
     def summary(self) -> list[tuple[str, str]]:
-        """The rows of the small table shown for a solution."""
+        """The rows of the summary table of a solution."""
         run = self._run_in_words()
-        # what was left before a projection is for those who ask: it has a name of several words
+        # residuals before projection: listed only on request, recognised by names of several words
         drift = ", ".join(f"{name} {size:.1e}" for name, size in (self.drift or {}).items() if name.isalpha())
         return [
             ("status", self.status),
@@ -240,12 +240,12 @@ class Solution(Tabulated):
 
     @property
     def _n_stated(self) -> int:
-        """How many variables the problem was stated with."""
+        """Number of variables of the problem as given."""
         return self.y.shape[0]
 
     @property
     def title(self) -> str:
-        """What it is a solution of."""
+        """Title of the solution."""
         return f"Solution of {plural(self._n_stated, 'variable')}"
 
 
@@ -267,7 +267,7 @@ class SecondOrderSolution(Solution):
     x, xp, xpp : numpy.ndarray, shape (n, nt)
         The variables and their derivatives, as far as they occur in the equations; zero elsewhere.
     y : numpy.ndarray
-        x, then x' of the variables of order 2, as the error test takes them; `yp` its derivative.
+        x, then x' of the variables of order 2, as used in the error test; `yp` is its derivative.
     order : numpy.ndarray, shape (n,)
         The order of the highest derivative of each variable that occurs in the equations.
     source : numpy.ndarray

@@ -1,4 +1,4 @@
-"""What a file holds of a solution, and the checks of it: compiled code reads these arrays and trusts them."""
+"""File layout of solutions, with strict checks: compiled code reads these arrays without checks of its own."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _HISTORY = RecordFormat(
 
 
 def _wrong_dense(given: dict[str, Any]) -> str | None:
-    """What is wrong with polynomials in Newton form; see kernels/interpolation.py for what is read of them."""
+    """Inconsistency of polynomials in Newton form, if any; kernels/interpolation.py documents the layout."""
     ends, orders, starts, psi = (given[name] for name in ("ends", "orders", "starts", "psi"))
     if not ends.size or not finite([ends, np.array(given["t0"])]):
         return "has no steps, or times that are not finite"
     if orders.min() < 0 or psi.shape[1] < orders.max() + 1:
-        return "has polynomials of a degree that does not fit"
+        return "has polynomials of an inconsistent degree"
     if starts.min() < 0 or np.any(starts > given["coefficients"].shape[0] - orders - 1):
         return "has polynomials that lie outside their array"
     steps = np.diff(ends, prepend=given["t0"])
@@ -77,8 +77,8 @@ def _wrong_pieces(given: dict[str, Any]) -> str | None:
     if ends.size < 2 or not finite([ends]) or np.any(np.diff(ends) <= 0.0):
         return "has steps that are not in order"
     if values.shape[1] != ends.size - 1 or not values.shape[2] or sizes.min(initial=0) < 0:
-        return "has polynomials that do not fit its steps"
-    return None if sizes.sum() == values.shape[0] else "has blocks that do not fit its rows"
+        return "has polynomials that are inconsistent with its steps"
+    return None if sizes.sum() == values.shape[0] else "has blocks that are inconsistent with its rows"
 
 
 PIECES = RecordFormat(
@@ -124,24 +124,24 @@ COMMON: dict[str, Format] = {
     "dense": Optional(DENSE),
     "functions": FUNCTIONS,
 }
-"""What all solutions but those through modes have."""
+"""Fields common to all solutions except those with modes."""
 
 
 def wrong_sizes(given: dict[str, Any]) -> str | None:
-    """What does not fit between the parts of a solution."""
+    """Return an inconsistency between the fields of a solution, if any."""
     n, dense = len(given["names"]), given["dense"]
     if dense is not None and dense.coefficients.shape[1] != n:
         return f"has dense output of {dense.coefficients.shape[1]} variables, and {n} names"
     first = given.get("n_differential")
     if first is not None and first > n:
-        return f"has {first} differential variables among {n}"
+        return f"has {first} differential variables of {n}"
     if any(event.index >= len(given["event_names"]) for event in given["events"] if event.kind == "event"):
-        return "has events of functions that it does not name"
+        return "has events of unnamed functions"
     return None
 
 
 def completed(kind: type, **fields) -> Any:
-    """A solution of first order from its fields."""
+    """Restore a first-order solution from its fields."""
     own, event_names = dict(fields), fields["event_names"]
     del own["event_names"]
     solution = kind(**own)
@@ -215,7 +215,7 @@ _LATE = ("constraints", "drifts", "stored", "residuals", "energies", "ending", "
 
 
 def _of_constrained(solution: Any, wanted: dict[str, Format]) -> dict[str, Any]:
-    kept = solution.__getstate__()  # everything computed, the functions left behind
+    kept = solution.__getstate__()  # everything computed, without the functions
     given = {name: kept.get(f"_{name}" if name in _LATE else name) for name in wanted}
     given["events"], given["names"] = kept["events"], solution.names
     given["event_names"] = solution.event_names
@@ -230,7 +230,7 @@ def _wrong_constrained(given: dict[str, Any]) -> str | None:
     if given["drifts"] is not None and given["drifts"].shape[0] not in (1, 2):
         return "has a drift of a level that does not exist"
     if (given["dense"] is None) != (given["stored"] is None):
-        return "has dense output in part only"
+        return "has incomplete dense output"
     if given["raw"] is not None and len(given["raw"].names) != given["raw"].y.shape[0]:
         return "has raw output without names"
     return wrong_sizes(given)
@@ -249,16 +249,16 @@ def _wrong_mechanical(given: dict[str, Any]) -> str | None:
         given["n_w"],
         n_q,
     ]:
-        return "has dense output of other sizes"
+        return "has dense output of inconsistent sizes"
     return wrong_times(given["machine"], given["t"].size) or _wrong_constrained(given)
 
 
 def _wrong_hessenberg(given: dict[str, Any]) -> str | None:
     n_lambda, n_x = len(given["constraints"]), given["a"].shape[0]
     if not 0 < n_x <= len(given["names"]):
-        return "has other sizes than names"
+        return "has sizes that are inconsistent with its names"
     if given["stored"] is not None and given["stored"].sizes.tolist() != [n_lambda]:
-        return "has dense output of other sizes"
+        return "has dense output of inconsistent sizes"
     return _wrong_constrained(given)
 
 
