@@ -568,7 +568,7 @@ def test_max_steps_keeps_what_was_computed():
 
 
 def test_fixed_steps_beyond_max_steps_are_refused_beforehand():
-    with pytest.raises(daedal.InvalidProblemError, match=r"takes 1e\+09 steps, more than the 1000000 that are made"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"takes 1e\+09 steps, more than the default limit of 1000000"):
         solve_decay(fixed_step=1e-9)
     with pytest.raises(daedal.InvalidProblemError, match=r"takes 1000 steps, more than max_steps = 999"):
         solve_decay(fixed_step=1e-3, max_steps=999)

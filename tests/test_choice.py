@@ -311,7 +311,7 @@ def test_the_stabilised_form_is_left_when_the_constraint_forces_begin_to_turn(co
     sol = daedal.solve(system, (0.0, 3.0), (q0, v0), rtol=1e-6, atol=1e-6, compile=compile)
     assert sol.method == f"{method}, then DASSL"
     assert sol.formulation == f"{form}, then GGL, then ProjectedInvariants"
-    assert "constraint forces turn quickly" in sol.notes[-1]
+    assert "constraint forces rotate rapidly" in sol.notes[-1]
     np.testing.assert_allclose(sol.q, np.transpose([path(t)[0] for t in sol.t]), atol=5e-4)
 
     def amplification(before, t):

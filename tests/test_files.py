@@ -322,8 +322,13 @@ def test_any_other_value_in_the_header_is_refused_or_a_solution(saved, tmp_path_
 def test_other_versions_are_named(saved, tmp_path):
     refused(rewritten(saved, tmp_path / "a.npz", lambda h: h.update(version=2)), "format version 2.*upgrade")
     refused(rewritten(saved, tmp_path / "b.npz", lambda h: h.update(version="1")), "no version")
-    refused(rewritten(saved, tmp_path / "c.npz", lambda h: h.update(format="else")), "does not identify a Daedal solution")
-    refused(rewritten(saved, tmp_path / "d.npz", lambda h: h.update({"class": "os.system"})), "which is not a solution class")
+    refused(
+        rewritten(saved, tmp_path / "c.npz", lambda h: h.update(format="else")), "does not identify a Daedal solution"
+    )
+    refused(
+        rewritten(saved, tmp_path / "d.npz", lambda h: h.update({"class": "os.system"})),
+        "which is not a solution class",
+    )
 
 
 class Trap:

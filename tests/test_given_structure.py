@@ -45,7 +45,7 @@ def heat(t, y, k=0.0):
 @pytest.mark.parametrize("structure", [{"sparsity": BAND}, {"bandwidth": (1, 1)}], ids=["sparsity", "bandwidth"])
 def test_an_entry_that_the_structure_leaves_out_is_named(structure, compile):
     options = {"method": "radau", "compile": compile}
-    with pytest.warns(UserWarning, match=r"leaves out row 5, column 33, but equation 5 depends on y\[33\]"):
+    with pytest.warns(UserWarning, match=r"omits row 5, column 33, but equation 5 depends on y\[33\]"):
         daedal.solve(daedal.ODE(lambda t, y: heat(t, y, 50.0), N, **structure), (0.0, 0.1), START, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -202,7 +202,7 @@ def test_events_switches_and_modes():
         ({"mass": 1j * np.eye(2)}, "mass must be a"),
         ({"mass": sp.csc_array(1j * np.eye(2))}, "mass must hold real numbers"),
         ({"mass": lambda: np.eye(2)}, r"called as mass\(t, y\) or mass\(t\)"),
-        ({"mass": lambda t, y: np.eye(2), "jacobian": lambda t, y: np.eye(2)}, "leave it out"),
+        ({"mass": lambda t, y: np.eye(2), "jacobian": lambda t, y: np.eye(2)}, "omit it"),
         ({"mass": np.ones((2, 2)), "bandwidth": (0, 0)}, "row 0, column 1, outside bandwidth"),
         ({"mass": np.eye(2), "algebraic": [1]}, "column 1 of mass is not zero"),
     ],

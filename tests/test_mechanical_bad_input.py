@@ -395,7 +395,7 @@ def test_points_to_look_at(q):
         ({"formulation": int}, "formulation must be a name"),
         ({"formulation": ("ggl",)}, "formulation must be a name"),
         ({"formulation": "CordinateProjection"}, "did you mean .projection."),
-        ({"method": "phem56", "formulation": "ggl"}, "PHEM56 imposes the constraints itself.*leave formulation out"),
+        ({"method": "phem56", "formulation": "ggl"}, "PHEM56 imposes the constraints itself.*omit formulation"),
         ({"method": "rk4", "formulation": "index3", "fixed_step": 0.1}, "RK4 is explicit and needs a formulation"),
         ({"method": "dasl"}, "unknown method 'dasl'; .*dassl"),
         ({"method": None}, "method must be a name or a method object"),

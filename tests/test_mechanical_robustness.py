@@ -222,7 +222,7 @@ def test_restarts_without_progress_end(monkeypatch):
         return segment
 
     monkeypatch.setattr(MechanismRunState, "segment", standing)
-    with pytest.raises(IntegrationError, match=r"set up anew 10 times without getting ahead\. Remedy") as caught:
+    with pytest.raises(IntegrationError, match=r"restarted 10 times without progress\. Remedy") as caught:
         solve(formulation="state_space", max_steps=10**6)
     assert caught.value.solution.t.size > 0
 

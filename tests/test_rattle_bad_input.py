@@ -51,7 +51,7 @@ def test_a_mass_that_depends_on_time():
         (pendulum, {"method": "rattle", "order": 3, "fixed_step": 0.1}, "order must be one of 2, 4, 6, 8, got 3"),
         (pendulum, {"method": "rattle", "order": True, "fixed_step": 0.1}, "order must be one of"),
         (pendulum, {"method": "shake", "order": 4, "fixed_step": 0.1}, "unknown option order"),
-        (pendulum, {"method": "rattle", "formulation": "ggl", "fixed_step": 0.1}, "leave formulation out"),
+        (pendulum, {"method": "rattle", "formulation": "ggl", "fixed_step": 0.1}, "omit formulation"),
         (damped, {"method": "shake", "fixed_step": 0.1}, "method='rattle'"),
     ],
 )
@@ -120,5 +120,5 @@ def test_damping_that_begins_later_is_seen():
 @pytest.mark.parametrize("method", ["rattle", "shake", "mexx"])
 def test_first_order_problems_are_told_to_become_mechanisms(method):
     problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1)
-    with pytest.raises(daedal.InvalidProblemError, match="is for mechanisms: state the problem as a MechanicalSystem"):
+    with pytest.raises(daedal.InvalidProblemError, match="is for mechanisms: use a MechanicalSystem"):
         daedal.solve(problem, (0.0, 1.0), ([1.0], [-1.0]), method=method, fixed_step=0.1)

@@ -156,7 +156,7 @@ MECHANISMS = [
     Remedy(
         "a blow-up",
         lambda: solve(point(blow_up), 2.0, ([0.0], [1.0])),
-        ("look for a blow-up near this time, and stop before it with a terminal event (events=...)",),
+        ("check for a blow-up near this time, and stop before it with a terminal event (events=...)",),
         (
             (
                 lambda: solve(
@@ -469,7 +469,7 @@ SECOND_ORDER = [
     Remedy(
         "a wrong Jacobian, second order",
         lambda: damped(-1.0),
-        ("the given jacobian is wrong", "correct jacobian", "or leave it out"),
+        ("the given jacobian is wrong", "correct jacobian", "or omit it"),
         ((lambda: damped(1.0), [0.0]), (lambda: damped(0.0), [0.0])),
     ),
 ]

@@ -101,7 +101,7 @@ def test_named_values_behave_as_plain_arrays(circle):
     assert type(again) is np.ndarray and np.array_equal(again, at)
     at += 1.0
     assert isinstance(at, NamedValues) or type(at) is np.ndarray
-    with pytest.raises(daedal.InvalidProblemError, match="only sol(t) itself has names"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"only sol\(t\) itself has names"):
         circle([1.0, 2.0]).T["s"]
 
 

@@ -1,4 +1,4 @@
-"""The driver, which every problem goes through: request, plan, run, finish.
+"""The driver used by every problem: request, plan, run, finish.
 
-Begin with `solving.py`, then `solver.py` and `run_segments.py`.
+Start with `solving.py`, then `solver.py` and `run_segments.py`.
 """

@@ -1,4 +1,4 @@
-"""Problems of higher index with machine code for the reduced problem, held against the user's own functions."""
+"""Higher-index problems solved by a compiled reduced problem, verified against the user's own functions."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from daedal.symbolic.tracing import SwitchWarning
 
 
 class ReducedForm(Form):
-    """The reduced problem, in place of the equations as they stand.
+    """The reduced problem, used instead of the original equations.
 
-    These are for constant steps, which show what a method does with the problem as it is, and for functions that turn
-    out to be others than when they were traced.
+    The original equations are used for constant steps, to study a method on the problem as given, and if the functions
+    have changed since they were traced.
 
     Parameters
     ----------
     plan : ReducedPlan or ReducedSecondOrder
-        That of the reduced problem.
+        Plan of the reduced problem.
     asked : bool
-        Whether the user has asked for it.
+        Whether the user requested it.
     """
 
     def __init__(self, plan: Any, asked: bool):
         self._plan, self._asked = plan, asked
 
     def with_problem(self, plan: TracedPlan, numbers: np.ndarray) -> ReducedForm | None:
-        """The form for a plan with other parameters, or None if it must be made anew."""
+        """The form for a plan with other parameters, or None if it must be rebuilt."""
         other = self._plan.with_original(plan.problem, numbers)
         return None if other is None else ReducedForm(other, self._asked)
 
@@ -52,7 +52,7 @@ class ReducedForm(Form):
         return self._plan.reduction.mu
 
     def enlarged(self, problem: Any, times: int, settings: Settings) -> Any:
-        """A plan for a problem of so many systems of this structure, such as one with its variational equations."""
+        """Plan for a problem made of this many copies of the structure, e.g. one with its variational equations."""
         from daedal.driver.reduced_plan import ReducedPlan
         from daedal.index.reduction.reduce import analysed
         from daedal.index.reduction.strangeness_free import StrangenessFreeProblem
@@ -77,27 +77,27 @@ class ReducedForm(Form):
 
 
 class SingularPlan(Wrapped):
-    """A plan for a problem that cannot have a unique solution: what stops its run is told together with the reason.
+    """Plan for a problem without a unique solution: the message of a failed run includes the reason.
 
-    A run that comes to its end all the same has followed one of many solutions, or none, and has failed.
+    A run that reaches its end has followed an arbitrary solution, and fails too.
 
     Parameters
     ----------
     plan : TracedPlan
-        That of the problem as it stands.
+        Plan of the problem as given.
     reason : DaedalError
-        Which equations are too many for which unknowns, or that they do not determine the solution.
+        Over- and underdetermined parts of the equations, or that they do not determine the solution.
     """
 
     as_stated = False
 
     def __init__(self, plan: TracedPlan, reason: DaedalError):
         super().__init__(plan)
-        self._reason = str(reason)  # the exception itself would keep all frames of its traceback
+        self._reason = str(reason)  # the exception itself would keep its traceback frames alive
         self._is_structural = isinstance(reason, StructurallySingularError)
 
     def solve(self, request: Request):
-        """Solve the problem as it stands, as far as that goes."""
+        """Solve the problem as given as far as possible."""
         try:
             solution = self.plan.solve(request)
             if solution.success:
@@ -114,7 +114,7 @@ class SingularPlan(Wrapped):
             raise
 
     def _reason_at(self, request: Request) -> str:
-        """The reason, with the variables that are left undetermined at the start."""
+        """The reason, with the variables left undetermined at the start."""
         y, yp = given_values(self.problem, request)
         y, yp = np.nan_to_num(y), np.zeros(y.size) if yp is None else yp
         t0, t1 = request.span

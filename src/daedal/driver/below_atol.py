@@ -1,4 +1,4 @@
-"""Tolerances that do not control what they are to control: too large for a variable, too small for a method."""
+"""Tolerances that lose control of the error: too large for a variable, or too small for a method."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 from daedal.common.messages import warn
 from daedal.common.tabular import listing
 
-_LEAST_STEPS = 4  # of a run that may have shown how large its variables become
-_NOISE = 1e-6  # of atol: what is smaller is round-off
-_STATED = 1e-4  # of atol: a start that is larger is meant
-_SEEN = 1e-4  # part of its values to which a variable is to be known absolutely
-_FEW = 3  # turns that say nothing
-_WIGGLES = 0.3  # part of the points at which noise turns back; a motion does so at fewer
+_LEAST_STEPS = 4  # number of points in a run needed to judge the size of its variables
+_NOISE = 1e-6  # times atol: smaller values are round-off
+_STATED = 1e-4  # times atol: a larger start value is deliberate
+_SEEN = 1e-4  # fraction of its values to which a variable should be accurate
+_FEW = 3  # turning points too few to be conclusive
+_WIGGLES = 0.3  # fraction of turning points that identifies noise; motions have fewer
 _MOST_NAMED = 6
 _SHARPEST = {"modified_bdf": 3e-9}
-"""Smallest rtol of methods that differentiate positions numerically: below it, round-off decides."""
+"""Smallest rtol of methods that differentiate positions numerically; below it round-off dominates."""
 
 
 class ToleranceWarning(UserWarning):
-    """A tolerance is too large, or too small, for what it is to control."""
+    """A tolerance is too large, or too small, to control the error."""
 
 
 def warn_below_atol(solution: Any, settings: Any) -> None:
-    """Name the variables whose values, at all steps, are no more than their `atol`, but something other than noise."""
+    """Name the variables that stay below their `atol` throughout, but are not just noise."""
     y, names = solution.y, solution.names
     if solution.stats.steps < _LEAST_STEPS or not y.shape[1]:
         return
@@ -35,7 +35,7 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
     here = largest <= atol
     if not here.any() or not solution.success or settings.fixed_step is not None or y.shape[0] != len(names):
         return
-    begun = (y[:, 0] != 0.0) | (sizes[:, -1] < largest)  # not those that begin at 0 and have only just left it
+    begun = (y[:, 0] != 0.0) | (sizes[:, -1] < largest)  # excluding those that start at 0 and have only just left it
     small = np.flatnonzero(here & begun & (largest > _NOISE * atol))
     if not small.size:
         return
@@ -65,7 +65,7 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
 
 
 def warn_unsuitable(solution: Any, settings: Any) -> None:
-    """Warn of a tolerance above all values, and of one that the chosen method cannot keep."""
+    """Warn about a tolerance above all values, or one that the chosen method cannot achieve."""
     loosest = np.max(settings.rtol)
     if loosest >= 1.0 and settings.fixed_step is None:
         warn(
@@ -81,7 +81,7 @@ def warn_unsuitable(solution: Any, settings: Any) -> None:
     if solution is not None and asked < sharpest:
         warn(
             f"method={name!r} takes velocities and accelerations from differences of positions, with their round-off, "
-            f"and does not keep rtol={asked:.2g}: errors are those of about {sharpest:.0e}, or larger. Remedy: "
+            f"and cannot achieve rtol={asked:.2g}: errors correspond to about {sharpest:.0e}, or larger. Remedy: "
             "method='radau', or a larger rtol",
             ToleranceWarning,
         )

@@ -1,9 +1,9 @@
-"""Small systems stay in their thread: a limit on the threads of the BLAS behind our LAPACK while runs last.
+"""Limit SciPy's BLAS to one thread during runs of small systems.
 
-OpenBLAS shares the factorisation of a matrix of order 128 and more among all cores. Below an order of about a thousand
-that gains little on an idle machine, and on a busy one every factorisation waits for the slowest of the cores: 3 ms in
-place of 0.15 for an order of 160 on two cores, one of them busy. The BLAS that users' functions call through NumPy is
-another copy, and is left alone.
+OpenBLAS distributes factorisations of matrices of order 128 and more over all cores. Below an order of about a thousand
+this gains little on an idle machine, and on a busy one every factorisation waits for the slowest core: 3 ms instead of
+0.15 for order 160 on two cores with one busy. NumPy, and thus users' functions, use a separate copy of BLAS, which is
+not affected.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from threading import Lock
 
-_SMALLEST, _LARGEST = 64, 1000  # unknowns: below, BLAS does not share its work; above, sharing it pays
+# number of unknowns: below the first BLAS is serial anyway, above the second threads pay off
+_SMALLEST, _LARGEST = 64, 1000
 _OPENBLAS = ("scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
 _NAMES = [name + suffix for name in _OPENBLAS for suffix in ("", "64_")]
 
 
 @cache
 def thread_count() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    """How to read and how to set the number of threads of SciPy's BLAS; None where it is not an OpenBLAS."""
+    """Getter and setter for the number of threads of SciPy's BLAS; None if it is not OpenBLAS."""
     from scipy.linalg import cython_lapack
 
-    library = ctypes.CDLL(cython_lapack.__file__)  # whose symbols include those of the libraries that it needs
+    library = ctypes.CDLL(cython_lapack.__file__)  # its symbols include those of its dependencies
     for name in _NAMES:
         if hasattr(library, name.format("set")):
             return getattr(library, name.format("get")), getattr(library, name.format("set"))
@@ -32,9 +33,9 @@ def thread_count() -> tuple[Callable[[], int], Callable[[int], None]] | None:
 
 
 class _OneThread(AbstractContextManager):
-    """One thread for BLAS as long as at least one run is inside; the number is one for the whole process.
+    """Limit BLAS to one thread while at least one run is active; the setting is process-wide.
 
-    The first run that enters sets the limit and the last that leaves takes it back, whatever threads they are in.
+    The first run to enter sets the limit and the last one to leave restores it, in whatever threads they execute.
     """
 
     def __init__(self):
@@ -59,5 +60,5 @@ _one_thread = _OneThread()
 
 
 def blas_threads(n: int) -> AbstractContextManager:
-    """The threads of BLAS during a run with n unknowns: one if it is small, as many as before if it is large."""
+    """BLAS threads during a run with n unknowns: one if small, unchanged if large."""
     return _one_thread if _SMALLEST <= n <= _LARGEST else nullcontext()

@@ -1,4 +1,4 @@
-"""Which formulation and which method: the user's, or what the measurements of the run ask for."""
+"""Choice of formulation and method: the user's, or based on measurements during the run."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from daedal.methods import named_method
 
 
 def _fastest(measures) -> float:
-    """The rate that limits the steps of an explicit method: of decay, of turning constraint forces, of vibration."""
+    """The rate that limits explicit steps: of decay, of rotating constraint forces, or of vibration."""
     return float(np.nanmax((measures.order * measures.V_B, abs(measures.sigF), measures.omegaF)))
 
 
 class MethodChoice:
     """Formulation and method of the current segment, and whether another segment follows.
 
-    The automatic choice begins with an explicit method, which is right for all that is not stiff: DOPRI5, or DOP853 if
-    the tolerance is sharp, with projection where accelerations are straight-line code, the half-explicit PHEM56 where
-    functions are called. When its steps meet the limit of stability, the measures of Ascher and Petzold's decision
-    procedure say which stiff form goes on: the stabilised index-2 form, or projected invariants along C^T where
-    constraint forces that turn quickly would make the former behave like an explicit method, or collocation on Radau
-    nodes where vibrations are what is fast. The stabilised form is watched for turning forces. Now and then it is asked
-    whether the stiffness is over; then the explicit method goes on.
+    The automatic choice starts with an explicit method, suitable for nonstiff problems: DOPRI5, or DOP853 for tight
+    tolerances, with projection if accelerations are straight-line code, and the half-explicit PHEM56 if functions are
+    called. When stability limits its steps, the measures of Ascher and Petzold's decision procedure select the stiff
+    form: the stabilised index-2 form; projected invariants along C^T where rapidly rotating constraint forces would
+    make the former behave like an explicit method; or collocation at Radau nodes where vibrations are the fast modes.
+    The stabilised form is monitored for rotating forces. Periodically the stiffness is checked again; if it has ended,
+    the explicit method resumes.
     """
 
     def __init__(self, plan, assembly, request):
@@ -45,9 +45,9 @@ class MethodChoice:
         self.notes: list[str] = []
         self.changed = True
         self.watches_amplification = False
-        self.step_limit: int | None = None  # steps of a stiff method until the next question whether it is needed
-        self._explicit: tuple | None = None  # what to go back to
-        self._found_stiff: Any = None  # the time, the step and the measures where the explicit method is left
+        self.step_limit: int | None = None  # steps of a stiff method before the need for it is checked again
+        self._explicit: tuple | None = None  # what to return to
+        self._found_stiff: Any = None  # time, step size and measures where the explicit method stopped
         self._patience = PATIENCE
         self._chooses_steps = request.settings.fixed_step is None
         self._passed: list = []  # singular configurations
@@ -59,11 +59,11 @@ class MethodChoice:
 
     @property
     def pair(self) -> tuple[int, int]:
-        """What tells formulation and method of this segment from others of the plan."""
+        """Identifies formulation and method of this segment within the plan."""
         return id(self.formulation), id(self.method)
 
     def goes_on(self, segment) -> bool:
-        """Whether the run has to go on in another segment; prepares it."""
+        """Whether another segment must follow; prepares it."""
         reason = segment.outcome.reason
         if reason in (Ending.FINISHED, Ending.EVENT_STOP):
             return False
@@ -88,7 +88,7 @@ class MethodChoice:
         if segment.signal == AMPLIFYING:
             t = segment.outcome.t_reached
             self._change(named_formulation("projected_invariants"), self.method)
-            self.notes.append(f"From t = {t:.4g} on projected invariants: the constraint forces turn quickly.")
+            self.notes.append(f"From t = {t:.4g} on projected invariants: the constraint forces rotate rapidly.")
             return True
         return False
 
@@ -98,9 +98,9 @@ class MethodChoice:
         self.formulation, self.method = formulation, method
 
     def look_into_stiffness(self, t: float, h: float, state: np.ndarray) -> int:
-        """How many suspicious steps pass before the next look; 0 if stability does limit steps like the last one, h.
+        """Number of suspicious steps before the next check; 0 if stability limits steps like the last one, h.
 
-        The run stands still meanwhile, and a false alarm leaves no trace in it.
+        The run is suspended meanwhile; a false alarm leaves it unchanged.
         """
         measures = self._measure(t, state)
         if measures is None or h * _fastest(measures) >= STABILITY_BOUND * self.method.suspicious:
@@ -110,7 +110,7 @@ class MethodChoice:
         return patience
 
     def _leave_the_explicit_method(self):
-        """Go on with a stiff method, in the form that the measures ask for."""
+        """Continue with a stiff method in the form selected by the measures."""
         from daedal.analysis.measures import decision
 
         t, h, measures = self._found_stiff
@@ -127,7 +127,7 @@ class MethodChoice:
         self.notes.append(f"Stiff from t = {t:.4g} on: {type(form).__name__} with {type(method).__name__}.")
 
     def _look_for_the_end_of_stiffness(self, segment):
-        """Go back to the explicit method if it could take the steps of the stiff one; otherwise ask again later."""
+        """Return to the explicit method if it could take the steps of the stiff one; otherwise check again later."""
         t, state = segment.equations.last_state(segment.outcome)
         h, measures, explicit = abs(segment.outcome.h_last), self._measure(t, state[0]), self._explicit
         bound = 0.0 if explicit is None else STIFFNESS_OVER * explicit[1].suspicious
@@ -140,7 +140,7 @@ class MethodChoice:
             self.changed = True
 
     def _measure(self, t: float, state: np.ndarray):
-        """The measures at a state; the guesses of a run that stands there stay as they are."""
+        """The measures at a state; initial guesses of the suspended run are preserved."""
         from daedal.analysis.measures import measure
 
         guesses = [self._assembly.record.array(name) for name in ("state", "multipliers")]
@@ -151,7 +151,7 @@ class MethodChoice:
         return measures
 
     def _singular_point(self, segment, passed: bool):
-        """The singular configuration that the monitor found; None for a false alarm or a smooth passage."""
+        """The singular configuration found by the monitor; None for a false alarm or a smooth passage."""
 
         monitor, dense = segment.equations.monitor, segment.outcome.last_step
         t0, t1 = float(monitor["t_before"]), float(monitor["t"])
@@ -176,11 +176,11 @@ class MethodChoice:
 
     @property
     def _may_pass(self) -> bool:
-        """Whether the steps lead over singular configurations: those of explicit methods that choose their steps."""
+        """Whether steps may jump across singular configurations: true of explicit methods with step size control."""
         return self._chooses_steps and isinstance(self.formulation, CoordinateProjection | VelocityConstraints)
 
     def _note_passage(self, point):
-        """One note for all of them."""
+        """A single note for all of them."""
         from daedal.analysis.dependent_constraints import in_passing
 
         if self._passed:
@@ -196,19 +196,19 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
         if assembly.n_c:
             raise InvalidProblemError(
                 f"formulation={formulation!r} is for systems without constraints; 'index3' takes constraints as "
-                "they stand, 'auto' chooses"
+                "given, 'auto' chooses"
             )
         formulation = "auto"
     any_method = isinstance(method, str) and method == "auto"
     first = formulation.split(",")[0] if isinstance(formulation, str) else ""
     if first == CoordinateProjection.__name__ and first != formulation and any_method:
-        formulation = "auto"  # what solutions say of runs that were handed over ("CoordinateProjection, then GGL")
+        formulation = "auto"  # labels in solutions of runs that changed method ("CoordinateProjection, then GGL")
     if first == VelocityConstraints.__name__:
-        # What solutions say of half-explicit runs, and of those that began so ("VelocityConstraints, then GGL").
+        # Labels in solutions of half-explicit runs and of those that started so ("VelocityConstraints, then GGL").
         if not any_method and not method.works_on("mechanism"):
             raise InvalidProblemError(
                 f"formulation {formulation!r} belongs to half-explicit methods, which impose the constraints on the "
-                f"velocity level in their stages: leave formulation or method={method.name!r} out"
+                f"velocity level in their stages: omit formulation or method={method.name!r}"
             )
         formulation = "auto"
     any_form = isinstance(formulation, str) and formulation == "auto"
@@ -224,8 +224,8 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
             return form, named_method("dassl", {})
         if method.works_on("mechanism") and not form.half_explicit:
             raise InvalidProblemError(
-                f"{type(method).__name__} imposes the constraints itself: leave formulation "
-                "out, or take another method (dassl, or dopri5 for forms that are ordinary differential equations)"
+                f"{type(method).__name__} imposes the constraints itself: omit formulation, "
+                "or use another method (dassl, or dopri5 for forms that are ordinary differential equations)"
             )
         return form, method.for_second_order() if form.name == "index3" else method
     if method.works_on("mechanism"):

@@ -1,4 +1,4 @@
-"""What the user's events see of a run: the variables of the problem, whatever the method integrates."""
+"""Events in terms of the problem's variables, whatever the method integrates."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from daedal.driver.run_segments import Segment
 from daedal.events.event import Enclosed, SwitchingFunctions, gather_events, named_events, standard_functions
 from daedal.symbolic.tracing.enclosures import enclosed_event
 
-_OWN = ("daedal.driver", "daedal.events", "daedal.hybrid")  # functions made of others, which have a memory
-_LARGEST = 1000  # unknowns up to which events are traced for it
+_OWN = ("daedal.driver", "daedal.events", "daedal.hybrid")  # functions with memory, made from others
+_LARGEST = 1000  # number of unknowns up to which events are traced for enclosures
 
 
 @dataclass(frozen=True)
 class EventView:
     """The arguments of event functions: (t, y, y'), or (t, y[:n_y], y[n_y:]), and the parameters."""
 
-    shown_by: Any  # the problem whose functions show what the user calls the arguments
+    shown_by: Any  # the problem whose functions define the argument names
     params: Any
     n_y: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class EventsOf:
-    """Events of another problem than the one that is integrated.
+    """Events of a problem other than the integrated one.
 
-    ``arguments(t, state)`` gives the unknowns of that problem and their derivatives, in the state of this one.
+    ``arguments(t, state)`` returns the unknowns of that problem and their derivatives from the integrated state.
     """
 
     events: Any
@@ -41,10 +41,10 @@ class EventsOf:
 def switching_functions(
     request: Request, view, t: float, y0, yp0, recover=None, earlier: list[Segment] | None = None, *, leading=False
 ) -> SwitchingFunctions | None:
-    """The user's events as functions of what the method integrates, with what has happened in earlier segments.
+    """The user's events as functions of the integrated unknowns, with the occurrences in earlier segments.
 
-    ``recover(t, y, yp)`` gives the arguments of the events from the unknowns of the method. Where the variables of the
-    problem are the `leading` unknowns, compiled events are called without it.
+    ``recover(t, y, yp)`` returns the event arguments from the unknowns of the method. Compiled events bypass it if the
+    problem's variables are the `leading` unknowns.
     """
     functions = gather_events(request.settings.events, view, t, y0, yp0)
     if functions is None:
@@ -67,7 +67,7 @@ def switching_functions(
 
 
 def with_bounds(functions: SwitchingFunctions, events: Any, view: Any, n: int) -> SwitchingFunctions:
-    """The user's events with those enclosed that can be traced; y has length n."""
+    """The user's events with enclosures for those that can be traced; y has length n."""
     n_y, enclosed, first = getattr(view, "n_y", None), [], 0
     if n > _LARGEST:
         return functions

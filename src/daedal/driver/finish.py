@@ -1,4 +1,4 @@
-"""The end of a run: how it ended, in words, and what its segments stored, joined."""
+"""The end of a run: termination reason, and the concatenated output of its segments."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _COUNTERS = tuple(f.name for f in fields(Statistics) if f.name not in ("seconds"
 
 
 def ending(request: Request, segments: list[Segment], explain) -> tuple[bool, str, str]:
-    """Success, status and message; ``explain()`` says why a run failed."""
+    """Success, status and message; ``explain()`` returns the cause of a failure."""
     outcome = segments[-1].outcome
     if outcome.interrupted:
-        return False, "interrupted", f"Interrupted at t = {outcome.t_reached:g}; this is what was computed until then."
+        return False, "interrupted", f"Interrupted at t = {outcome.t_reached:g}; partial results are kept."
     if outcome.exception is not None:
         return False, "failed", "a function of the model raised an exception"
     last_one = segments[-1]
@@ -39,23 +39,23 @@ def ending(request: Request, segments: list[Segment], explain) -> tuple[bool, st
 
 
 def _explained(explain, outcome) -> str:
-    """What `explain` says; whatever happens to it, what was computed is not lost."""
+    """The result of `explain`; exceptions in it must not lose the computed solution."""
     try:
         return explain()
     except KeyboardInterrupt:
         reason = "was interrupted"
     except Exception as error:
         reason = f"failed ({type(error).__name__}: {error})"
-    return stopped(outcome.t_reached, f"the run could not go on. The cause was looked for, but the search {reason}.")
+    return stopped(outcome.t_reached, f"the run could not go on. The search for the cause {reason}.")
 
 
 def delivered(solution, segments: list[Segment]):
-    """The solution, or the error that goes with it."""
+    """The solution, or the error that carries it."""
     exception = segments[-1].outcome.exception
     if exception is not None:
-        if hasattr(exception, "solution"):  # of a run inside a function of the model
+        if hasattr(exception, "solution"):  # raised inside a function of the model
             raise exception
-        with suppress(AttributeError, TypeError):  # exceptions with slots take no attributes
+        with suppress(AttributeError, TypeError):  # exceptions with slots do not accept attributes
             exception.solution = solution  # type: ignore[attr-defined]
         raise exception
     if solution.status == "failed":
@@ -66,7 +66,7 @@ def delivered(solution, segments: list[Segment]):
 
 
 def join_labels(names: list[str]) -> str:
-    """The names in order, each run of equal ones once."""
+    """The names in order, with repetitions of neighbours removed."""
     return ", then ".join(name for i, name in enumerate(names) if i == 0 or name != names[i - 1])
 
 
@@ -76,7 +76,7 @@ def terminal_event(outcome):
 
 
 def until_the_end(request: Request, dense: DenseOutput | None, segment: Segment) -> DenseOutput | None:
-    """The dense output without what lies beyond a terminal event, a singular position or the end of `t_span`."""
+    """The dense output truncated at a terminal event, a singular position or the end of `t_span`."""
     if dense is None:
         return None
     if segment.singular is not None:
@@ -107,12 +107,12 @@ def joined_history(segments: list[Segment]) -> History | None:
 
 
 def joined_outcome(request: Request, segments: list[Segment]) -> Outcome:
-    """What the segments of a run with the same unknowns have stored, as one; how it ended is that of the last."""
+    """Concatenate the output of segments with the same unknowns; the termination reason is that of the last."""
     last = segments[-1].outcome
     if len(segments) == 1:
         return last
     outcomes = [segment.outcome for segment in segments]
-    first = [int(i > 0 and request.times is None) for i in range(len(outcomes))]  # a point that is there already
+    first = [int(i > 0 and request.times is None) for i in range(len(outcomes))]  # a duplicate point
     kept = [o for o in outcomes if o.dense is not None]
     return replace(
         last,
@@ -127,7 +127,7 @@ def joined_outcome(request: Request, segments: list[Segment]) -> Outcome:
 
 
 def cut(dense: DenseOutput | None, t: float) -> DenseOutput | None:
-    """Dense output whose last step ends at `t`, before its end: the same polynomial about another point."""
+    """Dense output whose last step ends at `t` instead of its end: the same polynomial about another point."""
     if dense is None or dense.ends[-1] == t:
         return dense
     last, k, start = dense.ends.size - 1, int(dense.orders[-1]), int(dense.starts[-1])
@@ -140,7 +140,7 @@ def cut(dense: DenseOutput | None, t: float) -> DenseOutput | None:
 
 
 def modified_differences(rows: np.ndarray, psi: np.ndarray):
-    """Turn values at t_n, t_n - psi_0, t_n - psi_1, ... into the coefficients of the Newton form, in place."""
+    """Convert values at t_n, t_n - psi_0, t_n - psi_1, ... to the coefficients of the Newton form, in place."""
     nodes = np.concatenate([[0.0], psi])
     count = rows.shape[0]
     for order in range(1, count):
@@ -153,7 +153,7 @@ def modified_differences(rows: np.ndarray, psi: np.ndarray):
 
 
 def joined_dense_output(parts: list[DenseOutput]) -> DenseOutput | None:
-    """The polynomials of all segments as one."""
+    """Concatenate the polynomials of all segments."""
     if len(parts) < 2:
         return parts[0] if parts else None
     offsets = np.concatenate([[0], np.cumsum([p.coefficients.shape[0] for p in parts])[:-1]])

@@ -1,4 +1,4 @@
-"""Problems that are solved as they stand: F(t, y, y') = 0, semi-explicit ones, and linear ones made implicit."""
+"""Problems solved directly: F(t, y, y') = 0, semi-explicit ones, and linear ones in implicit form."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ from daedal.problems.compile import with_numbers
 from daedal.solution.solution import Solution
 from daedal.symbolic.tracing import DerivativeWarning
 
-_MOST_RUNS = 4  # kept for their next use
-_MOST_REPEATED = 10_000  # steps of a run that failed, up to which it is tried once more from its start
+_MOST_RUNS = 4  # pooled for reuse
+_MOST_REPEATED = 10_000  # steps of a failed run up to which it is retried from the start
 
 
 class FirstOrderPlan(Plan):
-    """What does not depend on the start: method, tolerances, and runs that are made ready once and used again."""
+    """Data independent of the start: method, tolerances, and pooled runs."""
 
     def __init__(
         self, problem: ImplicitDAE | SemiExplicitDAE, settings: Settings, wishes: dict[str, Any] | None = None
     ):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto', 'none', or a way to "
-                f"reduce the index: {', '.join(map(repr, WAYS))}"
+                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto', 'none', or an "
+                f"index reduction: {', '.join(map(repr, WAYS))}"
             )
         self.problem, self.implicit = problem, problem.implicit()
         self.semi_explicit = problem if isinstance(problem, SemiExplicitDAE) else None
@@ -77,14 +77,14 @@ class FirstOrderPlan(Plan):
         keeps_sign = self.method.nonnegative is not False
         self.nonnegative: Any = self.method.nonnegative_mask(self.implicit) if keeps_sign else None
         self.equations = self._equations()
-        # The rank of small problems that were traced has been judged before.
+        # The rank of small traced problems has been checked before.
         judged = getattr(self.implicit.jacobian, "is_derivative", False) and problem.n <= LARGEST_EXAMINED
         self.examines_rank = self.ordinary is None and not judged
         self.sharpest = float(np.min(self.rtol))
         self._wishes = wishes
         self.looked_at_structure = False
-        self._plain: tuple[Any, bool] | None = None  # the last start, and whether the index is clearly 0 or 1 there
-        self._runs: dict[int, list] = {}  # by the identity of their method
+        self._plain: tuple[Any, bool] | None = None  # the last start, and whether its index is clearly 0 or 1
+        self._runs: dict[int, list] = {}  # keyed by the identity of their method
 
     def _equations(self) -> Equations:
         rate = None if self.ordinary is None else self.ordinary.f
@@ -92,7 +92,7 @@ class FirstOrderPlan(Plan):
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The forms of equations that methods can be given."""
+        """The available forms of the equations."""
         known = {"semi_explicit": self.semi_explicit, "rate": self.ordinary}
         return ("residual", *[form for form, problem in known.items() if problem is not None])
 
@@ -102,9 +102,9 @@ class FirstOrderPlan(Plan):
         return tuple(self.problem.label(i) for i in range(self.problem.n))
 
     def with_problem(self, problem) -> FirstOrderPlan:
-        """The plan for the same problem with other parameters; what is ready is shared."""
+        """The plan for the same problem with other parameters; prepared data is shared."""
         other = copy(self)
-        other._runs, other._plain = self._runs, None  # copies go through __getstate__, which leaves runs behind
+        other._runs, other._plain = self._runs, None  # copies use __getstate__, which drops pooled runs
         other.problem, other.implicit = problem, with_numbers(self.implicit, problem.params)
         other.semi_explicit = None if self.semi_explicit is None else problem
         other.ordinary = None if self.ordinary is None else problem
@@ -112,7 +112,7 @@ class FirstOrderPlan(Plan):
         return other
 
     def solve(self, request: Request, tracker=None) -> Solution:
-        """Begin, run, finish; `tracker` knows the switches of the equations."""
+        """Start, run and finish; `tracker` tracks the switches of the equations."""
         if tracker is None:
             run_state = FirstOrderRunState(self, request)
         else:
@@ -122,7 +122,7 @@ class FirstOrderPlan(Plan):
         segments, excluded, notes = run(run_state, request), run_state.excluded, run_state.choice.notes
         of_methods = run_state.notes
         run_state.give_back()
-        del run_state  # of a large problem nothing but its output is left
+        del run_state  # of a large problem only the output is kept
         further = of_methods if tracker is None else [*of_methods, *tracker.notes]
         try:
             solution = delivered(finished(self, request, segments, excluded, notes, further), segments)
@@ -141,10 +141,10 @@ class FirstOrderPlan(Plan):
     def _second_opinion(
         self, request: Request, solution: Solution, lost: tuple[int, float, float], repeats: bool
     ) -> Solution:
-        """The solution where the sign of a variable was not resolved, with what a run with DASSL finds in its message.
+        """The solution after the sign of a variable was not resolved; its message includes the result of a DASSL run.
 
-        DASSL's solution takes its place only where that resolves the sign: the two agree up to the stretch in which it
-        was lost, and DASSL's does not lose it.
+        DASSL's solution replaces it only if that resolves the sign: both agree up to the interval where it was lost,
+        and DASSL's does not lose it.
         """
         variable, begin, end = lost
         doubt = in_words(self.names[variable], (begin, end))
@@ -158,8 +158,8 @@ class FirstOrderPlan(Plan):
             return solution
         if not contradict(solution, other, self.rtol, self.atol):
             solution.message += (
-                f" {self.names[variable]} came out of a rest near zero, from t = {begin:.4g} to {end:.4g}, with the "
-                "other sign; a second run, with DASSL, confirms it."
+                f" {self.names[variable]} was below its atol from t = {begin:.4g} to {end:.4g} and then changed its "
+                "sign; a second run, with DASSL, confirms it."
             )
             return solution
         if lost_sign(other, self.atol) is None and not contradict(solution, other, self.rtol, self.atol, begin):
@@ -169,13 +169,14 @@ class FirstOrderPlan(Plan):
         return solution
 
     def _may_begin_anew(self, request: Request, segments: list[Segment]) -> bool:
-        """Whether other methods than DASSL have stopped in a run that may be made once more."""
+        """Whether methods other than DASSL failed in a run that may be repeated."""
         steps = sum(segment.outcome.steps for segment in segments)
         is_open = len(self.methods) > 1 and request.settings.fixed_step is None and segments[0].method.name != "dassl"
         return is_open and segments[-1].outcome.reason in FAILURES and steps <= _MOST_REPEATED
 
     def _from_the_start(self, request: Request, error: IntegrationError, methods: str) -> Solution:
-        """What DASSL finds where other methods have stopped: they may have gone astray, and it may know better why."""
+        """The result of DASSL where other methods have failed: they may have left the solution, or DASSL may find the
+        cause."""
         try:
             solution = self._with_dassl(request)
         except IntegrationError as other:
@@ -185,12 +186,12 @@ class FirstOrderPlan(Plan):
         return solution
 
     def _with_dassl(self, request: Request) -> Solution:
-        """The run once more with DASSL."""
+        """Repeat the run with DASSL."""
         again = request.changed(method="dassl")
         return FirstOrderPlan(self.problem, again.settings, self._wishes).solve(again)
 
     def is_plain(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
-        """Whether the index is clearly 0 or 1, as it shows at the start; the last answer is kept."""
+        """Whether the index at the start is clearly 0 or 1; the last result is cached."""
         if self.ordinary is not None:
             return True
         start = t, y.tobytes(), None if yp is None else yp.tobytes()
@@ -201,16 +202,16 @@ class FirstOrderPlan(Plan):
         return known[1]
 
     def give_back(self, method, ready, workspace: Workspace | None):
-        """Keep a run for its next use."""
+        """Return a run to the pool."""
         waiting = self._runs.setdefault(id(method), [])
-        n = self.implicit.n // self.implicit.copies  # a solver with sensitivities is kept as one without them is
+        n = self.implicit.n // self.implicit.copies  # the pool distinguishes solvers with and without sensitivities
         if len(waiting) < _MOST_RUNS and ready.reusable and n <= LARGEST_KEPT:
             waiting.append((ready, workspace))
 
     def take(self, method) -> tuple[Any, Workspace | None]:
-        """A run that is ready and a workspace for the search of initial values, for the caller alone.
+        """A prepared run and a workspace for initial values, for exclusive use by the caller.
 
-        Explicit methods for ordinary differential equations, whose slopes follow from f, have no workspace.
+        Explicit methods for ordinary differential equations have no workspace; their slopes follow from f.
         """
         try:
             ready, workspace = self._runs.get(id(method), []).pop()
@@ -228,7 +229,7 @@ class FirstOrderPlan(Plan):
         return ready, workspace
 
     def prepared(self, method):
-        """A run of a method, made ready."""
+        """A prepared run of a method."""
         return method.prepare(self.equations)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -236,13 +237,13 @@ class FirstOrderPlan(Plan):
 
 
 class LinearPlan(Plan):
-    """Linear problems: rewritten where they start, then solved like any other of first order."""
+    """Linear problems: reformulated at the start, then solved like other first-order problems."""
 
     def __init__(self, problem: LinearDAE, settings: Settings):
         self.problem = problem
 
     def solve(self, request: Request) -> Solution:
-        """Rewrite, then solve."""
+        """Reformulate, then solve."""
         settings = request.settings
         problem, initial, wishes = first_order(self.problem, settings.formulation, request.span[0], request.initial)
         inner = replace(settings, formulation="none")
@@ -251,13 +252,13 @@ class LinearPlan(Plan):
 
 
 def _end(error: IntegrationError, request: Request) -> float:
-    """The time up to which something was computed."""
+    """The time reached by the computation."""
     solution = error.solution
     return float(solution.t[-1]) if solution is not None and solution.t.size else request.span[0]
 
 
 def _checked_method(settings: Settings, forms: tuple[str, ...]):
-    """A method for first-order problems, whose equations are at hand in these forms."""
+    """A method for first-order problems whose equations are available in these forms."""
     if isinstance(settings.method, type):
         raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {settings.method!r}")
     automatic = isinstance(settings.method, str) and settings.method == "auto"
@@ -266,26 +267,26 @@ def _checked_method(settings: Settings, forms: tuple[str, ...]):
         return chosen
     if chosen.works_on("semi_explicit"):
         raise InvalidProblemError(
-            "half-explicit methods need constraints that can be told from the differential equations: state the "
+            "half-explicit methods need constraints separated from the differential equations: define the "
             "problem as a MechanicalSystem or as a SemiExplicitDAE of index 2, or use method='dassl'"
         )
     if chosen.works_on("second_order"):
         raise InvalidProblemError(
-            f"{type(chosen).__name__} is for equations of second order: state the problem as a SecondOrderDAE or a "
+            f"{type(chosen).__name__} is for second-order equations: define the problem as a SecondOrderDAE or a "
             "MechanicalSystem, or use method='dassl'"
         )
     if chosen.works_on("mechanism"):
         raise InvalidProblemError(
-            f"{type(chosen).__name__} is for mechanisms: state the problem as a MechanicalSystem, or use method='dassl'"
+            f"{type(chosen).__name__} is for mechanisms: use a MechanicalSystem, or method='dassl'"
         )
     raise InvalidProblemError(
-        f"{type(chosen).__name__} is for ordinary differential equations y' = f(t, y): state the problem as an ODE or "
+        f"{type(chosen).__name__} is for ordinary differential equations y' = f(t, y): define the problem as an ODE or "
         "as a MechanicalSystem, which has such forms, or use method='dassl'"
     )
 
 
 class FirstOrderRunState(RunState):
-    """One run: a segment for every method that is tried."""
+    """One run: one segment for every method tried."""
 
     searches = False  # for switches within steps
 
@@ -293,7 +294,7 @@ class FirstOrderRunState(RunState):
         self.plan, self.request, self._t = plan, request, request.span[0]
         self.notes: list[str] = []
         try:
-            with np.errstate(all="ignore"):  # what the search for a start tries need not be defined
+            with np.errstate(all="ignore"):  # trial values in the search for a start may be outside the domain
                 self._begin()
         except Unevaluable as error:
             functions = "f or g" if plan.semi_explicit is not None else "residual" if plan.ordinary is None else "f"
@@ -337,7 +338,7 @@ class FirstOrderRunState(RunState):
             self.yp0 = all_slopes(plan.implicit, span[0], self.y0, self.yp0, weights, request.sign, self.choice.method)
 
     def _look_at_structure(self, y0: np.ndarray, yp0: np.ndarray):
-        """What the user says of the structure is true at the start; looked at once for all runs of a plan."""
+        """Check at the start that the structure given by the user is correct; done once per plan."""
         plan, given = self.plan, self.request.problem
         if plan.looked_at_structure or not isinstance(given, ImplicitDAE):
             return
@@ -350,9 +351,9 @@ class FirstOrderRunState(RunState):
         if found is not None:
             (i, j), what = found, "sparsity" if given.sparsity is not None else "bandwidth"
             warn(
-                f"{what} leaves out row {i}, column {j}, but equation {i} depends on {plan.names[j]} or its derivative "
-                f"at t = {t0:.6g}: the matrices of Newton's method are wrong, and steps may fail or become many. "
-                f"Remedy: correct {what}, or leave it out, then it is found where the functions can be traced",
+                f"{what} omits row {i}, column {j}, but equation {i} depends on {plan.names[j]} or its derivative "
+                f"at t = {t0:.6g}: the matrices of Newton's method are wrong, and steps may fail or become very small. "
+                f"Remedy: correct {what}, or omit it; it is then determined if the functions can be traced",
                 DerivativeWarning,
             )
 
@@ -361,7 +362,7 @@ class FirstOrderRunState(RunState):
         self.ready, self.workspace = self.plan.take(self.choice.method)
 
     def give_back(self):
-        """Leave what was made ready to later runs."""
+        """Release prepared data to later runs."""
         self.plan.give_back(self.choice.method, self.ready, self.workspace)
 
     @property
@@ -383,7 +384,7 @@ class FirstOrderRunState(RunState):
         return Segment(plan.equations, outcome, self.choice.method, None, may_be_singular=doubtful)
 
     def left(self, earlier: list[Segment], end: float) -> dict[str, Any]:
-        """What differs in the task of a part of the run that ends at `end`."""
+        """Modified settings for a segment that ends at `end`."""
         request = self.request
         if not earlier and end == request.span[1]:
             return {}
@@ -397,7 +398,7 @@ class FirstOrderRunState(RunState):
             changes["t_eval"] = request.times[((ahead > 0.0) | (not earlier)) & (before <= 0.0)]
         if request.settings.max_steps is not None:
             taken = sum(segment.outcome.steps for segment in earlier)
-            changes["max_steps"] = max(request.settings.max_steps - taken, 1)  # none left would mean no limit
+            changes["max_steps"] = max(request.settings.max_steps - taken, 1)  # 0 would mean no limit
         return changes
 
     def goes_on(self, segment: Segment) -> bool:
@@ -412,7 +413,7 @@ class FirstOrderRunState(RunState):
         return True
 
     def task(self, switching, progress: Progress, **changes) -> Task:
-        """What the method is to do, from the start to the end; a part of the run has other values of some."""
+        """The task of the method from start to end; segments override some values."""
         plan, request, settings = self.plan, self.request, self.request.settings
         values: dict[str, Any] = {
             "t_span": request.span,
@@ -447,7 +448,7 @@ def _finite_slope(plan: FirstOrderPlan, t0: float, y0: np.ndarray) -> np.ndarray
 
 
 def _excluded(plan: FirstOrderPlan, t0: float, y0: np.ndarray, yp0) -> np.ndarray | None:
-    """The components that the method's error test leaves out."""
+    """Components excluded from the error test."""
     implicit, choice = plan.implicit, plan.method.error_test
     if not isinstance(choice, str):
         return plan.method.excluded(implicit)
@@ -460,9 +461,9 @@ def _excluded(plan: FirstOrderPlan, t0: float, y0: np.ndarray, yp0) -> np.ndarra
 
 
 def constraint_determines_z(problem: SemiExplicitDAE, t0: float, x0: np.ndarray) -> bool:
-    """Whether dg/dz looks nonsingular (index 1): every row of g must respond to z, and for few z the rank is checked.
+    """Whether dg/dz looks nonsingular (index 1): every row of g must depend on z, and for few z the rank is checked.
 
-    Where g cannot be evaluated on either side of z, it is taken to be so.
+    Assumed if g cannot be evaluated on either side of z.
     """
     y, z, many = x0[: problem.n_y], x0[problem.n_y :], problem.n_z > 100
     base = problem.constraint(t0, y, z)
@@ -481,11 +482,11 @@ def constraint_determines_z(problem: SemiExplicitDAE, t0: float, x0: np.ndarray)
 
 
 def _change_of_constraint(problem: SemiExplicitDAE, t, y, z, shift, base) -> np.ndarray | None:
-    """g(t, y, z + shift) - g(t, y, z), or the other way where g is not defined there; None if it is on neither side."""
+    """g(t, y, z + shift) - g(t, y, z), or the opposite difference if undefined; None if undefined on both sides."""
     for sign in (1.0, -1.0):
         try:
             change = sign * (problem.constraint(t, y, z + sign * shift) - base)
-        except Exception:  # beyond the boundary of its domain g may raise anything
+        except Exception:  # outside its domain g may raise any exception
             continue
         if np.isfinite(change).all():
             return change
@@ -493,19 +494,19 @@ def _change_of_constraint(problem: SemiExplicitDAE, t, y, z, shift, base) -> np.
 
 
 def check_signs(plan: FirstOrderPlan, y0: np.ndarray):
-    """Values that are to be kept nonnegative must be so at the start, up to the tolerance."""
+    """Check that nonnegative variables are so at the start, up to the tolerance."""
     if plan.nonnegative is None:
         return
     negative = np.flatnonzero(plan.nonnegative & (y0 < -plan.atol))
     if negative.size:
         i = int(negative[0])
         raise InvalidProblemError(
-            f"{plan.names[i]} = {y0[i]:g} is negative at the start, although it is to be kept nonnegative"
+            f"{plan.names[i]} = {y0[i]:g} is negative at the start, although it is declared nonnegative"
         )
 
 
 def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
-    """The start of constant steps: taken as it is, an unknown y'_0 completed where that is possible."""
+    """The start of constant steps: used as given; an unknown y'_0 is computed if possible."""
     start = np.zeros(y0.size) if yp0 is None else yp0
     check_start(problem, workspace, span[0], y0, start)
     if yp0 is None and np.all(weights > 0.0):

@@ -1,4 +1,4 @@
-"""Which method solves a first-order problem: the user's, or what structure, tolerance and the run itself ask for."""
+"""Choice of the method for first-order problems: the user's, or based on structure, tolerance and the run itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FAILURES = (
     *(Ending.ERROR_TEST_FAILED, Ending.NEWTON_FAILED, Ending.MATRIX_SINGULAR, Ending.ERROR_THEN_NEWTON_FAILED),
     *(Ending.UNEVALUABLE, Ending.STALLED, Ending.TOO_ACCURATE),
 )
-_MOST_CHANGES = 20  # of the method in one run
+_MOST_CHANGES = 20  # changes of the method in one run
 _FIRST_LOOKS = {
     "radau": 4 * FIRST_LOOK,
     **dict.fromkeys(("rosenbrock", "dopri5", "dop853"), 16 * FIRST_LOOK),
@@ -40,21 +40,21 @@ _FIRST_LOOKS = {
 
 
 def is_automatic(settings: Settings) -> bool:
-    """Whether the method is Daedal's to choose; options that are given are DASSL's, and with them it is chosen."""
+    """Whether Daedal chooses the method; given options select DASSL."""
     return isinstance(settings.method, str) and settings.method == "auto" and not settings.options
 
 
 def automatic_methods(wishes: dict[str, Any]) -> dict[str, Any]:
-    """The methods between which is chosen, by name."""
+    """The candidate methods by name."""
     return {name: named_method(name, {}).with_wishes(wishes) for name in ("rosenbrock", "radau", "dassl")}
 
 
 def first_method(problem: Any, rtol: np.ndarray) -> str:
-    """The method to begin with, from the structure of F(t, y, y') = 0 and the tolerance; see docs/methods.
+    """The initial method from the structure of F(t, y, y') = 0 and the tolerance; see docs/methods.
 
-    Radau IIA needs few steps, which cost several factorisations of larger matrices and, where derivatives are
-    differences, many evaluations; DASSL many cheap ones. Steps of Rosenbrock methods are one piece of machine code for
-    small problems M y' = f(t, y) that were traced, the fastest way to a few digits.
+    Radau IIA needs few but expensive steps: several factorisations of larger matrices and, with difference Jacobians,
+    many evaluations. DASSL takes many cheap ones. Rosenbrock steps are a single piece of machine code for small traced
+    problems M y' = f(t, y), the fastest at low accuracy.
     """
     code, sharpest = problem.linearly_implicit, float(np.min(rtol))
     if code is not None and problem.n <= LARGEST_IN_ONE and sharpest >= SHARPEST_IN_ONE and code.constant_mass:
@@ -67,38 +67,38 @@ def first_method(problem: Any, rtol: np.ndarray) -> str:
 
 
 def explicit_methods() -> dict[str, Any]:
-    """What ordinary differential equations may begin with; "constant" is for constant steps, which nothing stops."""
+    """Explicit methods to start with; "constant" is for constant steps, without a stiffness test."""
     watched = {"stop_when_stiff": True}
     found = {name: named_method(name, watched) for name in ("dopri5", "dop853")}
     return found | {"constant": named_method("dopri5", {})}
 
 
 def first_explicit(rtol: np.ndarray) -> str:
-    """The explicit method to begin with: the one of order 8 where the tolerance is sharp."""
+    """The initial explicit method: order 8 for tight tolerances."""
     return "dop853" if float(np.min(rtol)) <= SHARP_FOR_ORDER_8 else "dopri5"
 
 
 def _may_end_it(events: Any) -> bool:
-    """Whether one of the events is terminal, so that all the rest of the run depends on its being seen."""
+    """Whether an event is terminal, so that the rest of the run depends on its detection."""
     return any(np.any(event.terminal) for event in named_events(events))
 
 
 def _sees(name: str, events: Any, switches: bool, rtol: float) -> bool:
-    """Whether the steps of a method are short enough for the events and switches that are looked for."""
+    """Whether the steps of a method are short enough to detect the events and switches."""
     if name == "rosenbrock":
         return rtol <= SEEN_BY_ROSENBROCK or (events is None and not switches)
     return not switches and (events is None or (rtol <= SHARP_WITH_EVENTS and not _may_end_it(events)))
 
 
 class FirstOrderChoice:
-    """The method of the current segment, and whether another one goes on.
+    """The method of the current segment, and whether another one takes over.
 
-    Ordinary differential equations begin with an explicit method, which stops where its steps have met the limit of
-    stability fifteen times (Hairer and Wanner IV.2); then the method goes on with which other problems begin.
+    Ordinary differential equations start with an explicit method, which stops when stability has limited its steps
+    fifteen times (Hairer and Wanner IV.2); then the initial method of other problems takes over.
 
-    A method that fails, or that shows while it runs that it does not suit the problem, hands over to the other one:
-    DASSL where its order stays at 1 and 2, and all of them where more steps are rejected than accepted. DASSL and
-    Rosenbrock methods hand over to Radau, Radau to DASSL. What fails with both where it stands has failed.
+    A method that fails or performs badly is replaced: DASSL if its order stays at 1 and 2, and any method if more steps
+    are rejected than accepted. DASSL and Rosenbrock methods are replaced by Radau, Radau by DASSL. The run fails if
+    both fail at the same point.
     """
 
     def __init__(
@@ -119,14 +119,14 @@ class FirstOrderChoice:
             name = name if explicit else implicit
         elif len(self._methods) > 1:
             name = "constant" if explicit else "dassl"
-        self._stiff = implicit  # what goes on where an explicit method cannot
+        self._stiff = implicit  # replacement for an explicit method
         self.method = self._methods[name]
         self._sharp = rtol <= STUCK_BELOW
         self._watch: _Watch | None = None
         self._changes, self._failed_at = 0, np.nan
 
     def watch(self) -> _Watch | None:
-        """One who looks at the next segment, for longer each time that the method was changed."""
+        """A monitor of the next segment; its interval grows with every change of the method."""
         if self._is_open:
             longest = self._request.settings.max_step if self._sharp and self.method.needs_past else 0.0
             first = _FIRST_LOOKS.get(self.method.name, FIRST_LOOK)
@@ -134,7 +134,7 @@ class FirstOrderChoice:
         return self._watch
 
     def goes_on(self, segment: Segment) -> bool:
-        """Whether the run goes on with another method; it is chosen then."""
+        """Whether another method takes over; selects it."""
         outcome, watch = segment.outcome, self._watch
         if watch is None or self._changes >= _MOST_CHANGES:
             return False
@@ -161,9 +161,9 @@ class FirstOrderChoice:
 
 
 class _Watch:
-    """Looks at the steps of a run, after so many and then after twice as many again and again.
+    """Checks the steps of a run after a number of steps, then after twice as many, and so on.
 
-    Low orders are minded in steps that are shorter than `longest` and do not become longer.
+    Low orders count only for steps shorter than `longest` that do not grow.
     """
 
     def __init__(self, first: int, longest: float):
@@ -173,13 +173,13 @@ class _Watch:
         self._size = 0.0
 
     def stops(self, steps: int, failures: int, degree: int, size: float) -> bool:
-        """Whether another method should go on."""
+        """Whether another method should take over."""
         taken, failed = steps - self._steps, failures - self._failures
         stuck = degree <= LOW_ORDER and size < min(0.99 * self._longest, SOON * self._size or np.inf)
         self._low = self._low + 1 if stuck else 0
         self._steps, self._failures, self._size, self.due = steps, failures, size, 2 * steps
         if failed > MOST_REJECTED * taken:
-            self.reason = f"{failed} attempts failed beside {taken} steps"
+            self.reason = f"{failed} attempts failed against {taken} accepted steps"
         elif self._low >= MOST_LOW:
             self.reason = f"the order was no higher than {degree} after {steps} steps"
         return self.reason != ""

@@ -1,4 +1,4 @@
-"""The end of a run of a first-order problem: its solution, with what there is to say about it."""
+"""The end of a first-order run: its solution and notes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from daedal.kernels.endings import Ending
 from daedal.problems import SemiExplicitDAE
 from daedal.solution.solution import Solution, Statistics
 
-_SETTLED = 10  # steps with which a multistep method finds its order
-_UNRESOLVED = 10.0  # tolerances that the interpolation of variables outside of the error test may err in silence
+_SETTLED = 10  # steps a multistep method needs to find its order
+_UNRESOLVED = 10.0  # tolerances by which interpolated variables outside the error test may be wrong without a note
 
 
 def finished(
     plan, request: Request, segments: list[Segment], excluded, notes: list[str], further: list[str]
 ) -> Solution:
-    """The solution that the segments make up; `notes` are of the choice, one for each change of the method."""
+    """The solution from all segments; `notes` describe changes of the method."""
     stats = joined_statistics(request, segments)
     while len(segments) > 1 and not segments[-1].outcome.steps and all(s.outcome.failure for s in segments[-2:]):
-        segments, notes = segments[:-1], notes[:-1]  # the method that came so far says why no other could go on either
+        # the last method's message explains why no other one could continue
+        segments, notes = segments[:-1], notes[:-1]
     segment, outcome = segments[-1], joined_outcome(request, segments)
 
     def explain() -> str:
         from daedal.analysis.diagnosis import diagnose
 
         if outcome.reason == Ending.STIFF:
-            remedy = "Remedy: method='auto', which goes on with an implicit method, or one of these, such as 'radau'."
+            remedy = "Remedy: method='auto', which switches to an implicit method, or one of these, such as 'radau'."
             return stopped(outcome.t_reached, f"the equations are stiff there. {remedy}")
         step = request.settings.fixed_step
         if step is not None and outcome.failure.code == Ending.NEWTON_FAILED:
@@ -45,7 +46,7 @@ def finished(
     if success and segment.may_be_singular and outcome.t.size:
         arbitrary = _arbitrary(plan, request, outcome)
         if arbitrary:
-            success, status, message = False, "failed", f"{message} But what was computed is arbitrary: {arbitrary}."
+            success, status, message = False, "failed", f"{message} But the computed values are arbitrary: {arbitrary}."
     if status == "finished":
         message += complaint(stats, plan.ordinary is not None)
         if segment.method.needs_past:
@@ -71,7 +72,7 @@ def finished(
 
 
 def methods_of(segments: list[Segment]) -> str:
-    """What has run, in order."""
+    """The methods used, in order."""
     if len(segments) == 1:
         return segments[0].method.title
     methods = [segment.method for segment in segments if segment.outcome.steps] or [segments[-1].method]
@@ -81,18 +82,18 @@ def methods_of(segments: list[Segment]) -> str:
 
 
 def complaint(stats: Statistics, ordinary: bool = False) -> str:
-    """A warning for runs that came through, but only just; always where attempts failed more often than not."""
+    """A warning for runs that barely succeeded; always if more attempts failed than succeeded."""
     if stats.rejected <= stats.steps and (stats.steps < 1000 or stats.rejected < 0.3 * stats.steps):
         return ""
     cause = "" if ordinary else "variables of index 2 or higher (then error_test='differential'), "
     return (
-        f" But {stats.rejected} attempts were rejected beside {stats.steps} accepted steps: look for {cause}"
+        f" But {stats.rejected} attempts were rejected against {stats.steps} accepted steps: check for {cause}"
         "discontinuities (then events) or too small an atol."
     )
 
 
 def _arbitrary(plan, request: Request, outcome) -> str:
-    """What the equations leave undetermined where a run started, in words; later it may have grown beyond all else."""
+    """Unknowns left undetermined at the start, in words; later they may dominate everything else."""
     from daedal.analysis.undetermined import in_words, undetermined
 
     start = outcome.t[0], outcome.y[:, 0], outcome.yp[:, 0]
@@ -101,10 +102,10 @@ def _arbitrary(plan, request: Request, outcome) -> str:
 
 
 def _between_steps(plan, outcome, excluded: np.ndarray | None) -> str:
-    """A hint where the steps do not resolve what the error test has left out: no test controls its interpolation.
+    """A hint if the steps do not resolve variables outside the error test, whose interpolation is not controlled.
 
-    The polynomial of a step, continued to the end of the next one, misses the value there by a difference of order
-    k + 1; of that the next polynomial, of degree k, errs by 1/(8k) in the middle of its step, if steps are equal.
+    The polynomial of a step, extrapolated to the end of the next one, misses the value there by a difference of order k
+    + 1; for equal steps the next polynomial, of degree k, has 1/(8k) of that as its error at midstep.
     """
     dense = outcome.dense
     if excluded is None or dense is None or dense.ends.size < _SETTLED:
@@ -122,20 +123,20 @@ def _between_steps(plan, outcome, excluded: np.ndarray | None) -> str:
         return ""
     return (
         f" Between steps {plan.names[left_out[i]]} may be wrong by about {missed[step, i]:.1g} near "
-        f"t = {dense.ends[steps[step] + 1]:.4g}: the error test leaves it out, and the steps are too long for its "
-        "interpolation. Its values at the steps are not concerned (t_eval=None); for those in between take "
+        f"t = {dense.ends[steps[step] + 1]:.4g}: it is not in the error test, and the steps are too long for its "
+        "interpolation. Its values at the steps are not affected (t_eval=None); for those in between use "
         "error_test='all', a max_step, or breakpoints at its kinks."
     )
 
 
 def _constraint_drift(problem: SemiExplicitDAE, outcome) -> float:
-    """Largest |g| over at most 200 of the output points; those where g cannot be evaluated are left out."""
+    """Largest |g| over at most 200 output points, skipping those where g cannot be evaluated."""
     count, split = outcome.t.size, problem.n_y
     largest = np.nan
     for i in np.unique(np.linspace(0, count - 1, min(count, 200)).astype(int)):
         try:
             residual = problem.constraint(outcome.t[i], outcome.y[:split, i], outcome.y[split:, i])
-        except Exception:  # the run is over, and nothing that happens here may lose it
+        except Exception:  # the run is over; no exception may discard its results
             continue
         except KeyboardInterrupt:
             break

@@ -1,4 +1,4 @@
-"""Given initial values held against consistent ones near them: tolerated, or refused with what would have to change."""
+"""Comparison of given initial values with nearby consistent ones: accepted, or rejected with the necessary changes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from daedal.errors import InconsistentInitialError
 from daedal.methods.step_size import first_step_size
 from daedal.problems.checks import check_tolerances
 
-_TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
-_ROUNDOFF = 1e-12  # part of what is given that counts as 0
-_VIOLATED = 1e-3  # part of the worst violation
+_TOLERATED = 0.33  # weighted size of a correction below Newton's convergence test
+_ROUNDOFF = 1e-12  # relative size below which a change counts as 0
+_VIOLATED = 1e-3  # fraction of the worst violation
 
 
 @dataclass(frozen=True)
 class GivenStart:
-    """y and y' of a problem as they are given and as they are consistent; NaN stands for what is not known.
+    """y and y' of a problem as given and as corrected; NaN where unknown.
 
-    Changes of y' count by what they change in y during the first step, as for problems that are solved as they stand.
+    Changes of y' are weighted by their effect on y during the first step, as for problems solved directly.
     """
 
     problem: Any
@@ -34,19 +34,19 @@ class GivenStart:
     consistent_yp: np.ndarray
 
     def is_tolerated(self) -> bool:
-        """Whether the given values need no correction, or may be corrected."""
+        """Whether the given values need no correction, or corrections are allowed."""
         size = float(np.sqrt(np.mean(self._ratios().sum(axis=0) ** 2)))
         return self.request.settings.correct_initial or size <= _TOLERATED
 
     def refuse(self, words: Sequence[str], residual: np.ndarray, rows: Sequence[int]) -> NoReturn:
-        """Say which equations, of these words, residuals and places in the problem, are violated, and what may help."""
+        """Raise an error that names violated equations with residuals, and a remedy."""
         order = np.argsort(-np.abs(residual), kind="stable")
         violated = [int(k) for k in order if abs(residual[k]) > _VIOLATED * abs(residual[order[0]])]
         named = listing((f"{words[k]} ({number(residual[k])})" for k in violated[:MOST_NAMED]), len(violated))
         told = f"Violated {FROM_ZERO}, with the residual that should be 0: {named}.\n" if violated else ""
         message = (
-            f"The initial values do not satisfy the equations and what follows from them by differentiation at "
-            f"t = {number(self.request.span[0])}.\n{told}What would have to change, for example: {self._changes()}.\n"
+            f"The initial values do not satisfy the equations and their derivatives at "
+            f"t = {number(self.request.span[0])}.\n{told}Required changes, for example: {self._changes()}.\n"
             "Remedy: correct these values, or have them corrected with correct_initial=True."
         )
         raise InconsistentInitialError(message, tuple(dict.fromkeys(rows[k] for k in violated)), residual)
@@ -62,7 +62,7 @@ class GivenStart:
         return np.abs(np.nan_to_num(changes, nan=0.0)) / weights
 
     def _changes(self) -> str:
-        """The largest, in words."""
+        """The largest changes, in words."""
         label, n, ratios = self.problem.label, self.y.size, self._ratios().ravel()
         given, exact = (np.concatenate(pair) for pair in ((self.y, self.yp), (self.consistent_y, self.consistent_yp)))
         exact = np.where(np.abs(exact) <= _ROUNDOFF * np.abs(given), 0.0, exact)

@@ -1,4 +1,4 @@
-"""``solve_ivp`` as in SciPy: the same call and the same result, on Daedal's driver."""
+"""``solve_ivp`` with SciPy's signature and result, on Daedal's driver."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from daedal.problems.checks import check_callable, check_real
 from daedal.solution.solution import DenseOutput, Solution, Statistics
 
 METHODS = {"RK45": "dopri5", "RK23": "dopri5", "DOP853": "dop853", "Radau": "radau", "BDF": "dassl", "LSODA": "auto"}
-"""SciPy's names of methods, each with the nearest one here."""
+"""SciPy's method names, each with the closest method here."""
 
 _SMALLEST_RTOL = 100.0 * float(np.finfo(float).eps)
 _STATUS = {"finished": 0, "event": 1}
@@ -29,7 +29,7 @@ _STATUS = {"finished": 0, "event": 1}
 
 @dataclass
 class IVPResult:
-    """What :func:`solve_ivp` returns: SciPy's fields, by attribute or by key.
+    """The result of :func:`solve_ivp`: SciPy's fields, by attribute or key.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class IVPResult:
     message : str
     success : bool
     solution : Solution
-        The same as Daedal has it: derivatives, statistics, history, plots.
+        The underlying Daedal solution: derivatives, statistics, history, plots.
     """
 
     t: np.ndarray
@@ -68,17 +68,17 @@ class IVPResult:
         return getattr(self, key)
 
     def __repr__(self) -> str:
-        """SciPy's fields, arrays by their shapes."""
+        """SciPy's fields; arrays by shape."""
         rows = [(name, _in_words(getattr(self, name))) for name in sorted(set(self.keys()) - {"solution"})]
         return f"IVPResult\n{Tabular('ll', rows, indent=2)}"
 
     def keys(self) -> list[str]:
-        """The names of the fields."""
+        """Names of the fields."""
         return [field.name for field in fields(self)]
 
 
 def _in_words(value: Any) -> str:
-    """A field in one line."""
+    """One-line description of a field."""
     if isinstance(value, np.ndarray):
         if value.size <= 4:
             return str(value.tolist())
@@ -90,7 +90,7 @@ def _in_words(value: Any) -> str:
 
 
 class DenseSolution:
-    """The solution between its points: ``sol(t)``, with `t_min`, `t_max` and the ends `ts` of the steps."""
+    """The continuous solution ``sol(t)``, with `t_min`, `t_max` and the step ends `ts`."""
 
     def __init__(self, solution: Solution):
         self._solution = solution
@@ -133,22 +133,22 @@ def solve_ivp(
     fun : callable
         ``fun(t, y, *args) -> array (n,)``.
     t_span : (float, float)
-        Start and end; the end may lie before the start.
+        Start and end; backward integration is allowed.
     y0 : array (n,)
         Initial values, real.
     method : str or method object
-        "auto" notices stiffness. SciPy's names stand for the nearest method: "RK45" and "RK23" for DOPRI5, "DOP853",
-        "Radau" for Radau IIA of variable order, "BDF" for DASSL, "LSODA" for the automatic choice. Daedal's names and
-        objects are accepted as well.
+        "auto" detects stiffness. SciPy's names select the closest method: "RK45" and "RK23" DOPRI5, "DOP853", "Radau"
+        Radau IIA of variable order, "BDF" DASSL, "LSODA" the automatic choice. Daedal's names and objects are accepted
+        as well.
     t_eval : array, optional
         Output times; every step by default.
     dense_output : bool
-        Whether ``result.sol`` is wanted.
+        Whether to return ``result.sol``.
     events : callable or list of them, optional
         ``event(t, y, *args) -> float``, with the attributes ``terminal`` (True, or the number of the occurrence that
         ends the run) and ``direction``; or :class:`Event`.
     vectorized : bool
-        Whether `fun` takes an array (n, k), column by column.
+        Whether `fun` accepts an array (n, k), column by column.
     args : tuple, optional
         Further arguments of all functions.
     mass : array (n, n), scipy.sparse matrix or callable, optional
@@ -157,18 +157,18 @@ def solve_ivp(
     rtol, atol : float or array (n,)
         Tolerances, with SciPy's defaults.
     jac : callable or matrix, optional
-        ``jac(t, y, *args) -> df/dy``, or a constant. Computed, exactly where `fun` can be traced, if it is not given.
+        ``jac(t, y, *args) -> df/dy``, or a constant. Computed if not given, exactly if `fun` can be traced.
     jac_sparsity : scipy.sparse matrix, optional
         Structure of df/dy.
     lband, uband : int, optional
-        Bandwidths of df/dy; a given `jac` returns the band then, ``band[i - j + uband, j] = jac[i, j]``.
+        Bandwidths of df/dy; a given `jac` must then return the band, ``band[i - j + uband, j] = jac[i, j]``.
     **options
         first_step, max_step, and all options of :func:`daedal.solve`.
 
     Returns
     -------
     IVPResult
-        A run that fails is no exception here: ``result.success`` is False, as in SciPy.
+        A failed run raises no exception: ``result.success`` is False, as in SciPy.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def solve_ivp(
     start = _start(y0)
     if args is not None and not isinstance(args, (tuple, list)):
         raise InvalidProblemError(
-            f"args must be a tuple of the further arguments, got {args!r}; for one: args=(value,)"
+            f"args must be a tuple of additional arguments, got {args!r}; for a single one: args=(value,)"
         )
     params = None if args is None else tuple(args)
     check_callable(fun, "fun")
@@ -232,7 +232,7 @@ def _problem(fun, n: int, params, vectorized, mass, jac, sparsity, band) -> ODE 
 
 def _start(y0) -> np.ndarray:
     if np.iscomplexobj(y0):
-        raise InvalidProblemError("y0 is complex; stack the real and the imaginary parts of y in one real vector")
+        raise InvalidProblemError("y0 is complex; stack real and imaginary parts in one real vector")
     start = check_real(y0, "y0", "hold real numbers")
     if start.ndim != 1 or not start.size:
         raise InvalidProblemError(f"y0 must be a vector, got shape {start.shape}")
@@ -240,7 +240,7 @@ def _start(y0) -> np.ndarray:
 
 
 def _method(method):
-    """A method of Daedal's."""
+    """One of Daedal's methods."""
     if isinstance(method, type) and method.__name__ in METHODS and method.__module__.startswith("scipy."):
         method = method.__name__
     if isinstance(method, str):
@@ -259,16 +259,16 @@ def _method(method):
 
 
 def _reachable(rtol):
-    """SciPy takes the smallest tolerance that makes sense in place of smaller ones, and warns."""
+    """Replace tolerances that are too small, with a warning, as SciPy does."""
     values = np.asarray(rtol)
     if values.dtype.kind not in "fiu" or not np.any((values >= 0.0) & (values < _SMALLEST_RTOL)):
         return rtol
-    warn(f"rtol is too small; {_SMALLEST_RTOL:.3g} is taken in its place, as SciPy does")
+    warn(f"rtol is too small; set to {_SMALLEST_RTOL:.3g}, as SciPy does")
     return np.maximum(values, _SMALLEST_RTOL)
 
 
 def _right_hand_side(fun, params, vectorized: bool):
-    """fun as f(t, y), or as f(t, y, p) with the further arguments in p."""
+    """fun as f(t, y), or as f(t, y, p) with the additional arguments in p."""
     if vectorized:
         if params is None:
             return lambda t, y: np.asarray(fun(t, y[:, None])).reshape(-1)
@@ -277,7 +277,7 @@ def _right_hand_side(fun, params, vectorized: bool):
 
 
 def _as_vector(f, params):
-    """A function of one unknown, whose result may be a number, as in SciPy."""
+    """A function of one unknown, which may return a scalar, as in SciPy."""
     if params is None:
         return lambda t, y: np.reshape(f(t, y), (1,))
     return lambda t, y, p: np.reshape(f(t, y, p), (1,))
@@ -294,7 +294,7 @@ def _slopes(jac, params):
 
 
 def _mass(mass, params):
-    """The mass matrix; a function of time and state gets the further arguments as well."""
+    """The mass matrix; a function of time and state also receives the additional arguments."""
     if params is None or not callable(mass):
         return mass
     try:
@@ -314,7 +314,7 @@ def _event(event: Event, params) -> Event:
 
 
 def _at_one_time(problem, t: float, y: np.ndarray, t_eval, events, dense_output: bool) -> IVPResult:
-    """The result on an interval of length 0: the initial values, twice, as in SciPy; or at t_eval."""
+    """The result on an interval of length 0: the initial values twice, as in SciPy, or at t_eval."""
     times = np.array([t, t]) if t_eval is None else np.atleast_1d(check_real(t_eval, "t_eval", "be a vector"))
     if np.any(times != t):
         raise InvalidProblemError(f"t_eval must lie in t_span, which begins and ends with {t:g}")

@@ -1,4 +1,4 @@
-"""Problems whose structure may mislead: what their index is shows at the start, and where a run stops."""
+"""Problems with a misleading structure: the index is determined at the start, and where a run stops."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from daedal.initial.newton_start import nearest_point
 from daedal.problems import ODE, ImplicitDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 
-_MOST_REPEATED = 10_000  # steps of a run that failed, up to which it is made again in another form
+_MOST_REPEATED = 10_000  # steps of a failed run up to which it is repeated in another form
 
 
 def is_judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> bool:
-    """Whether the index is judged at the start: of traced problems of moderate size that may have constraints."""
+    """Whether the index is checked at the start: for traced problems of moderate size that may have constraints."""
     automatic = isinstance(settings.formulation, str) and settings.formulation == "auto"
     traced = plan.traced is not None and bool(plan.traced.functions)
     kind = isinstance(problem, (ImplicitDAE, SemiExplicitDAE)) and not isinstance(problem, ODE)
@@ -35,36 +35,35 @@ def is_judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> boo
 
 
 def judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> Plan:
-    """A plan that judges the index at the start, where it can be."""
+    """A plan that determines the index at the start, if possible."""
     return LocallyJudgedPlan(plan) if is_judged_locally(problem, settings, plan) else plan
 
 
 class LocallyJudgedPlan(Wrapped):
-    """A plan for a problem as it stands, and for its strangeness-free form where the structure has misled.
+    """A plan for a problem as given, and for its strangeness-free form if the structure is misleading.
 
-    The signature of the equations can tell a smaller index than the solution has, since terms that vanish on the
-    solution count like others. So ranks are judged where a run starts, at a point that satisfies the equations;
-    problems of index 3 and more, and those whose structure misleads, are reduced. Where a run stops for want of
-    convergence and the method is Daedal's to choose, it is made again in the strangeness-free form.
+    The structural index can be smaller than the index, since terms that vanish on the solution count like others.
+    Therefore ranks are determined at the start, at a point that satisfies the equations; problems of index 3 and more,
+    and those with misleading structure, are reduced. If a run fails to converge and Daedal chooses the method, it is
+    repeated in the strangeness-free form.
 
     Parameters
     ----------
     plan : TracedPlan
-        That of the problem as it stands.
+        Plan of the problem as given.
     misleads : bool
-        Whether random points let the problem look as if it had no unique solution; refused if the start does so as
-        well.
+        Whether random points suggest that the problem has no unique solution; raises if the start does too.
     """
 
     def __init__(self, plan: TracedPlan, misleads: bool = False):
         super().__init__(plan)
         self._misleads = misleads
         self.as_stated = not misleads
-        self._known: tuple[Any, Plan | None] = None, None  # the last start, and the plan that it asks for
-        self._forms: dict[tuple[int, int], TracedPlan] = {}  # by their characteristic values
+        self._known: tuple[Any, Plan | None] = None, None  # the last start and its plan
+        self._forms: dict[tuple[int, int], TracedPlan] = {}  # keyed by their characteristic values
 
     def with_problem(self, problem: Any) -> LocallyJudgedPlan | None:
-        """The plan for the same problem with other parameters, or None if it must be made anew."""
+        """The plan for the same problem with other parameters, or None if it must be rebuilt."""
         other = super().with_problem(problem)
         if not isinstance(other, LocallyJudgedPlan):
             return None
@@ -74,11 +73,11 @@ class LocallyJudgedPlan(Wrapped):
         return other
 
     def direct(self) -> Any | None:
-        """As for other plans; None where the problem is not always solved as it stands."""
+        """As for other plans; None if the problem is not always solved as given."""
         return None if self._forms or self._misleads else super().direct()
 
     def solve(self, request: Request):
-        """Solve the problem as it stands, or reduced."""
+        """Solve the problem as given, or reduced."""
         other = self.judged(request)
         if other is not None:
             with suppress(InvalidProblemError):  # its matrices are singular at the start
@@ -93,15 +92,15 @@ class LocallyJudgedPlan(Wrapped):
             return self._repeated_in_other_form(request, error, f"had stopped at t = {error.solution.t[-1]:.4g}")
         except InconsistentInitialError as error:
             return self._repeated_in_other_form(
-                self._with_states(request), error, "offered no way to complete the initial values"
+                self._with_states(request), error, "did not allow the initial values to be completed"
             )
 
     def judged(self, request: Request) -> Plan | None:
-        """The plan that the start asks for in place of this one; the last answer is kept."""
+        """The plan for this start if it differs from this one; the last result is cached."""
         try:
             y, yp = given_values(self.problem, request)
         except InvalidProblemError:
-            return None  # the run refuses them
+            return None  # the run rejects them
         at = request.span[0], y.tobytes(), None if yp is None else yp.tobytes()
         known = self._known  # read once: other threads may write it
         if known[0] != at:
@@ -119,18 +118,18 @@ class LocallyJudgedPlan(Wrapped):
             return SingularPlan(self.plan, error) if self._misleads and isinstance(error, UndeterminedError) else None
 
     def _is_clear(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
-        """Whether the index is clearly 0 or 1 at the point next to the start that satisfies the equations."""
+        """Whether the index is clearly 0 or 1 at the consistent point nearest to the start."""
         assert self.traced is not None
         implicit = self.traced.problem.implicit()
         y = np.where(np.isfinite(y), y, 0.0)
         point = nearest_point(implicit, t, y, np.zeros(y.size) if yp is None else yp)
-        return point is None or is_clearly_index_1(*point[2:])  # where nothing is known, the run tells
+        return point is None or is_clearly_index_1(*point[2:])  # if unknown, the run decides
 
     def _form(self, request: Request, y: np.ndarray, yp: np.ndarray | None, lowest: int) -> TracedPlan | None:
-        """A plan for the strangeness-free form, if the index is at least `lowest`, or the structure misleads.
+        """A plan for the strangeness-free form if the index is at least `lowest` or the structure is misleading.
 
-        Where it misleads, terms that vanish on the solution take part in the matrix of Newton's iteration, and a method
-        for index 2 may leave the solution.
+        In the misleading case, terms that vanish on the solution enter the Newton matrix, and an index-2 method may
+        leave the solution.
         """
         from daedal.driver.reduced_plan import ReducedPlan
         from daedal.index.reduction.reduce import analysed
@@ -151,7 +150,7 @@ class LocallyJudgedPlan(Wrapped):
         return self._forms[values]
 
     def _with_states(self, request: Request) -> Request:
-        """The request with unknowns that are states on sight as they are given; the others are guesses."""
+        """The request with given values for unknowns that are obviously states; the others are guesses."""
         orders = None if self.traced is None or self.traced.orders is None else self.traced.orders()
         states = set() if orders is None else {j for row in orders for j, order in row.items() if order}
         if not request.settings.correct_initial or orders is None or len(states) == self.problem.n:
@@ -160,7 +159,7 @@ class LocallyJudgedPlan(Wrapped):
         return request.changed(correct_initial=False, initial=(request.initial[0], second))
 
     def _repeated_in_other_form(self, request: Request, error: DaedalError, what: str):
-        """The run in the strangeness-free form; the error stands where that does not come to the end either."""
+        """Run in the strangeness-free form; the original error stands if that fails too."""
         try:
             form = self._form(request, *given_values(self.problem, request), LOWEST_REDUCED - 1)
             solution = None if form is None else form.solve(request)
@@ -168,5 +167,5 @@ class LocallyJudgedPlan(Wrapped):
             solution = None
         if solution is None:
             raise error
-        solution.message += f" The problem as it stands {what}."
+        solution.message += f" The problem as given {what}."
         return solution

@@ -1,4 +1,4 @@
-"""A glance at the structure of a problem: whether its index can be larger than 1, for almost nothing."""
+"""Cheap structural test of whether the index can exceed 1."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from daedal.problems import SecondOrderDAE
 from daedal.problems.compile import machine_value
 from daedal.symbolic.tracing.tracer import TracedProblem
 
-_LARGEST_COMPILED = 100  # unknowns of a problem in compiled functions, which is traced for its structure alone
-_LARGEST_PLAIN = 300  # unknowns up to which nothing is imported for it
-_LARGEST_MECHANISM = 2000  # unknowns up to which the equations may turn out to be those of a mechanism
+_LARGEST_COMPILED = 100  # number of unknowns of a compiled problem that is traced just for its structure
+_LARGEST_PLAIN = 300  # number of unknowns up to which nothing needs to be imported
+_LARGEST_MECHANISM = 2000  # number of unknowns up to which mechanisms are recognised
 LARGEST_EXAMINED = 50
-"""Unknowns up to which it is asked whether the structure misleads."""
+"""Number of unknowns up to which misleading structure is tested for."""
 LOWEST_REDUCED = 3
-"""Structural index from which problems are reduced without being asked: methods solve index 2 as it stands, and those
-for second-order problems index 3."""
-_SAMPLES = 3  # random points at which all of them have to be singular
-_SINGULAR = 1e-13  # singular value that no regular matrix of this size has by chance, in relation to the largest
+"""Structural index from which problems are reduced automatically: methods solve index 2 directly, and those for
+second-order problems index 3."""
+_SAMPLES = 3  # random points at which all matrices must be singular
+_SINGULAR = 1e-13  # ratio to the largest singular value that regular matrices of this size do not reach by chance
 
 
 def is_reduction(formulation: Any) -> bool:
-    """Whether a formulation is one of the ways to reduce the index."""
+    """Whether a formulation is an index reduction."""
     return isinstance(formulation, str) and formulation in WAYS
 
 
 def may_be_reduced(problem: Any, settings: Settings, traced: TracedProblem | None) -> bool:
-    """Whether a problem is to be reduced, or whether that is to be looked at more closely."""
+    """Whether a problem is to be reduced, or a closer analysis is needed."""
     formulation = settings.formulation
     if is_reduction(formulation):
         return True
@@ -50,7 +50,7 @@ def may_be_reduced(problem: Any, settings: Settings, traced: TracedProblem | Non
 
 
 def _structural_index(orders: list[dict[int, int]]) -> float:
-    """From the orders alone, which costs nothing beside a trace; infinite where no equation determines some unknown."""
+    """Structural index from the orders alone, cheap after tracing; infinite if some unknown is not determined."""
     from daedal.index.structure.signature import StructuralSignature
 
     try:
@@ -60,9 +60,9 @@ def _structural_index(orders: list[dict[int, int]]) -> float:
 
 
 def has_low_index(orders: list[dict[int, int]], n: int) -> bool:
-    """Whether the equations determine the highest derivatives as they stand: then the structural index is 0 or 1.
+    """Whether the equations determine the highest derivatives directly: the structural index is then 0 or 1.
 
-    Each unknown is to be matched with an equation of its own that contains its highest derivative.
+    Each unknown must be matched with a distinct equation that contains its highest derivative.
     """
     highest = [0] * n
     for row in orders:
@@ -83,10 +83,10 @@ def has_low_index(orders: list[dict[int, int]], n: int) -> bool:
 
 
 def _matches_all(rows: list[list[int]], n: int) -> bool:
-    """Whether each row can have a column of its own, by augmenting paths (H. W. Kuhn 1955)."""
+    """Whether each row can be matched with a distinct column, by augmenting paths (H. W. Kuhn 1955)."""
     row_of, column_of = [-1] * n, [-1] * n
     for start in range(n):
-        came_from: dict[int, int] = {}  # columns that were reached, with the row
+        came_from: dict[int, int] = {}  # columns reached, with their row
         waiting, free = [start], -1
         while waiting and free < 0:
             i = waiting.pop()
@@ -99,16 +99,16 @@ def _matches_all(rows: list[list[int]], n: int) -> bool:
                     waiting.append(row_of[j])
         if free < 0:
             return False
-        while free >= 0:  # each row on the path takes the column that was reached from it, and frees its own
+        while free >= 0:  # flip the path: each row takes the column reached from it and releases its own
             i = came_from[free]
             row_of[free], column_of[i], free = i, free, column_of[i]
     return True
 
 
 def misleads(problem: Any, orders: list[dict[int, int]]) -> bool:
-    """Whether the highest derivatives occur, but cannot be found from the equations: their matrix is never regular.
+    """Whether the highest derivatives occur with an always singular matrix.
 
-    An example is x' + t y' = ..., x + t y = ... . The structural index is too small then.
+    Example: x' + t y' = ..., x + t y = ... . The structural index is then too small.
     """
     n = problem.n
     if n > LARGEST_EXAMINED:
@@ -133,7 +133,7 @@ def misleads(problem: Any, orders: list[dict[int, int]]) -> bool:
 
 
 def _partials(problem: Any, rng: np.random.Generator) -> list[np.ndarray] | None:
-    """The partial derivatives with respect to x, x', ... at a random point, exact; None if they are not at hand."""
+    """Exact partial derivatives with respect to x, x', ... at a random point; None if not available."""
     n, t = problem.n, float(rng.uniform(0.1, 0.9))
     if isinstance(problem, SecondOrderDAE):
         if not getattr(problem.jacobian, "is_derivative", False):

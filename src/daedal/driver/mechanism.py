@@ -34,7 +34,7 @@ _ORDINARY = "index1, baumgarte, projection, state_space, essential or loetstedt"
 
 
 class MechanismPlan(Plan):
-    """What does not depend on the start: tolerances, the user's method, and assemblies that are made once."""
+    """Data independent of the start: tolerances, the user's method, and pooled assemblies."""
 
     def __init__(self, problem: MechanicalSystem | HessenbergDAE, settings: Settings):
         self.problem: Any = problem
@@ -47,7 +47,8 @@ class MechanismPlan(Plan):
         self.names = tuple(problem.label(i) for i in range(problem.n))
         self.starts = MechanismStarts(problem) if isinstance(problem, MechanicalSystem) else None
         self._sparse: bool | None = None
-        self.forms: dict[Any, tuple] = {}  # formulation and method of the first segment, by the weight of projections
+        # formulation and method of the first segment, keyed by the weight of projections
+        self.forms: dict[Any, tuple] = {}
 
     def with_problem(self, problem) -> MechanismPlan:
         """The plan for the same problem with other parameters."""
@@ -57,9 +58,9 @@ class MechanismPlan(Plan):
         return other
 
     def solve(self, request: Request, tracker=None, known: dict[str, bool] | None = None):
-        """Begin, run, finish; once more if the constraints turn out not to be what they seemed at the start.
+        """Start, run and finish; repeat if the constraints turn out different from what the start suggested.
 
-        `tracker` knows the switches of the equations.
+        `tracker` tracks the switches of the equations.
         """
         run_state: Any = self.begin(request, known)
         if tracker is not None:
@@ -81,7 +82,7 @@ class MechanismPlan(Plan):
         return delivered(solution, segments)
 
     def begin(self, request: Request, known: dict[str, bool] | None = None) -> MechanismRunState:
-        """A run that is about to start."""
+        """A run about to start."""
         problem = self.problem
         if isinstance(problem, HessenbergDAE):
             assembly, start, notes = prepare_hessenberg(problem, request.span[0], request.initial)
@@ -96,22 +97,22 @@ class MechanismPlan(Plan):
         return MechanismRunState(self, request, assembly, start, notes, MethodChoice(self, assembly, request))
 
     def _is_sparse(self, request: Request) -> bool:
-        """Whether matrices are sparse, which the functions of the first start tell."""
+        """Whether matrices are sparse, as determined from the functions at the first start."""
         if self._sparse is None:
             self._sparse = is_sparse(self.problem, request.span[0], request.initial)
         return self._sparse
 
 
 class MechanismRunState(RunState):
-    """One run: the assembled system, where it is, and the choice of formulation and method."""
+    """One run: the assembled system, its current state, and the choice of formulation and method."""
 
     def __init__(
         self, plan: MechanismPlan, request: Request, assembly, start: ConsistentStart, notes: list[str], choice
     ):
         self.plan, self.request, self.assembly, self.start, self.choice = plan, request, assembly, start, choice
         self._notes = notes
-        self.stretch: Any = None  # what differs in a part of the run, if its switches are followed
-        self._usual_norms: Any = 0.0  # of the rows of K, as seen in earlier segments
+        self.stretch: Any = None  # overrides for an arc, if switches are followed
+        self._usual_norms: Any = 0.0  # norms of the rows of K seen in earlier segments
 
     @property
     def t(self) -> float:
@@ -119,11 +120,11 @@ class MechanismRunState(RunState):
 
     @property
     def notes(self) -> list[str]:
-        """What there is to say about the start and the choices."""
+        """Notes on the start and the choices."""
         return [*self._notes, *self.choice.notes]
 
     def give_back(self):
-        """Let later runs use the assembly, and what was prepared for it."""
+        """Return the assembly and its prepared data to the pool."""
         if self.plan.starts is not None and not self.assembly.is_sparse:
             self.plan.starts.pool.give_back(self.assembly)
 
@@ -138,7 +139,7 @@ class MechanismRunState(RunState):
         return Segment(reduction, outcome, choice.method, choice.formulation, outcome.signal)
 
     def made_ready(self, earlier: list[Segment], progress: Progress) -> tuple[Reformulation, Any, Task]:
-        """The equations of the next segment, the method made ready for them, and what it is to do."""
+        """Equations of the next segment, the prepared method and its task."""
         choice, assembly, settings = self.choice, self.assembly, self.request.settings
         reduction = self._reduction(earlier)
         watched = assembly.n_c and (settings.fixed_step is None or not assembly.linear) and not assembly.is_sparse
@@ -159,7 +160,7 @@ class MechanismRunState(RunState):
         return reduction, ready, self._task(reduction, method, earlier, steps, progress)
 
     def _reduction(self, earlier: list[Segment]) -> Reformulation:
-        """The problem rewritten, as an equation of the order that the method solves."""
+        """The reformulated problem, as an equation of the order that the method solves."""
         choice, assembly, start = self.choice, self.assembly, self.start
         if not choice.changed:
             before = earlier[-1].equations
@@ -176,7 +177,7 @@ class MechanismRunState(RunState):
         return choice.formulation.reduce(assembly, start)
 
     def _ready(self, reduction: Reformulation, method):
-        """The method made ready for the equations; of the first segment it is kept with the assembly."""
+        """The method prepared for the equations; that of the first segment is cached with the assembly."""
         prepared, pair = self.assembly.prepared, self.choice.pair
         if pair in prepared and prepared[pair][0] is reduction:
             return prepared[pair][1]
@@ -187,7 +188,7 @@ class MechanismRunState(RunState):
         return ready
 
     def _adapted_method(self, reduction: Reformulation):
-        """The method with the options that suit the formulation, as far as the user has left them open."""
+        """The method with default options that suit the formulation."""
         method, settings = self.choice.method, self.request.settings
         if method.works_on("rate") and reduction.rate is None:
             raise InvalidProblemError(
@@ -234,7 +235,7 @@ class MechanismRunState(RunState):
         return task if self.stretch is None else self.stretch.task(task, reduction)
 
     def _suspect(self, reduction: Reformulation):
-        """Whoever looks into steps that seem to be limited by stability."""
+        """The monitor for steps that seem limited by stability."""
 
         def suspect(t: float, y: np.ndarray, h: float) -> int:
             return self.choice.look_into_stiffness(t, h, reduction.states(np.array([t]), y[:, None])[0])
@@ -242,7 +243,7 @@ class MechanismRunState(RunState):
         return suspect
 
     def _tolerances(self, reduction: Reformulation):
-        """Tolerances of the unknowns: the user's for (z, r), for multipliers relative to their size at the start."""
+        """Tolerances of the unknowns: the user's for (z, r); for multipliers relative to their initial size."""
         plan, start = self.plan, self.start
         n, n_state = reduction.n, self.assembly.n_state
         if reduction.tolerances is not None:
@@ -282,7 +283,7 @@ class MechanismRunState(RunState):
         return switching_functions(self.request, view, start.t, start.z, start.slope, recover, earlier, leading=leading)
 
     def _starting_values(self, reduction: Reformulation, method):
-        """The unknowns at t0, t0 + h, ... for a multistep method, from an accurate run of the underlying ODE."""
+        """The unknowns at t0, t0 + h, ... for a multistep method, from an accurate solution of the underlying ODE."""
         if reduction.pack is None:
             raise InvalidProblemError(
                 "multipliers that are derivatives of unknowns have no natural starting values: pass starting_values"
@@ -337,7 +338,7 @@ class MechanismRunState(RunState):
         return True
 
     def _explain(self, segment: Segment):
-        """Say so if a constraint did not change as its derivatives say."""
+        """Raise a note if the change of a constraint contradicts its derivatives."""
         from daedal.mechanics.inspection import UNEXPLAINED, unexplained
 
         if segment.signal == UNEXPLAINED:
@@ -352,7 +353,7 @@ class MechanismRunState(RunState):
 
 
 def _learned(segment: Segment) -> dict[str, bool]:
-    """What the run has found out about the constraints, so that it has to be done again."""
+    """Findings about the constraints that require the run to be repeated."""
     if segment.outcome.reason != Ending.HOOK_STOPPED:
         return {}
     from daedal.mechanics.inspection import DEPENDS_ON_TIME, NOT_ANALYTIC
@@ -361,7 +362,7 @@ def _learned(segment: Segment) -> dict[str, bool]:
 
 
 def _equations(reduction: Reformulation, method, assembly) -> Equations:
-    """What the method gets of the rewritten problem: no more than it needs."""
+    """The interface of the reformulated problem used by the method."""
     second_order = method.works_on("second_order")
     return Equations(
         n=reduction.n,

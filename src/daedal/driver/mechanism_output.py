@@ -1,4 +1,4 @@
-"""From the segments of a run of a constrained system to its solution: the way back to q and v, and how it ended."""
+"""Solution of a constrained system from the segments of its run: recovery of q and v, and termination reason."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from daedal.solution.mechanical_solution import MechanicalSolution
 from daedal.solution.solution import DenseOutput
 
 _BEFORE = " before projection"
-_NOISE = 1e-6  # positions below this part of atol count as zero
+_NOISE = 1e-6  # positions below this fraction of atol count as zero
 _FAR_OFF = 1e3  # drift before projection, in units of the tolerance
 
 
 class PostprocessGuard:
-    """Runs what evaluates the model once more when the run is over: no failure there may lose what was computed.
+    """Evaluates the model after the run; exceptions there must not lose the computed results.
 
-    An interrupt is kept as well, but when a user asks for something that is computed late it is his, and goes on.
+    Interrupts are caught as well, except in lazy evaluation requested by the user.
     """
 
     def __init__(self, *, late: bool = False):
@@ -43,7 +43,7 @@ class PostprocessGuard:
         self._reasons: set[str] = set()
 
     def attempt(self, what: str, action, default=None):
-        """The result of ``action()``, or `default` and a note, one for each reason."""
+        """The result of ``action()``, or `default` with one note per reason."""
         try:
             return action()
         except KeyboardInterrupt:
@@ -51,7 +51,7 @@ class PostprocessGuard:
                 raise
             self.interrupted = True
             note, reason = f"Interrupted while {what}.", ""
-        except Exception as error:  # anything may be raised by the user's functions
+        except Exception as error:  # users' functions may raise anything
             reason = f"{type(error).__name__}: {error}".rstrip(": ")
             note = f"Failed while {what}: {reason}."
         if reason not in self._reasons:
@@ -61,10 +61,10 @@ class PostprocessGuard:
 
 
 def finished(plan, request: Request, run_state, segments: list[Segment], t, states, salvage: PostprocessGuard):
-    """The solution: what the run has stored, and how it ended; all that follows from it is computed when asked for."""
+    """The solution: stored points and termination reason; derived quantities are computed on demand."""
     assembly = run_state.assembly
     success, status, message = salvage.attempt(
-        "looking for the reason of the failure",
+        "searching for the cause of the failure",
         lambda: ending(request, segments, lambda: _reason(request, assembly, segments)),
         (False, "failed", f"Stopped at t = {segments[-1].outcome.t_reached:.10g}."),
     )
@@ -90,7 +90,7 @@ def finished(plan, request: Request, run_state, segments: list[Segment], t, stat
 
 
 class Output:
-    """What follows from the stored points of a run: projected states, drift, events, notes; made when asked for."""
+    """Quantities derived from the stored points, computed on demand: projected states, drift, events, notes."""
 
     def __init__(self, request: Request, segments: list[Segment], notes, t, states, salvage: PostprocessGuard):
         self._settings, self._each_step, self._salvage = request.settings, request.times is None, salvage
@@ -103,7 +103,7 @@ class Output:
         )
 
     def projected(self, assembly) -> tuple[np.ndarray, dict[str, float], list[str]]:
-        """States (z, r) on the constraints in columns, drift before and after, and notes."""
+        """States (z, r) projected onto the constraints, in columns; drift before and after; notes."""
         settings, t, states = self._settings, self._t, self.states.copy()
         salvage, notes, drift = PostprocessGuard(late=True), list(self._notes), {}
         if assembly.n_c and t.size:
@@ -122,7 +122,7 @@ class Output:
         )
 
     def raw(self) -> RawOutput | None:
-        """The unknowns of the formulation, where all segments have the same."""
+        """The unknowns of the formulation, if all segments have the same."""
         _, y, names = self._stored[0]
         if any(part[2] != names for part in self._stored):
             return None
@@ -135,24 +135,24 @@ class Output:
 
 
 def evaluator_of(plan, assembly):
-    """What a solution evaluates its system with, for one thread at a time."""
+    """Evaluates the system of a solution; not thread-safe."""
     if assembly.is_sparse or plan.starts is None:
         return Keeper(assembly)
     return Lender(plan.starts.pool, plan.problem, assembly.setting)
 
 
 def _project(assembly, t: np.ndarray, states: np.ndarray, notes: list[str]):
-    """Project the output; what cannot be projected stays as it was integrated, and is noted."""
+    """Project the output; points that cannot be projected are kept as integrated, with a note."""
     failed = np.flatnonzero(assembly.project(t, states, weight=assembly.output_weight))
     if failed.size:
         notes.append(
             f"{failed.size} of {t.size} output points, the first at t = {t[failed[0]]:.6g}, could not be projected "
-            "onto the constraints: they are as they were integrated."
+            "onto the constraints: they are returned as integrated."
         )
 
 
 def _far_off(settings, assembly, states: np.ndarray, t: np.ndarray, drift: dict[str, float]) -> list[str]:
-    """A note if what was integrated is farther from the constraints than the tolerances can explain."""
+    """A note if the drift exceeds what the tolerances explain."""
     if settings.fixed_step is not None or assembly.is_sparse:
         return []
     nx, n = assembly.nx, assembly.m * assembly.nx
@@ -167,15 +167,15 @@ def _far_off(settings, assembly, states: np.ndarray, t: np.ndarray, drift: dict[
         found = drift.get(name + _BEFORE, 0.0)
         if allowed > 0.0 and found > _FAR_OFF * allowed:
             return [
-                f"Before projection the {plural} were off the constraints by {found:.2g}, far more than the tolerances "
-                "explain: look for constraints that jump or have kinks in time, for wrong derivatives (system.check), "
-                "or take another formulation (auto, ggl)."
+                f"Before projection the {plural} violated the constraints by {found:.2g}, far more than the tolerances "
+                "explain: check for constraints that jump or have kinks in time, for wrong derivatives (system.check), "
+                "or use another formulation (auto, ggl)."
             ]
     return []
 
 
 def _unresolved(settings, assembly, states: np.ndarray) -> list[str]:
-    """A note if no position ever exceeds its atol, so that the tolerances ask for nothing."""
+    """A note if all positions stay below atol, so that the error test is without effect."""
     if settings.fixed_step is not None or states.shape[0] == 0:
         return []
     largest = np.max(np.abs(states[:, : assembly.nx]), axis=0)
@@ -184,8 +184,8 @@ def _unresolved(settings, assembly, states: np.ndarray) -> list[str]:
     if not _NOISE < in_units <= 1.0:
         return []
     return [
-        f"No position exceeds its atol (the largest value is {np.max(largest):.2g}), so that the error test asked for "
-        "nothing: choose atol well below the size of the variables."
+        f"No position exceeds its atol (the largest value is {np.max(largest):.2g}), so that the error test had no "
+        "effect: choose atol well below the size of the variables."
     ]
 
 
@@ -194,7 +194,7 @@ def _name(formulation) -> str:
 
 
 def outputs(request, segments: list[Segment], salvage: PostprocessGuard):
-    """Times and states (z, r) of all segments; the first point of later ones is the last of those before."""
+    """Times and states (z, r) of all segments, without duplicates at their boundaries."""
     times, states = [], []
     for i, segment in enumerate(segments):
         t, y = segment.outcome.t, segment.outcome.y
@@ -214,7 +214,7 @@ def outputs(request, segments: list[Segment], salvage: PostprocessGuard):
 
 
 def _one_by_one(reduction: Reformulation, t: np.ndarray, y: np.ndarray, salvage: PostprocessGuard) -> np.ndarray:
-    """The states up to the first one that cannot be recovered."""
+    """The states up to the first that cannot be recovered."""
     rows: list[np.ndarray] = []
     for i in range(t.size):
         row = salvage.attempt(
@@ -233,7 +233,7 @@ def _state_of(event, segment: Segment) -> np.ndarray:
 
 
 def _complete(event, state: np.ndarray, assembly):
-    """The event with the state of the system, on the constraints, and its derivative."""
+    """The event with the projected state of the system, and its derivative."""
     state = state.copy()
     if assembly.n_c:
         assembly.project(np.array([event.t]), state, weight=assembly.output_weight)
@@ -242,7 +242,7 @@ def _complete(event, state: np.ndarray, assembly):
 
 
 def _reason(request: Request, assembly, segments: list[Segment]) -> str:
-    """Why the run failed."""
+    """The cause of failure."""
     last = segments[-1]
     if last.stuck:
         return _stuck(last)
@@ -259,21 +259,21 @@ def _reason(request: Request, assembly, segments: list[Segment]) -> str:
 
 def _stuck(segment: Segment) -> str:
     return (
-        f"Stopped at t = {segment.outcome.t_reached:.10g}: {_name(segment.formulation)} was set up anew {MOST_IDLE} "
-        "times without getting ahead. Remedy: take another formulation (auto, ggl), or give its parameters other "
-        "values, for example a larger restart."
+        f"Stopped at t = {segment.outcome.t_reached:.10g}: {_name(segment.formulation)} was restarted {MOST_IDLE} "
+        "times without progress. Remedy: use another formulation (auto, ggl), or change its parameters, "
+        "for example a larger restart."
     )
 
 
 def _dense(segments: list[Segment]) -> DenseOutput | None:
-    """The polynomials of all segments, for (z, r)."""
+    """The polynomials of (z, r) in all segments."""
     if any(s.outcome.dense is None and s.outcome.steps for s in segments):
         return None
     return joined_dense_output([_state_polynomials(s) for s in segments if s.outcome.dense is not None])
 
 
 def _state_polynomials(segment: Segment) -> DenseOutput:
-    """The dense output of a segment, for (z, r): the leading unknowns, or interpolated through recovered points."""
+    """Dense output of (z, r) in a segment: the leading unknowns, or interpolated through recovered points."""
     dense, reduction = segment.outcome.dense, segment.equations
     assert dense is not None
     if reduction.recover is None and dense.coefficients.shape[1] == reduction.n_state:

@@ -1,4 +1,4 @@
-"""Where a run of a constrained system begins: how it is evaluated, and consistent values."""
+"""Start of a run of a constrained system: evaluation mode and consistent values."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _MOST_SETTINGS = 64
 
 
 class MechanismStarts:
-    """Finds the starts of one system; knows nothing but the system, and settings that were found before."""
+    """Finds starts of one system; depends on the system and previously found settings only."""
 
     def __init__(self, system: MechanicalSystem):
         self.system = system
         self.pool = Pool(Assembly)
-        self._settings: dict[tuple, Setting] = {}  # by start; the same again would come out
-        self._notes: dict[tuple, list[str]] = {}  # of starts with redundant constraints, which were looked at
+        self._settings: dict[tuple, Setting] = {}  # keyed by start, since the result is deterministic
+        self._notes: dict[tuple, list[str]] = {}  # number of examined starts with redundant constraints
         self._is_coded = all(isinstance(f, CodedFunction) for f in vars(system).values() if callable(f))
         self._compared: set[bool] = set()
         self._asks_for_time = asks_for_time(system)
@@ -44,10 +44,10 @@ class MechanismStarts:
     def begin(
         self, request: Request, known: dict[str, bool] | None = None
     ) -> tuple[Assembly, ConsistentStart, list[str]]:
-        """An assembly for the run, its consistent start, and what there is to say about it.
+        """An assembly for the run, its consistent start and notes.
 
-        What is `known` of the constraints, "autonomous" (whether they depend on time) and "analytic" (whether the
-        complex step holds), is not looked for.
+        `known` properties of the constraints, "autonomous" (independent of time) and "analytic" (the complex step
+        works), are not determined again.
         """
         known = known or {}
         system, span = self.system, request.span
@@ -96,7 +96,7 @@ class MechanismStarts:
         return np.broadcast_to(np.asarray(request.settings.atol, dtype=float), (self.system.n,))[: 2 * self.system.n_q]
 
     def _compare(self, t: float, q: np.ndarray, v: np.ndarray, *, consistent: bool):
-        """Compare given derivatives with differences, at the first start that is seen."""
+        """Compare given derivatives with differences, at the first start."""
         if consistent not in self._compared:
             check_given(self.system, t, q, v, consistent=consistent)
             self._compared.add(consistent)
@@ -104,9 +104,9 @@ class MechanismStarts:
     def _ready_without_redundant(
         self, request: Request, t: float, z, r, key: tuple, setting: Setting, notes: list[str]
     ):
-        """The same as `_ready` for a start whose redundant constraints were found, now and when it comes again.
+        """As `_ready`, for a start with known redundant constraints.
 
-        Functions that are machine code say of a start what they said before.
+        Repeat the notes on a start for compiled functions.
         """
         self._keep(key, setting)
         self._notes[key] = notes
@@ -134,14 +134,14 @@ class MechanismStarts:
         return assembly, ConsistentStart(t, z, a, lam, r, rate, direction=int(request.sign))
 
     def _keep(self, key: tuple, setting: Setting):
-        """Keep what was found for a start, which would come out again."""
+        """Cache the results for a start, which are deterministic."""
         if len(self._settings) >= _MOST_SETTINGS:
             self._settings.clear()
             self._notes.clear()
         self._settings[key] = setting
 
     def _find(self, request: Request, state: np.ndarray, known: dict[str, bool], rows=None) -> Setting:
-        """The setting of a run: whether constraints depend on time, increments, whether the complex step holds."""
+        """Evaluation settings of a run: dependence of constraints on time, increments, use of the complex step."""
         (t0, t1), q = request.span, state[: self.system.n_q]
         with self.pool.lend(self.system, plain_setting(self.system, q, rows)) as assembly:
             autonomous = known.get("autonomous")
@@ -165,7 +165,7 @@ class MechanismStarts:
 
 
 def stays_the_same(assembly: Assembly, t0: float, times: np.ndarray, states: np.ndarray) -> bool:
-    """Whether the constraints at `times` are those at t0; where they cannot be evaluated they are not looked at."""
+    """Whether the constraints at `times` equal those at t0; times where they cannot be evaluated are skipped."""
     from daedal.mechanics.readiness import same_in_time
 
     same = same_in_time(assembly.address, t0, times, states)

@@ -1,4 +1,4 @@
-"""The interface of the stages of a run: each is a plan, made of the plan of the next one."""
+"""Interface of the stages of a solution: each is a plan that wraps the plan of the next."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from daedal.driver.request import Request
 
 
 class Plan(ABC):
-    """What the runs of a problem need and does not depend on their start, for one of the stages that lead to a result.
+    """Everything the runs of a problem need that does not depend on their start, for one stage.
 
     Attributes
     ----------
     problem : object
-        What is solved, as this stage sees it.
+        The problem as seen by this stage.
     """
 
     problem: Any
-    traced: Any = None  # the problem with machine code, where functions were traced
-    form: Any = None  # in which the problem is solved, if not as it stands
-    as_stated: bool = True  # whether the equations are solved as they stand
+    traced: Any = None  # the problem with machine code, if functions were traced
+    form: Any = None  # the form in which the problem is solved, if not as given
+    as_stated: bool = True  # whether the equations are solved as given
 
     @property
     def inner(self) -> Any:
-        """The plan of the method, for functions as runs evaluate them."""
+        """The plan of the method, for functions as used by runs."""
         return self
 
     @abstractmethod
@@ -35,35 +35,35 @@ class Plan(ABC):
         """The solution of a request."""
 
     def is_current(self) -> bool:
-        """Whether the functions of the problem read the same from outside as when the plan was made."""
+        """Whether captured data of the problem's functions is unchanged since the plan was made."""
         return True
 
     def with_problem(self, problem: Any) -> Plan | None:
-        """The plan for the same problem with other parameters, which shares what is ready; None if it must be made."""
+        """The plan for the same problem with other parameters, sharing prepared data; None if it must be rebuilt."""
         return None
 
     def direct(self) -> Plan | None:
-        """The plan that every run takes in the end, where nothing between depends on the start; else None."""
+        """The innermost plan if no stage depends on the start; else None."""
         return None
 
     def machine_system(self) -> Any:
-        """The mechanism whose functions are all machine code, where a run would use them; else None."""
+        """The fully compiled mechanism, if runs would use it; else None."""
         return None
 
     def judged(self, request: Request) -> Plan | None:
-        """The plan that the start asks for in place of this one, or None."""
+        """The plan for this start if it differs from this one, or None."""
         return None
 
 
 class Wrapped(Plan):
-    """A stage around the plan of another one, to which it leaves all that it does not do itself."""
+    """A stage that wraps another plan and delegates to it by default."""
 
     def __init__(self, plan: Any):
         self.plan = plan
 
     @property
     def problem(self) -> Any:
-        """What is solved."""
+        """The problem."""
         return self.plan.problem
 
     @property
@@ -77,11 +77,11 @@ class Wrapped(Plan):
         return self.plan.inner
 
     def is_current(self) -> bool:
-        """Whether the functions of the problem read the same from outside as when the plan was made."""
+        """Whether captured data of the problem's functions is unchanged since the plan was made."""
         return self.plan.is_current()
 
     def with_problem(self, problem: Any) -> Wrapped | None:
-        """The stage around the plan for the same problem with other parameters."""
+        """This stage around the plan for the same problem with other parameters."""
         plan = self.plan.with_problem(problem)
         if plan is None:
             return None
@@ -90,16 +90,16 @@ class Wrapped(Plan):
         return other
 
     def direct(self) -> Plan | None:
-        """The plan that every run takes in the end."""
+        """The innermost plan of every run."""
         return self.plan.direct()
 
     def machine_system(self) -> Any:
-        """The mechanism whose functions are all machine code."""
+        """The fully compiled mechanism."""
         return self.plan.machine_system()
 
 
 class Recent:
-    """Values by key, from any thread; the least recently used leave where there are too many."""
+    """Thread-safe cache; the least recently used values are evicted."""
 
     def __init__(self, most: int):
         self._most, self._guard = most, Lock()
@@ -113,7 +113,7 @@ class Recent:
             return self._values.get(key)
 
     def keep(self, key: Any, value: Any) -> list[Any]:
-        """Keep a value for its next use; returns the keys that have left."""
+        """Store a value; returns the evicted keys."""
         left = []
         with self._guard:
             self._values[key] = value
@@ -123,6 +123,6 @@ class Recent:
         return left
 
     def drop(self, key: Any) -> None:
-        """Keep the value of a key no longer."""
+        """Remove a key."""
         with self._guard:
             self._values.pop(key, None)

@@ -1,4 +1,4 @@
-"""Exceptions that the user's functions raise where a run has been: the reduced equations do not know of them."""
+"""Exceptions of the user's functions at points of a run, which the reduced equations do not raise."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from daedal.methods.task import Outcome
 
 
 def until_raised(problem: Any, request: Request, outcome: Outcome) -> Outcome:
-    """What was stored before the first point at which a function of the problem raises an exception, with this.
+    """The stored output before the first point at which a function of the problem raises, with the exception.
 
     Parameters
     ----------
     problem : problem
-        As the user stated it.
+        As given by the user.
     request : Request
     outcome : Outcome
-        Of a segment, in the unknowns of the problem. Where every step is known, the ends of the steps are looked at as
-        well: of output times there may be few.
+        Of a segment, in the unknowns of the problem. If every step is known, step ends are checked too, since output
+        times may be few.
     """
     implicit, sign, dense = problem.implicit(), request.sign, outcome.dense
     for t, y, yp in _points(request, outcome):
@@ -44,7 +44,7 @@ def until_raised(problem: Any, request: Request, outcome: Outcome) -> Outcome:
 
 
 def _points(request: Request, outcome: Outcome) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
-    """The stored points and the ends of the steps up to the end of the run, in its order."""
+    """Stored points and step ends up to the end of the run, in order."""
     t, y, yp = outcome.t, outcome.y.T, outcome.yp.T
     if outcome.dense is not None:
         last = terminal_event(outcome)

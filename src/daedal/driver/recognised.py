@@ -1,4 +1,4 @@
-"""Problems in whose equations a mechanism was recognised: solved as it, told in their own unknowns."""
+"""Problems recognised as mechanisms: solved as such, with results in their own unknowns."""
 
 from __future__ import annotations
 
@@ -25,31 +25,32 @@ from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.solution.mechanical_solution import MechanicalSolution
 
-_VIOLATED = 1e-3  # part of the worst violation
+_VIOLATED = 1e-3  # fraction of the worst violation
 _ROUNDOFF = 1e-12
 
 
 class MechanismForm(Form):
-    """The mechanism that the equations describe, and the plan for it.
+    """The mechanism described by the equations, and its plan.
 
-    Its solution is put into the equations as they stand; if they do not hold, the run is made as for any other problem.
+    The solution is inserted into the original equations; if they are not satisfied, the problem is solved without
+    recognition.
 
     Parameters
     ----------
     plan : TracedPlan
-        That of the problem as it stands.
+        Plan of the problem as given.
     found : RecognisedMechanism
-        What its equations describe.
+        The mechanism described by its equations.
     """
 
     def __init__(self, plan: TracedPlan, found: RecognisedMechanism):
         self.problem, self.found = plan.problem, found
-        self._general: Plan | None = None  # for runs that show that the mechanism is another one
+        self._general: Plan | None = None  # for runs that reveal a different mechanism
         self._tolerances = self._own_tolerances(plan.settings)
         self._inner = TracedPlan(found.system, replace(plan.settings, **self._tolerances), MechanismPlan)
 
     def with_problem(self, plan: TracedPlan, numbers: np.ndarray) -> MechanismForm | None:
-        """The form for a plan with other parameters, or None if it must be made anew."""
+        """The form for a plan with other parameters, or None if it must be rebuilt."""
         if not self.found.is_plain:
             return None
         other = copy(self)
@@ -71,15 +72,15 @@ class MechanismForm(Form):
         return {"rtol": rtol[places], "atol": (atol * scale)[places]}
 
     def solve(self, plan: TracedPlan, request: Request) -> Any:
-        """Solve the mechanism; everything that comes back is in the unknowns of the problem.
+        """Solve the mechanism; results are in the unknowns of the problem.
 
-        Constant steps show what a method does with the problem as it is.
+        Constant steps serve to study a method on the problem as given.
         """
         if request.settings.fixed_step is not None:
             return plan.solve_as_stated(request)
         solution, error = self._as_mechanism(request)
         traced = plan.traced
-        problem = plan.problem  # with machine code where there is some
+        problem = plan.problem  # compiled, if available
         if traced is not None and traced.functions:
             problem = with_numbers(traced.problem, problem.params)
         if not solves(problem, solution, traced is not None and traced.n_switches > 0):
@@ -92,7 +93,7 @@ class MechanismForm(Form):
         return solution
 
     def _as_any_other(self, plan: TracedPlan) -> Plan:
-        """The plan of the problem where it is no mechanism."""
+        """The plan of the problem if it is not a mechanism."""
         if self._general is None:
             stated = copy(plan)
             stated.form, stated.as_stated = None, True
@@ -100,9 +101,9 @@ class MechanismForm(Form):
         return self._general
 
     def _as_mechanism(self, request: Request) -> tuple[RecognisedSolution, IntegrationError | None]:
-        """The solution of the mechanism, and why it ends early if it does."""
+        """The mechanism's solution, and the reason if it ends early."""
         own = self._of_mechanism(request)
-        if request.times is not None:  # which may be few: the equations are tested all along
+        if request.times is not None:  # output may be sparse: the equations are tested along all steps
             own = own.changed(dense_output=None)
         try:
             return self._carried_back(self._inner.solve(own)), None
@@ -111,7 +112,7 @@ class MechanismForm(Form):
         except IntegrationError as error:
             solution = self._carried_back(error.solution)
             return solution, IntegrationError(solution.message, solution)
-        except Exception as error:  # of a function of the user's
+        except Exception as error:  # from a user's function
             if isinstance(getattr(error, "solution", None), MechanicalSolution):
                 error.solution = self._carried_back(error.solution)  # type: ignore[attr-defined]
             raise
@@ -135,9 +136,9 @@ class MechanismForm(Form):
         )
 
     def _check_slopes(self, request: Request, y: np.ndarray, yp: np.ndarray, consistent: tuple[np.ndarray, np.ndarray]):
-        """Refuse multipliers and derivatives that contradict positions and velocities.
+        """Reject multipliers and derivatives that contradict positions and velocities.
 
-        Derivatives of multipliers, which the equations do not contain, may be whatever they are.
+        Derivatives of multipliers do not occur in the equations and are not checked.
         """
         occurs = np.ones(y.size, dtype=bool)
         occurs[[*self.found.roles.multipliers, *self.found.roles.stabilisers]] = False
@@ -158,13 +159,13 @@ class MechanismForm(Form):
         values |= dict(zip(slopes, point.velocity[:n]))
         largest = max(map(abs, values.values()), default=0.0)
         wrong = [f"{name} ({number(x)})" for name, x in values.items() if abs(x) > max(_VIOLATED * largest, _ROUNDOFF)]
-        if not wrong:  # they are consistent, but something else is the matter
+        if not wrong:  # consistent, so the error has another cause
             return InconsistentInitialError(str(error), rows, error.residual)
         message = (
             f"The initial values violate the equations at t = {number(t)}. With the residual that should be 0: "
             f"{listing(wrong[: 2 * MOST_NAMED], len(wrong))} {FROM_ZERO}.\nThe equations are those of {found.words}. "
-            "Remedy: start from daedal.consistent_initial(problem, t0, (y0, yp0), fixed=[...]), which keeps the named "
-            "values and moves the others, or pass correct_initial=True."
+            "Remedy: use daedal.consistent_initial(problem, t0, (y0, yp0), fixed=[...]), which keeps the named "
+            "values and corrects the others, or pass correct_initial=True."
         )
         return InconsistentInitialError(message, rows, error.residual)
 

@@ -1,4 +1,4 @@
-"""Whether a run of a recognised mechanism has solved the equations as they stand."""
+"""Verify that a run of a recognised mechanism has solved the original equations."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import numpy as np
 from daedal.analysis.probe import Probe
 from daedal.index.reduction.recognised_solution import RecognisedSolution
 
-_POINTS = 50  # of the run, at most
-_WRONG = 1e-6  # residual as part of the terms of its equation
-_ROUNDOFF = 1e-12  # the same of the largest terms of all equations
+_POINTS = 50  # maximum number of points of the run
+_WRONG = 1e-6  # residual relative to the terms of its equation
+_ROUNDOFF = 1e-12  # the same relative to the largest terms of all equations
 
 
 def solves(problem: Any, solution: RecognisedSolution, switches: bool) -> bool:
-    """Whether the residual vanishes along the solution, in units of the terms of each equation, and no pole is passed.
+    """Whether the residual vanishes along the solution, relative to the terms of each equation, and no pole was
+    crossed.
 
-    The form of a mass matrix and of constraint forces was tested at a few points far from the run. What vanishes there
-    may matter here: the solution then is that of other equations. Where forces have `switches` and a motion stays on
-    their surface, the residual as it is written does not vanish: then the matrices are tested at these points.
+    The form of the mass matrix and constraint forces was tested at a few points far from the run. Terms that vanish
+    there may matter here, and the solution then belongs to other equations. If forces have `switches` and the solution
+    slides on their surface, the original residual does not vanish; the matrices are tested at these points instead.
     """
     times, y, yp = solution.sampled(_POINTS)
-    good = np.isfinite(y).all(axis=0) & np.isfinite(yp).all(axis=0)  # the run itself speaks of the others
+    good = np.isfinite(y).all(axis=0) & np.isfinite(yp).all(axis=0)  # the run itself reports the others
     times, y, yp = times[good], y[:, good], yp[:, good]
     if not times.size:
         return True

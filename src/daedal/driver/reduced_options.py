@@ -1,4 +1,4 @@
-"""Options with a value for every unknown, where a problem is solved reduced: its unknowns are not those of the user."""
+"""Options with one value per unknown, for problems solved in reduced form with other unknowns."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ _FOR_HIGHER_INDEX = ("variable_index", "newton_weights", "row_scaling")
 
 
 def option_for_higher_index(settings: Settings) -> str | None:
-    """The name of an option with powers of the step size, which only a problem of higher index as it stands needs."""
+    """The name of an option with powers of the step size, which only direct solution of higher-index problems needs."""
     return next((name for name in _FOR_HIGHER_INDEX if _given(settings, name, None) is not None), None)
 
 
 def inside_options(reduction: ReducedProblem, settings: Settings) -> Settings:
-    """Settings in which masks of the unknowns of the original problem are masks of those of the reduced one."""
+    """Settings with masks of the original unknowns converted to masks of the reduced ones."""
     problem, masks = reduction.original, {}
     nonnegative = _given(settings, "nonnegative", False)
     if nonnegative is not False:
-        further = np.zeros(reduction.problem.n - reduction.n, dtype=bool)  # derivatives and the like may be negative
+        # derivatives and other reduced unknowns may be negative
+        further = np.zeros(reduction.problem.n - reduction.n, dtype=bool)
         masks["nonnegative"] = np.append(_mask(nonnegative, problem, "nonnegative"), further)
     tested = _given(settings, "error_test", "auto")
     if not isinstance(tested, str):  # a derivative is tested together with its unknown

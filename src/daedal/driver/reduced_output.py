@@ -1,4 +1,4 @@
-"""The end of a run of a reduced problem: what it has stored, in the unknowns of the user."""
+"""The end of a run of a reduced problem: its output in the user's unknowns."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from daedal.problems import SemiExplicitDAE
 from daedal.solution.solution import Solution
 
 _MOST_POINTS, _MOST_NAMED = 50, 6
-_NEARLY_SINGULAR = 1e-6  # smallest singular value of the scaled system Jacobian where a run failed
+_NEARLY_SINGULAR = 1e-6  # smallest singular value of the scaled system Jacobian at a failure
 
 
 Selections = list[tuple[float, ReducedProblem]]
-"""From which time on which selection was integrated, in order."""
+"""Times from which each selection was integrated, in order."""
 
 
 def in_the_users_unknowns(selections: Selections, outcome: Outcome, sizes: np.ndarray) -> Outcome:
-    """What a segment has stored, on all equations to round-off; the polynomials between as they are."""
+    """Output of a segment, projected onto all equations; interpolating polynomials are unchanged."""
     n, events, dense = selections[0][1].n, outcome.events, outcome.dense
     y, yp = _restricted(selections, sizes, outcome.t, outcome.y.T, outcome.yp.T)
     if events:
@@ -45,9 +45,9 @@ def in_the_users_unknowns(selections: Selections, outcome: Outcome, sizes: np.nd
 def _restricted(
     selections: Selections, sizes: np.ndarray, t: np.ndarray, y: np.ndarray, yp: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """y and y' of the original problem at points of the reduced one, each with the selection of its time.
+    """y and y' of the original problem at points of the reduced one, each with the selection at its time.
 
-    Where there is no point on the equations nearby they are as they were computed.
+    Points that cannot be projected are returned as computed.
     """
     n, begins = selections[0][1].n, np.array([begin for begin, _ in selections])
     sign = 1.0 if begins[-1] >= begins[0] else -1.0
@@ -64,7 +64,7 @@ def _restricted(
 
 
 def finished(plan, request: Request, segments: list[Segment], notes: list[str]) -> Solution:
-    """The solution that the segments make up."""
+    """The solution from all segments."""
     stats = joined_statistics(request, segments)
     segment, outcome, problem = segments[-1], joined_outcome(request, segments), plan.original
     success, status, message = ending(request, segments, lambda: explain(plan, request, segments))
@@ -89,7 +89,7 @@ def finished(plan, request: Request, segments: list[Segment], notes: list[str]) 
 
 
 def _drift(reduction: ReducedProblem, outcome: Outcome) -> dict[str, float]:
-    """The largest residuals of constraints, and of those that are hidden, at some points of the output."""
+    """The largest residuals of explicit and hidden constraints at some output points."""
     largest = np.zeros(2)
     for i in np.unique(np.linspace(0, outcome.t.size - 1, min(outcome.t.size, _MOST_POINTS)).astype(int)):
         u = reduction.around(outcome.y[:, i], outcome.yp[:, i])
@@ -101,7 +101,7 @@ def _drift(reduction: ReducedProblem, outcome: Outcome) -> dict[str, float]:
 
 
 def explain(plan, request: Request, segments: list[Segment]) -> str:
-    """Why the run stopped, in the equations and unknowns of the user."""
+    """Why the run stopped, in the user's equations and unknowns."""
     from daedal.analysis.diagnosis import diagnose
 
     segment, reduction = segments[-1], plan.reduction
@@ -119,11 +119,11 @@ def explain(plan, request: Request, segments: list[Segment]) -> str:
 
 
 def at_start(reduction: ReducedProblem, t: float, block: Block) -> str:
-    """Why a run cannot begin at a singular point."""
+    """Why a run cannot start at a singular point."""
     equations, unknowns = (_few(words) for words in _named(reduction, block))
     return (
-        f"the initial values at t = {t:g} are a singular point: {equations} {FROM_ZERO} do not determine as many of "
-        f"{unknowns} there as they should. Remedy: start beside it, or look for equations that repeat others"
+        f"the initial values at t = {t:g} are a singular point: {equations} {FROM_ZERO} do not fully determine "
+        f"{unknowns} there. Remedy: start at another point, or check for redundant equations"
     )
 
 
@@ -141,13 +141,13 @@ def _singular(t: float, equations: list[str], unknowns: list[str]) -> str:
     return (
         f"Stopped at t = {t:.6g}: {_few(equations)} {FROM_ZERO} no longer determine {_few(unknowns)}. The index "
         "changes here, or the solution passes a singular point, after which it need not be unique.\n"
-        "Remedy: end the run before this point (t_span, or a terminal event), or state the equations so that they "
+        "Remedy: end the run before this point (t_span, or a terminal event), or reformulate the equations so they "
         "stay independent there."
     )
 
 
 def _translated(message: str, words: list[str]) -> str:
-    """A message about equations of the reduced problem, told of those of the user."""
+    """Rewrite a message about the reduced equations in terms of the user's equations."""
 
     def in_given_words(match: re.Match) -> str:
         numbers = [int(k) for k in re.findall(r"\d+", match.group(2))]

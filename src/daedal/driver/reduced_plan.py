@@ -1,4 +1,4 @@
-"""Problems of any index: reduced, then solved as first-order problems of index 1, in segments of one selection each."""
+"""Problems of any index: reduced, then solved as first-order problems of index 1, with one selection per segment."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ from daedal.solution.solution import Solution
 from daedal.symbolic.tracing.problem import traced_problem
 
 LIMIT, GROWTH = 1.5, 2.0
-"""Of the change of dependent derivatives with those that are integrated, in units of their sizes: others are selected
-where it is larger than the first and has grown by the second. A pendulum is then 56 degrees away from where the
-selection is perfect. Measured with a pendulum over the top, at 1e-4 and 1e-7: 1.2 to 2 cost the same, 4 cost 15 to 40 %
-more steps, 8 up to twice as many and two digits with DASSL. An exchange costs a new matrix and no restart."""
+"""Thresholds on the change of dependent derivatives per change of the integrated ones, relative to their sizes: the
+selection changes if it exceeds the first and has grown by the second. A pendulum is then 56 degrees from the optimal
+point of its selection. Measured with a pendulum passing over the top, at 1e-4 and 1e-7: 1.2 to 2 cost the same, 4 costs
+15 to 40 % more steps, 8 up to twice as many and two digits with DASSL. A change costs a new matrix but no restart."""
 
 
 @dataclass(frozen=True)
 class Singular:
-    """Where no selection is possible any more: the equations of a block do not determine what they should."""
+    """No valid selection exists: the equations of a block do not determine their unknowns."""
 
     t: float
     block: Block
 
 
 class ReducedPlan(FirstOrderPlan):
-    """A plan for the reduced problem, with machine code for it.
+    """A plan for the reduced problem with its machine code.
 
     Parameters
     ----------
     reduction : ReducedProblem
     settings : Settings
-        As the user gave them, for the unknowns of the original problem.
+        As given by the user, for the unknowns of the original problem.
     """
 
     def __init__(self, reduction: ReducedProblem, settings: Settings):
@@ -70,11 +70,11 @@ class ReducedPlan(FirstOrderPlan):
         super().__init__(traced.problem, inner)
         if (
             len(self.methods) > 1 and self.first == "rosenbrock"
-        ):  # whose errors pile up over many exchanges, and whose code takes long to make
+        ):  # its errors accumulate over many selection changes, and its code is slow to generate
             self.first = "radau"
 
     def with_reduction(self, reduction: ReducedProblem) -> ReducedPlan:
-        """The plan for another selection; what is ready is shared."""
+        """The plan for another selection; prepared data is shared."""
         params = reduction.problem.params
         problem = self.problem if params is None else with_numbers(self.problem, params)
         other = super().with_problem(problem)
@@ -83,18 +83,18 @@ class ReducedPlan(FirstOrderPlan):
         return other
 
     def with_original(self, problem: Any, numbers: np.ndarray) -> ReducedPlan:
-        """The plan for the same problem with other parameters, whose numbers these are."""
+        """The plan for the same problem with these parameters."""
         other = copy(self)
         other._runs, other._plain, other.original = self._runs, None, problem
         other.reduction = self.reduction.with_numbers(problem, numbers)
         return other
 
     def given(self, request: Request) -> tuple[np.ndarray, np.ndarray | None]:
-        """y and, where they are given, y' of the original problem at the start; NaN for what is not known."""
+        """y and, if given, y' of the original problem at the start; NaN where unknown."""
         return given_values(self.original, request)
 
     def solve(self, request: Request, tracker=None) -> Solution:
-        """Begin, run, finish."""
+        """Start, run and finish."""
         with blas_threads(self.implicit.n):
             run_state = ReducedRunState(self, request)
         segments, notes = run(run_state, request), run_state.choice.notes
@@ -111,7 +111,7 @@ class ReducedPlan(FirstOrderPlan):
         return type(self)(self.reduction, again.settings).solve(again)
 
     def prepared(self, method):
-        """A run with a watch over the selection."""
+        """A run that monitors its selection."""
         watch = self.reduction.watch()
         if watch is None:
             return super().prepared(method)
@@ -121,7 +121,7 @@ class ReducedPlan(FirstOrderPlan):
 
 
 class ReducedRunState(FirstOrderRunState):
-    """One run: a segment for every method. The selection changes within them; the unknowns stay the same."""
+    """One run: one segment per method. Selections change within segments; the unknowns stay the same."""
 
     plan: ReducedPlan
     _singular: Singular | None = None
@@ -157,7 +157,7 @@ class ReducedRunState(FirstOrderRunState):
     # --- selections ---------------------------------------------------------------------------------------------------
 
     def _select(self, t: float, u: np.ndarray) -> bool:
-        """Take the selection that suits a point best; whether it is another one."""
+        """Choose the best selection at a point; returns whether it changed."""
         before, after = self.plan.reduction, self.plan.reduction.selected(t, u, self._sizes)
         self._limit = max(LIMIT, GROWTH * after.amplification(t, u, self._sizes))
         if after.selects_like(before):
@@ -166,7 +166,7 @@ class ReducedRunState(FirstOrderRunState):
         return True
 
     def _resume(self) -> bool:
-        """Exchange the selection where the watch has stopped the run; it then goes on with all that it knows."""
+        """Change the selection when the monitor has stopped the run, which then continues with its history."""
         if not self.plan.reduction.unknowns_stay:
             return False
         t, y = self.ready.reached()
@@ -219,7 +219,7 @@ class ReducedRunState(FirstOrderRunState):
         return self._begins_again(segment) or super().goes_on(segment)
 
     def _begins_again(self, segment: Segment) -> bool:
-        """After a failure, or where the watch ended the segment: whether another selection suits the point there."""
+        """After a failure or a stop by the monitor: whether another selection fits better at this point."""
         outcome, (t0, t1) = segment.outcome, self.request.span
         t, before = outcome.t_reached, self.plan.reduction
         watched = outcome.reason == Ending.HOOK_STOPPED

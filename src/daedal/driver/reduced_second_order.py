@@ -1,8 +1,8 @@
-"""Second-order problems of any index: their equations are differentiated as they are, without going to first order.
+"""Second-order problems of any index, differentiated directly without reduction to first order.
 
-What is integrated is a problem of index 1 in x, x', x'' and, where equations ask for them, higher derivatives. Only
-derivatives that the equations determine become unknowns, so that the pitfalls of order reduction, by which the index of
-a second-order DAE can grow, do not arise (Wunderlich, section 2.1).
+The integrated problem has index 1 in x, x', x'' and, where equations require them, higher derivatives. Only derivatives
+determined by the equations become unknowns, which avoids the increase of the index by order reduction (Wunderlich,
+section 2.1).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from daedal.solution.solution import SecondOrderSolution
 
 
 class _Plan(ReducedPlan):
-    """A plan for (x, x'), part of which may not be known."""
+    """A plan for (x, x'), which may be partly unknown."""
 
     def given(self, request: Request) -> tuple[np.ndarray, np.ndarray | None]:
-        """What the request has, which was checked."""
+        """The checked values of the request."""
         return request.initial
 
 
 class ReducedSecondOrder:
-    """What does not depend on the start: the reduced problem, in which (x, x' of variables of order 2) come first."""
+    """Data independent of the start: the reduced problem, with leading unknowns (x, x' of variables of order 2)."""
 
     def __init__(
         self,
@@ -55,11 +55,11 @@ class ReducedSecondOrder:
         self._plan = _Plan(self.reduction, self._settings)
 
     def with_original(self, problem: Any, numbers: np.ndarray) -> None:
-        """It is made anew for other parameters."""
+        """Rebuilt for other parameters."""
         return None
 
     def solve(self, request: Request) -> SecondOrderSolution:
-        """Solve, and tell it in x, x' and x''."""
+        """Solve, and convert the result to x, x' and x''."""
         form, (x0, xp0, _) = self.form, split_second_order(self.form.problem, request.initial)
         y0 = np.concatenate([x0, np.full(x0.size, np.nan) if request.initial[1] is None else xp0])[form.source]
         given = {name: getattr(self._settings, name) for name in ("rtol", "atol")}

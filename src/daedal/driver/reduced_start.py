@@ -18,7 +18,7 @@ _ROUNDOFF = 1e-13
 
 
 def given_values(problem: Any, request: Request) -> tuple[np.ndarray, np.ndarray | None]:
-    """y and, where they are given, y' at the start; NaN stands for what is not known."""
+    """y and, if given, y' at the start; NaN where unknown."""
     y, yp = request.stacked(problem)
     if isinstance(problem, SemiExplicitDAE) and request.initial[1] is None:
         y = np.concatenate([y[: problem.n_y], np.full(problem.n_z, np.nan)])
@@ -26,14 +26,14 @@ def given_values(problem: Any, request: Request) -> tuple[np.ndarray, np.ndarray
 
 
 def consistent_start(reduction: ReducedProblem, request: Request, y: np.ndarray, yp: np.ndarray | None) -> np.ndarray:
-    """u on all equations at the start; values that are too far from them are refused unless they may be corrected.
+    """u satisfying all equations at the start; distant given values raise unless corrections are allowed.
 
-    Where derivatives are not given, values of unknowns without states, such as multipliers, are taken for guesses.
-    Derivatives with which the equations hold as they are given may contradict what follows by differentiation.
+    If derivatives are not given, values of unknowns that are not states, such as multipliers, are guesses. Given
+    derivatives may satisfy the equations but contradict the differentiated ones.
     """
     t, n = request.span[0], y.size
     u = lift(reduction, t, y, yp)
-    guess = reduction.is_highest[:n] if yp is None else np.zeros(n, dtype=bool)  # what no state depends on
+    guess = reduction.is_highest[:n] if yp is None else np.zeros(n, dtype=bool)  # quantities on which no state depends
     around = u.copy()
     slopes, given_slopes = np.full((2, n), np.nan)
     if yp is not None and not _hold(reduction.original, t, y, yp):
@@ -52,6 +52,6 @@ def consistent_start(reduction: ReducedProblem, request: Request, y: np.ndarray,
 
 
 def _hold(problem: Any, t: float, y: np.ndarray, yp: np.ndarray) -> bool:
-    """Whether the equations hold up to round-off, measured by their terms."""
+    """Whether the equations hold up to round-off, relative to their terms."""
     probe = Probe(problem)
     return bool(np.all(np.abs(probe.residual(t, y, yp)) <= _ROUNDOFF * probe.terms(t, y, yp)))

@@ -1,4 +1,4 @@
-"""Whether a problem is reduced before it is solved."""
+"""Whether to reduce a problem before solving it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from daedal.problems import SecondOrderDAE
 
 
 class _NotReducible(InvalidProblemError):
-    """A problem that no way of index reduction takes, and no method solves as it stands."""
+    """No index reduction applies to the problem, and no method solves it directly."""
 
 
 def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognise: bool = True) -> Plan:
-    """The plan for the mechanism that a problem describes, for the reduced problem, or `plan`: as it stands.
+    """The plan for a recognised mechanism or for the reduced problem, or `plan`, which solves the problem as given.
 
-    Mechanisms are looked for unless `recognise` is false.
+    Mechanisms are recognised unless `recognise` is false.
     """
     formulation = settings.formulation
     asked = formulation != "auto"
@@ -53,9 +53,9 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
             return plan
         if powers is not None:
             raise InvalidProblemError(
-                f"{powers} has powers of the step size for a problem of higher index as it stands, but "
-                f"formulation={formulation!r} solves it in other unknowns, reduced to a lower index. Leave {powers} "
-                "out, or choose formulation='none'."
+                f"{powers} scales by powers of the step size for direct solution of a higher-index problem, but "
+                f"formulation={formulation!r} solves it in other unknowns, reduced to a lower index. Omit {powers}, "
+                "or choose formulation='none'."
             )
         if second_order:
             from daedal.driver.reduced_second_order import ReducedSecondOrder
@@ -68,7 +68,7 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
             raise
         if isinstance(reason, (StructurallySingularError, UndeterminedError)):
             return SingularPlan(plan, reason)
-        return judged_locally(problem, settings, plan)  # it may be solved all the same, or refused by what its run says
+        return judged_locally(problem, settings, plan)  # it may still be solved, or fail with an explanation
     from daedal.driver.reduced_plan import ReducedPlan
 
     return plan.in_form(ReducedForm(ReducedPlan(reduction, settings), asked))
@@ -77,12 +77,12 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
 def _automatic_reduction(
     problem: Any, equations: SystemEquations, signature: StructuralSignature, *leading: Any
 ) -> ReducedProblem:
-    """By dummy derivatives; where the structure misleads by the strangeness-free form, if that says index 3 or more."""
+    """By dummy derivatives; if the structure is misleading, by the strangeness-free form for index 3 and above."""
     try:
         return named_reduction("auto").checked(problem, equations, signature, *leading)
     except InvalidProblemError as reason:
         if equations.order > 1:
-            characteristic_values(equations, signature)  # refuses equations that do not determine the solution
+            characteristic_values(equations, signature)  # raises for equations that do not determine the solution
             raise _NotReducible(f"{reason} The former needs the velocities as unknowns of an ImplicitDAE.") from reason
         reduction = StrangenessFreeProblem.checked(problem, equations, signature, *leading)
         if reduction.index < LOWEST_REDUCED:
@@ -91,11 +91,11 @@ def _automatic_reduction(
 
 
 def _misleads(equations: SystemEquations, signature: StructuralSignature) -> bool:
-    """Whether the signature method fails for a problem of moderate size."""
+    """Whether the signature method fails, for a problem of moderate size."""
     return equations.n <= LARGEST_EXAMINED and SystemJacobian(equations, signature).generic.verdict == "singular"
 
 
 def _is_open(settings: Settings) -> bool:
-    """Whether equations and method are Daedal's to choose, so that a mechanism may be solved as one."""
+    """Whether formulation and method are automatic, so that a mechanism may be solved as one."""
     automatic = all(isinstance(x, str) and x == "auto" for x in (settings.method, settings.formulation))
     return automatic and not settings.options

@@ -1,4 +1,4 @@
-"""What is asked of the driver: the arguments of :func:`daedal.solve`, checked once."""
+"""A request to the driver: the arguments of :func:`daedal.solve`, checked once."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from daedal.problems.symbols import check_values
 
 _COMPILE = ("auto", "never", "always")
 _SWITCHES = ("auto", "never")
-_PLAIN = (str, float, int, bool, type(None))  # types of values that are their own identity
-_FEWEST_SPACINGS = 1e4  # of floats in t_span
-_SHORTEST_SPAN = 1e-300  # below it, step sizes and their reciprocals leave the range of floats
-_MOST_FIXED_STEPS = 1_000_000  # a slip of the pen in fixed_step would otherwise fill the memory
+_PLAIN = (str, float, int, bool, type(None))  # types whose values are their own key
+_FEWEST_SPACINGS = 1e4  # number of floats in t_span
+_SHORTEST_SPAN = 1e-300  # smaller step sizes or their reciprocals leave the float range
+_MOST_FIXED_STEPS = 1_000_000  # guards against a mistyped fixed_step that would exhaust memory
 
 
 @dataclass(frozen=True, eq=False)
 class SensitivityRequest:
-    """The sensitivities that are asked for, as they were named."""
+    """The requested sensitivities, as named by the user."""
 
     names: Any = True
     initial: Any = None  # {parameter: d(initial values) / d(parameter)}
-    control: bool = True  # whether errors of sensitivities are controlled
-    corrector: str = "auto"  # how they are found in a step, beside the solution
+    control: bool = True  # whether to control errors of sensitivities
+    corrector: str = "auto"  # how sensitivities are computed in a step
 
     @property
     def key(self) -> tuple:
-        """What a plan depends on."""
+        """The part of the settings that a plan depends on."""
         return "sensitivities", self.names, self.initial, self.control, self.corrector
 
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What does not depend on the interval and the start: the arguments of :func:`daedal.prepare`."""
+    """Settings independent of interval and start: the arguments of :func:`daedal.prepare`."""
 
     method: Any = "auto"
     formulation: Any = "auto"
     rtol: Any = 1e-6
     atol: Any = 1e-9
     events: Any = None
-    max_steps: int | None = None  # None: as many as it takes, as long as they advance
+    max_steps: int | None = None  # None: unlimited, while steps make progress
     first_step: float | None = None
     max_step: float = inf
     fixed_step: float | None = None
@@ -61,7 +61,7 @@ class Settings:
 
     @property
     def key(self) -> tuple:
-        """What a plan depends on; the rest may change from run to run."""
+        """The part of the settings that a plan depends on; the rest may vary between runs."""
         chosen = (self.method, self.formulation, self.rtol, self.atol, self.compile, *self.options.items())
         if self.sensitivities is not None:
             chosen = (*chosen, *self.sensitivities.key)
@@ -70,7 +70,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """One run: a problem with its settings, the interval, the start and the output."""
+    """One run: problem, settings, interval, start and output."""
 
     problem: Any
     settings: Settings
@@ -80,10 +80,10 @@ class Request:
     t_stop: float = inf
     progress: Any = False
     began: float = field(default_factory=time.perf_counter)
-    event_names: list[str] = field(default_factory=list)  # of the user's switching functions, once they are known
+    event_names: list[str] = field(default_factory=list)  # of the user's switching functions, once known
 
     def stacked(self, problem: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """y0 and, if it is given, y'0 of a first-order problem, checked once for all stages."""
+        """y0 and, if given, y'0 of a first-order problem, checked once for all stages."""
         kept = vars(self).get("_stacked")
         if kept is None:
             from daedal.initial.consistent import split_initial
@@ -93,19 +93,19 @@ class Request:
 
     @property
     def sign(self) -> float:
-        """The direction of time."""
+        """The direction of time: 1 or -1."""
         return 1.0 if self.span[1] > self.span[0] else -1.0
 
     @property
     def remedies_taken(self) -> frozenset[str]:
-        """What a message about initial values need not recommend, because it was done."""
+        """Remedies that messages about initial values omit, because they were applied."""
         taken = {"correct_initial"} if self.settings.correct_initial else set()
         if isinstance(self.initial, (tuple, list)) and len(self.initial) > 1 and self.initial[1] is None:
             taken.add("None")
         return frozenset(taken)
 
     def changed(self, **values) -> Request:
-        """The request with other values; those of the settings as well."""
+        """The request with replaced values, including those of the settings."""
         inner = {name: values.pop(name) for name in list(values) if name in Settings.__dataclass_fields__}
         if inner:
             values["settings"] = replace(self.settings, **inner)
@@ -132,7 +132,7 @@ def checked_settings(
     sensitivity_method="auto",
     **options,
 ) -> Settings:
-    """Settings from what the user gave; tolerances, method and formulation are looked at together with the problem."""
+    """Settings from the user's arguments; tolerances, method and formulation are checked with the problem."""
     if max_steps is not None and (
         isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1
     ):
@@ -161,10 +161,10 @@ def checked_settings(
 
 
 def _wanted(names, initial, control, corrector):
-    """The sensitivities that are asked for, or None."""
+    """The requested sensitivities, or None."""
     if names is None or names is False:
         if initial is not None:
-            raise InvalidProblemError("initial_sensitivities is given, but no sensitivities are asked for")
+            raise InvalidProblemError("initial_sensitivities is given, but no sensitivities are requested")
         return None
     if not isinstance(names, (bool, str, int, np.integer)):
         if not isinstance(names, Iterable):
@@ -176,7 +176,7 @@ def _wanted(names, initial, control, corrector):
 
 
 def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None, t_stop=None, progress=False):
-    """A request from what the user gave."""
+    """A request from the user's arguments."""
     span = check_span(t_span)
     times = None if t_eval is None else check_times(t_eval, span)
     stop = span[1] if t_stop is None else _check_stop(t_stop, span)
@@ -200,7 +200,7 @@ def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None
 
 
 def check_span(t_span) -> tuple[float, float]:
-    """The interval as two floats that can be resolved."""
+    """The interval as two floats, checked to be resolvable."""
     if type(t_span) is tuple and len(t_span) == 2 and type(t_span[0]) is float and type(t_span[1]) is float:
         t0, t1 = t_span
     else:
@@ -252,7 +252,7 @@ def _check_stop(t_stop, span) -> float:
         return sign * inf
     if not sign * (stop - span[1]) >= 0.0:
         raise InvalidProblemError(
-            f"t_stop = {stop:g} lies before {span[1]:g}, the end of t_span; it must not be passed"
+            f"t_stop = {stop:g} lies before {span[1]:g}, the end of t_span; it must not lie inside t_span"
         )
     return stop
 
@@ -260,7 +260,7 @@ def _check_stop(t_stop, span) -> float:
 def _check_fixed_step(step: float, span, max_steps: int | None) -> float:
     length, most = abs(span[1] - span[0]), _MOST_FIXED_STEPS if max_steps is None else max_steps
     if length / step > most + 0.5:
-        limit = f"the {most} that are made without being asked for" if max_steps is None else f"max_steps = {most}"
+        limit = f"the default limit of {most}" if max_steps is None else f"max_steps = {most}"
         raise InvalidProblemError(
             f"fixed_step = {step:g} takes {length / step:.4g} steps, more than {limit}; "
             "use longer steps or a larger max_steps"
@@ -272,7 +272,7 @@ def _check_fixed_step(step: float, span, max_steps: int | None) -> float:
 
 
 def _identity(value):
-    """Something hashable that is equal for equal settings: numbers and arrays by value, all else by object."""
+    """A hashable key that is equal for equal settings: numbers and arrays by value, other objects by identity."""
     if isinstance(value, (list, tuple)):
         return tuple(_identity(item) for item in value)
     if isinstance(value, np.ndarray):
@@ -283,7 +283,7 @@ def _identity(value):
 
 
 class _Same:
-    """An object that is compared by identity, and kept alive by the key that it is part of."""
+    """An object compared by identity and kept alive by the key."""
 
     __slots__ = ("value",)
 

@@ -1,4 +1,4 @@
-"""Points of a run as arguments of the problem's functions, by name: where it starts, and where it has been."""
+"""Points of a run as function arguments by name: its start and later points."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSys
 
 _FACTORS = {"cj": 1.0, "c1": 1.0, "c2": 1.0}
 Parts = dict[str, tuple[Any, int]]
-"""Values as they were given, None where they were not, with their lengths, by the names of arguments."""
+"""Given values by argument name, with their lengths; None where missing."""
 
 
 def start_of(problem: Any, request: Request) -> tuple[float, dict[str, Any]] | None:
-    """Where the run starts; None if the values are refused, by the run itself."""
+    """The start of the run; None if its values are invalid (the run raises the error)."""
     try:
         parts = _of_class(_STARTS, problem)(problem, request.initial)
         vectors = {name: _vector(values, n) for name, (values, n) in parts.items()}
@@ -27,7 +27,7 @@ def start_of(problem: Any, request: Request) -> tuple[float, dict[str, Any]] | N
 
 
 def points_of(problem: Any, solution: Any) -> Iterator[tuple[float, dict[str, Any]]]:
-    """The middle and the end of a solution."""
+    """The midpoint and the end of a solution."""
     count = solution.t.size
     for i in sorted({count // 2, count - 1}) if count else ():
         yield point_of(problem, solution, i)
@@ -39,7 +39,7 @@ def point_of(problem: Any, solution: Any, i: int) -> tuple[float, dict[str, Any]
 
 
 def bits_of(initial: Any) -> list | None:
-    """Initial values as something that can be compared; None if they are not vectors of floats."""
+    """Initial values as a comparable key; None if they are not float vectors."""
     known = isinstance(initial, (tuple, list))
     if not known or not all([x is None or (type(x) is np.ndarray and x.dtype == np.float64) for x in initial]):
         return None
@@ -90,7 +90,7 @@ def _implicit_point(problem: ImplicitDAE, solution: Any, i: int) -> dict[str, An
 
 
 def _nothing(problem: Any, *_: Any) -> dict[str, Any]:
-    """Coefficients depend on nothing but the time."""
+    """Coefficients depend on time only."""
     return {}
 
 
@@ -127,6 +127,6 @@ def _vector(values: Any, n: int) -> np.ndarray:
 
 
 def _slope(solution: Any, i: int) -> np.ndarray:
-    """y' at one point, without all others where it is computed only now."""
+    """y' at one point, without computing all others if it is lazy."""
     single = getattr(solution, "slope", None)
     return solution.yp[:, i] if single is None else single(i)

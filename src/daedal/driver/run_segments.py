@@ -1,4 +1,4 @@
-"""The run: one segment after the other, each with one method on one set of equations."""
+"""The run: a sequence of segments, each with one method on one set of equations."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ from daedal.symbolic.tracing import SwitchWarning
 
 MOST_IDLE = 10  # restarts without a step
 LARGEST_KEPT = 1000
-"""Unknowns up to which what a run needs is kept for the next one."""
+"""Number of unknowns up to which workspaces are pooled."""
 LARGEST_WITH_DENSE_OUTPUT = 1000
-"""Unknowns up to which dense output is kept if nothing is said about it."""
+"""Number of unknowns up to which dense output is kept by default."""
 
 
 def keeps_dense_output(request: Request, n: int) -> bool:
-    """Whether the polynomials of the steps are kept."""
+    """Whether to keep the step polynomials."""
     wish = request.settings.dense_output
     return n <= LARGEST_WITH_DENSE_OUTPUT if wish is None else wish
 
 
 @dataclass
 class Segment:
-    """A stretch of the run with one formulation, method and chart."""
+    """A segment of the run with one formulation, method and chart."""
 
-    equations: Any  # what the method integrated, with the way back to the variables of the problem
+    equations: Any  # the integrated equations, with the mapping to the problem's variables
     outcome: Outcome
     method: Any
     formulation: Any
-    signal: int = 0  # what the hook said when it stopped the run
-    singular: Any = None  # the singular configuration in which it ended
-    unexplained: str = ""  # a change of a constraint that its derivatives do not explain, in words
-    may_be_singular: bool = False  # whether a pivot of the last iteration matrix is a rounding error
-    stopped: str = ""  # why nothing can follow, where the equations do not say
-    stuck: bool = False  # whether it was the last of several that did not get ahead
+    signal: int = 0  # the value of the hook that stopped the run
+    singular: Any = None  # the singular configuration at its end
+    unexplained: str = ""  # description of a constraint change not explained by its derivatives
+    may_be_singular: bool = False  # whether a pivot of the last iteration matrix is at round-off level
+    stopped: str = ""  # why no segment can follow, if the equations do not explain it
+    stuck: bool = False  # whether it was the last of several without progress
 
 
 class RunState(ABC):
-    """A run of one problem under way: where it is, and what comes next."""
+    """The state of a run in progress, and its next segment."""
 
     @abstractmethod
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
         """Integrate the next segment."""
 
     def goes_on(self, segment: Segment) -> bool:
-        """Whether another segment follows, and then everything is ready for it."""
+        """Whether another segment follows; prepares it."""
         return False
 
     @property
     @abstractmethod
     def t(self) -> float:
-        """Where the next segment begins."""
+        """The start of the next segment."""
 
 
 def run(run_state: RunState, request: Request) -> list[Segment]:
-    """Integrate segment by segment, until the end, a failure or a terminal event; what was computed is never lost."""
+    """Integrate by segments until the end, a failure or a terminal event; computed results are always kept."""
     with blas_threads(request.problem.n):
         return _segments(run_state, request)
 
@@ -97,12 +97,12 @@ def _segments(run_state: RunState, request: Request) -> list[Segment]:
 
 
 def _tell_doubts(outcome: Outcome, doubted: set[str]):
-    """Warn of each switching function once of which it was not decided whether it has a zero."""
+    """Warn once for each switching function for which the existence of a zero was undecidable."""
     for name, t in outcome.doubts:
         if name not in doubted:
             doubted.add(name)
             warn(
-                f"whether '{name}' changes its sign next to t = {t:.6g} could not be decided; from there on pairs of "
+                f"could not decide whether '{name}' changes sign near t = {t:.6g}; from there on pairs of "
                 "changes within a step may be missed. Remedy: write the condition in a simpler form, or give max_step",
                 SwitchWarning,
             )

@@ -1,4 +1,4 @@
-"""Second-order DAEs: directly, or through their first-order form."""
+"""Second-order DAEs, solved directly or in first-order form."""
 
 from __future__ import annotations
 
@@ -32,22 +32,23 @@ from daedal.problems.second_order_form import SecondOrderForm, natural_form
 from daedal.solution.solution import SecondOrderSolution
 
 _SHORTEST_SPAN = 1e-140
-_SHARP = 3e-9  # rtol below which round-off of second differences of positions shows: then in first-order form
-_LARGEST_CHECKED = 200  # variables up to which hidden constraints of the start are looked for
+# rtol below which round-off in second differences of positions matters; then the first-order form is used
+_SHARP = 3e-9
+_LARGEST_CHECKED = 200  # number of variables up to which hidden constraints at the start are checked
 _WRONG_JACOBIAN = [
-    "Likely cause: the given jacobian is wrong: it does not fit difference quotients of the residual.",
-    "Remedy: correct jacobian, which must return dF/dx + c1 dF/dx' + c2 dF/dx'', or leave it out.",
+    "Likely cause: the given jacobian is wrong: it disagrees with finite differences of the residual.",
+    "Remedy: correct jacobian, which must return dF/dx + c1 dF/dx' + c2 dF/dx'', or omit it.",
 ]
 
 
 class SecondOrderPlan(Plan):
-    """What does not depend on the start: the method."""
+    """Data independent of the start: the method."""
 
     def __init__(self, problem: SecondOrderDAE, settings: Settings):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE takes 'auto', 'none' or a "
-                "way to reduce the index such as 'dummy_derivatives'. State the mechanism as a MechanicalSystem to "
+                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE takes 'auto', 'none' or an "
+                "index reduction such as 'dummy_derivatives'. Define the mechanism as a MechanicalSystem to "
                 "choose its formulation"
             )
         self.problem, method = problem, settings.method
@@ -58,11 +59,11 @@ class SecondOrderPlan(Plan):
         if not (self.method.works_on("second_order") or self.method.works_on("residual")):
             raise InvalidProblemError(
                 f"{type(self.method).__name__} cannot solve a SecondOrderDAE; use modified_bdf or collocation, or "
-                "dassl for its first-order form. A mechanism stated as MechanicalSystem can be solved by all of them"
+                "dassl for its first-order form. All of them solve a MechanicalSystem"
             )
 
     def solve(self, request: Request) -> SecondOrderSolution:
-        """Begin, run, finish."""
+        """Start, run and finish."""
         run_state = _SecondOrderRunState(self, request)
         if not self.method.works_on("second_order"):
             return run_state.through_first_order()
@@ -139,7 +140,7 @@ class _SecondOrderRunState(RunState):
         return Segment(form, outcome, self.method, None)
 
     def through_first_order(self) -> SecondOrderSolution:
-        """An implicit method on the companion form; y' is left to it if it is not known."""
+        """An implicit method on the companion form; it computes y' if unknown."""
         form, request = self.form, self.request
         known = self._known or form.problem.n <= _LARGEST_CHECKED
         problem = form.problem.first_order()
@@ -168,7 +169,7 @@ class _SecondOrderRunState(RunState):
 
 
 def switching_of_form(request: Request, form: SecondOrderForm, y0: np.ndarray, yp0: np.ndarray):
-    """The events of the user, in x and x', as functions of y."""
+    """The user's events in x and x', as functions of y."""
 
     def recover(t, y, yp):
         return x_of(form, y), xp_of(form, y, yp)
@@ -179,7 +180,7 @@ def switching_of_form(request: Request, form: SecondOrderForm, y0: np.ndarray, y
 
 
 def events_of_form(request: Request, form: SecondOrderForm, y0: np.ndarray, yp0: np.ndarray):
-    """The same as events of a problem of first order in y."""
+    """The same as events of a first-order problem in y."""
     functions = None if request.settings.events is None else switching_of_form(request, form, y0, yp0)
     if functions is None:
         return None
@@ -210,7 +211,7 @@ def xp_of(form: SecondOrderForm, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
 
 
 def converted(form: SecondOrderForm, solution) -> SecondOrderSolution:
-    """The solution of a problem of first order in y, as one of the problem of second order."""
+    """Convert the solution of a first-order problem in y to one of the second-order problem."""
     fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__}
     return SecondOrderSolution(order=form.problem.order, source=form.source, **fields)
 
@@ -243,8 +244,8 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
     causes, failure = _causes(form, failure)
     what, remedy = {
         Ending.ZERO_WEIGHT: (
-            f"{form.label(max(failure.component, 0))} is zero, and so is its atol: no error at all would be allowed",
-            f"make atol of {form.label(max(failure.component, 0))} positive, the size below which it does not matter; "
+            f"{form.label(max(failure.component, 0))} is zero, and so is its atol: this allows no error",
+            f"make atol of {form.label(max(failure.component, 0))} positive, the largest irrelevant error; "
             "atol may be an array with an entry for each of (x, x')",
         ),
         Ending.MAX_STEPS: (
@@ -253,20 +254,20 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
         ),
         Ending.STALLED: (Ending.STALLED.meaning, "loosen rtol and atol, or give max_steps"),
         Ending.ERROR_TEST_FAILED: (
-            "the error estimate stayed above the tolerance, however short the step",
-            "look for a blow-up near this time, and stop before it with a terminal event (events=...)",
+            "the error estimate stayed above the tolerance for every step size",
+            "check for a blow-up near this time, and stop before it with a terminal event (events=...)",
         ),
         Ending.NEWTON_FAILED: (
-            "Newton's method did not converge, however short the step",
+            "Newton's method did not converge for any step size",
             "check the equations and the Jacobian near this time; constraints may become dependent here",
         ),
         Ending.MATRIX_SINGULAR: (
             "the iteration matrix is singular",
-            "look for redundant or missing equations, and for variables that no equation determines",
+            "check for redundant or missing equations, and for variables that no equation determines",
         ),
         Ending.UNEVALUABLE: (
-            "the equations could not be evaluated at the next step, however short",
-            "look for square roots, logarithms or quotients that leave their domain near this time",
+            "the equations could not be evaluated at the next step, for any step size",
+            "check for square roots, logarithms or quotients that leave their domain near this time",
         ),
     }.get(failure.code, (f"the method gave up (code {failure.code})", "try another method"))
     done = (failure.t - request.span[0]) / (request.span[1] - request.span[0])
@@ -278,9 +279,9 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
 
 
 def _causes(form: SecondOrderForm, failure) -> tuple[list[str], Any]:
-    """Cause and remedy, from the equations near the point of failure; and the failure in the light of them.
+    """Cause and remedy, from the equations near the point of failure, and the failure reinterpreted with them.
 
-    They are looked for in the companion form, whose y is that of the run.
+    The analysis uses the companion form, whose y is that of the run.
     """
     from daedal.analysis.causes import (
         Case,
@@ -314,6 +315,6 @@ def _causes(form: SecondOrderForm, failure) -> tuple[list[str], Any]:
                 found = finder(case)
                 if found:
                     return found, failure
-    except Exception:  # the run is over, and nothing that happens here may lose it
+    except Exception:  # the run is over; no exception may discard its results
         pass
     return [], failure

@@ -1,4 +1,4 @@
-"""First-order problems along the surfaces between branches: made ready when a run first slides there."""
+"""First-order problems along switching surfaces, prepared when a run first slides."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from daedal.symbolic.tracing.sliding import sliding_implicit
 
 _ITERATIONS = 20  # of Newton's method for the start
 _CONVERGED = 1e-12  # relative size of its last correction
-_SHARE = 1e-2  # of the relative tolerance, for the integral of nu in units of the interval
+_SHARE = 1e-2  # relative to rtol, for the integral of nu scaled by the interval
 
 
 class SlidingEquations:
-    """The equations along some surfaces, with the shares of the branches above them as further unknowns' rates."""
+    """The equations along some surfaces, with branch fractions as rates of additional unknowns."""
 
     def __init__(self, plan, tracker: SwitchTracker, surfaces: list[int], problems: tuple[Any, Any]):
         self._plan, self._follower, self.surfaces = plan, tracker, surfaces
@@ -36,14 +36,14 @@ class SlidingEquations:
         self.shares = self._found = np.full(self.k, 0.5)
 
     def found(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """The shares of all switches, as :meth:`consistent` has found them; NaN for those that do not slide."""
+        """The fractions of all switches, as computed by :meth:`consistent`; NaN for switches that do not slide."""
         shares = np.full(len(self._follower.switches), np.nan)
         shares[self.surfaces] = self._found
         return shares
 
     @classmethod
     def family(cls, plan, tracker: SwitchTracker) -> Callable[[list[int]], SlidingEquations | SlidingRate | None]:
-        """A function from surfaces to the equations along them, which are kept for the run."""
+        """A cached function from surfaces to the equations along them."""
         made: dict[tuple[int, ...], SlidingEquations] = {}
         ordinary = plan.ordinary is not None and tracker.switched.closed is not None
         rate = SlidingRate(plan, tracker) if ordinary else None
@@ -57,14 +57,14 @@ class SlidingEquations:
             if key not in made:
                 problems = tracker.switched.along(key, sliding_implicit)
                 if problems is None:
-                    raise Unfollowable("the equations along a surface are too large, or the shares of many multiply")
+                    raise Unfollowable("the equations along a surface are too large, or their fractions multiply")
                 made[key] = cls(plan, tracker, list(key), problems)
             return made[key]
 
         return along
 
     def consistent(self, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray):
-        """y and y' along the surfaces, by Newton's method; differential variables stay, and the shares are kept."""
+        """y and y' along the surfaces by Newton's method; differential variables are fixed, fractions stored."""
         state, slope = np.append(y, np.zeros(self.k)), np.append(yp, self.shares)
         free, moded = np.append(algebraic, np.zeros(self.k, dtype=bool)), self._follower.moded
         function, matrix = self._begin.residual, self._begin.jacobian
@@ -87,7 +87,7 @@ class SlidingEquations:
         return state[: self.n], slope[: self.n]
 
     def task(self, run_state) -> dict[str, Any]:
-        """What differs in the task: algebraic variables may have index 2 now, and are left out of the error test."""
+        """Task overrides: algebraic variables may have index 2 now and are excluded from the error test."""
         plan, (t0, t1) = self._plan, run_state.request.span
         share = _SHARE * float(plan.rtol.max()) * abs(t1 - t0)
         excluded = np.append(run_state.algebraic(), np.zeros(self.k, dtype=bool))
@@ -101,7 +101,7 @@ class SlidingEquations:
         }
 
     def functions(self, own: SwitchingFunctions | None) -> SwitchingFunctions:
-        """Events: the user's, the ends of modes, and shares that reach 0 or 1."""
+        """Events: the user's, the ends of modes, and fractions that reach 0 or 1."""
         n, k, tracker = self.n, self.k, self._follower
         cut_own = None
         if own is not None:
@@ -118,7 +118,7 @@ class SlidingEquations:
         return base.extended(joined, (*names, *names))
 
     def integrate(self, task: Task):
-        """Integrate, and keep what belongs to the problem."""
+        """Integrate, and keep the unknowns of the problem."""
         outcome, n = self._ready.integrate(task), self.n
         outcome.y, outcome.yp, outcome.y_reached = outcome.y[:n], outcome.yp[:n], outcome.y_reached[:n]
         if outcome.dense is not None:
@@ -127,13 +127,13 @@ class SlidingEquations:
         return outcome
 
     def left(self, outcome, n_own: int) -> list[tuple[int, int]]:
-        """The surfaces that were left, and to which side; their events are taken out."""
+        """The surfaces that were left, with the side; their events are removed."""
         outcome.events = [replace(event, y=event.y[: self.n], yp=event.yp[: self.n]) for event in outcome.events]
         return leaving(outcome, n_own, self._follower, self.surfaces)
 
 
 class SlidingRate:
-    """Ordinary differential equations along any surfaces, whose shares are known in closed form."""
+    """Ordinary differential equations along any surfaces, with fractions in closed form."""
 
     def __init__(self, plan, tracker: SwitchTracker):
         closed = tracker.switched.closed
@@ -145,22 +145,22 @@ class SlidingRate:
         self._is_stiff = False
 
     def is_stiff(self):
-        """Take an implicit method from now on."""
+        """Use an implicit method from now on."""
         self._is_stiff = True
 
     def consistent(self, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray):
-        """y as it is, and y' along the surfaces, NaN where no shares keep the solution there."""
+        """y unchanged, and y' along the surfaces; NaN if no fractions keep the solution there."""
         slope = machine_value(self._problem.f, self._problem.params, t, y)
         return y, np.full(y.size, np.nan) if slope is None else slope
 
     def found(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """The shares of all switches; NaN for those along whose surfaces nothing could slide."""
+        """The fractions of all switches; NaN for those whose surfaces do not allow sliding."""
         shares, k = np.full(len(self._follower.switches), np.nan), len(self._closed.surfaces)
         shares[list(self._closed.surfaces)] = self._closed.balance(t, y, yp, self._follower.moded)[k:]
         return shares
 
     def task(self, run_state) -> dict[str, Any]:
-        """What differs in the task: nothing."""
+        """Task overrides: none."""
         method = named_method("dassl", {}) if self._is_stiff else run_state.choice.method
         if method not in self._ready:
             equations = Equations(self._plan.implicit.n, problem=self._problem, rate=self._problem.f)
@@ -169,7 +169,7 @@ class SlidingRate:
         return {}
 
     def functions(self, own: SwitchingFunctions | None) -> SwitchingFunctions:
-        """Events: the user's, the ends of modes, and shares that reach 0 or 1."""
+        """Events: the user's, the ends of modes, and fractions that reach 0 or 1."""
         return self._follower.functions(self._plan.implicit.n, own, along=True)
 
     def integrate(self, task: Task):
@@ -177,12 +177,12 @@ class SlidingRate:
         return self._ready[self._method].integrate(task)
 
     def left(self, outcome, n_own: int) -> list[tuple[int, int]]:
-        """The surfaces that were left, and to which side; their events are taken out."""
+        """The surfaces that were left, with the side; their events are removed."""
         return leaving(outcome, n_own, self._follower, self._closed.surfaces)
 
 
 def leaving(outcome, n_own: int, tracker: SwitchTracker, surfaces: Sequence[int]) -> list[tuple[int, int]]:
-    """The surfaces that were left, and to which side; their events become those of the switches."""
+    """The surfaces that were left, with the side; their events become those of the switches."""
     first, k, found = n_own + 2 * tracker.switched.count, len(surfaces), []
     for i, event in enumerate(outcome.events):
         place = event.index - first

@@ -1,4 +1,4 @@
-"""Solvers that are made ready once and used many times, and how they are put together from stages."""
+"""Reusable solvers, and their assembly from stages."""
 
 from __future__ import annotations
 
@@ -56,16 +56,15 @@ def prepare(
     sensitivity_method="auto",
     **method_options,
 ) -> Solver:
-    """Make a solver ready for many runs of one problem.
+    """Prepare a solver for many runs of one problem.
 
-    Everything that does not depend on the interval, the initial values and the parameters is done once: checks of the
-    arguments, the choice of method and formulation, callbacks, workspaces. The arguments are those of
-    :func:`daedal.solve`.
+    Everything independent of interval, initial values and parameters is done once: argument checks, choice of method
+    and formulation, callbacks, workspaces. The arguments are those of :func:`daedal.solve`.
 
     Returns
     -------
     Solver
-        ``solver.solve(t_span, initial)`` gives what ``daedal.solve(problem, t_span, initial, ...)`` gives, bit for bit.
+        ``solver.solve(t_span, initial)`` returns exactly what ``daedal.solve(problem, t_span, initial, ...)`` returns.
 
     Examples
     --------
@@ -88,11 +87,11 @@ def prepare(
 class Solver:
     """One problem with a method, a formulation and tolerances, ready to be solved from any start.
 
-    It is made by :func:`daedal.prepare`, never changes for its user, and may be used from several threads at once:
-    every run takes a workspace of its own.
+    Created by :func:`daedal.prepare`. It is immutable for the user and thread-safe: every run uses a separate
+    workspace.
 
-    Before every run it looks at all that its functions have read from outside, in microseconds, and traces them again
-    if some of it has changed; :meth:`refresh` does so in any case.
+    Before every run it checks, in microseconds, the global and captured values its functions use, and retraces the
+    functions if any has changed; :meth:`refresh` forces it.
     """
 
     def __init__(self, problem, settings: Settings):
@@ -102,7 +101,7 @@ class Solver:
 
     @property
     def problem(self):
-        """What is solved."""
+        """The problem."""
         return self._problem
 
     def solve(
@@ -132,20 +131,20 @@ class Solver:
         return complete_or_raise(described(self._plan.solve, request))
 
     def refresh(self):
-        """Trace the functions again, whatever they read from outside.
+        """Trace the functions again.
 
-        No run needs it for what Python can tell. Functions that Numba compiled, or other machine code that is called,
-        may depend on more.
+        Not needed for changes that Python can detect. Numba-compiled functions and other machine code may depend on
+        more.
         """
         self._plan = make_plan(self._problem, self._settings)
 
     @property
     def plan(self):
-        """How it solves: what does not depend on the start."""
+        """Solver data independent of the start."""
         return self._plan
 
     def with_params(self, params) -> Solver:
-        """A solver for the same problem with other parameters, which shares all that is ready."""
+        """A solver for the same problem with other parameters; prepared data is shared."""
         return self._with(with_other_params(self._problem, params))
 
     def with_inputs(self, values=None, /, *, hold="zero", **named) -> Solver:
@@ -154,7 +153,7 @@ class Solver:
         return self._with(self._problem.with_inputs(values, hold=hold, **named))
 
     def _with(self, problem) -> Solver:
-        other = object.__new__(Solver)  # a copy would make a plan, as for one that was stored
+        other = object.__new__(Solver)  # copies build their plan again, like unpickled solvers
         other._problem, other._settings, other._source = problem, self._settings, None
         other._plan = self._plan.with_problem(problem) or make_plan(problem, self._settings)
         return other
@@ -173,12 +172,13 @@ class Solver:
 
 @dataclass(frozen=True)
 class PlanStages:
-    """The stages that problems of a class pass on their way to a solution; plans are named by module and class."""
+    """The stages of a solution for each class of problems; plans are named by module and class."""
 
     method: str  # starts, chooses, runs and finishes
-    traced: bool = True  # functions become machine code, held against the user's
-    reduced: bool = False  # equations whose index is too high are solved in another form
-    restated: str | None = None  # solves the problem as it was stated, in place of all others, unless a form was chosen
+    traced: bool = True  # compiles functions and verifies them against the user's
+    reduced: bool = False  # reformulates higher-index equations
+    # solves the problem as given, bypassing the other stages, unless a formulation was chosen
+    restated: str | None = None
 
 
 _FIRST_ORDER = PlanStages("daedal.driver.first_order:FirstOrderPlan", reduced=True)
@@ -200,7 +200,7 @@ STAGES: dict[type, PlanStages] = {
 
 
 def make_plan(problem, settings: Settings) -> Plan:
-    """What the run of a problem needs and does not depend on the start, machine code for its functions included."""
+    """Everything the runs of a problem need that does not depend on their start, including machine code."""
     stages = next((STAGES[kind] for kind in type(problem).__mro__ if kind in STAGES), None)
     if stages is None:
         raise InvalidProblemError(
@@ -234,12 +234,12 @@ def make_plan(problem, settings: Settings) -> Plan:
 
 
 def _named(name: str) -> Any:
-    """A class by its module and name; modules are imported when they are needed."""
+    """A class by module and name; modules are imported on demand."""
     module, _, kind = name.partition(":")
     return getattr(import_module(module), kind)
 
 
-# --- what is kept -----------------------------------------------------------------------------------------------------
+# --- caches -----------------------------------------------------------------------------------------------------
 
 _LATER: dict[Any, tuple[str, ...]] = {
     ImplicitDAE: ("daedal.methods.run", "daedal.kernels.builders", "daedal.methods.workspace"),
@@ -255,13 +255,13 @@ _LATER: dict[Any, tuple[str, ...]] = {
         "daedal.kernels.builders",
     ),
 }
-"""Modules that runs import late, and which first use is to include."""
-_MOST_PROBLEMS, _MOST_PLANS = 32, 8  # problems that keep plans at a time, and plans that one of them keeps
+"""Modules imported late by runs; importing them counts as first use."""
+_MOST_PROBLEMS, _MOST_PLANS = 32, 8  # number of problems with cached plans, and plans per problem
 _keeping = Recent(_MOST_PROBLEMS)  # weak references to these problems
 
 
 def plan_for(problem, settings: Settings) -> Plan:
-    """The plan for a problem and settings: one that the problem keeps, or a new one, which it keeps from then on."""
+    """The plan for a problem and settings, cached with the problem."""
     plans = prepared_of(problem).get("plans") if isinstance(problem, Preparable) else None
     plan = None if plans is None else plans.get(settings.key)
     if plan is not None and plan.is_current():
@@ -280,9 +280,9 @@ def plan_for(problem, settings: Settings) -> Plan:
 
 
 def solve_request(request: Request, stated: Any = None):
-    """The solution of a request, by a plan that may have been made for an earlier one; Ctrl-C is raised.
+    """The solution of a request, by a possibly shared plan; Ctrl-C is raised.
 
-    `stated` is the same problem with the parameters with which it was stated, whose plan serves all others.
+    `stated` is the same problem with its original parameters, whose plan serves all others.
     """
     before = first_use.seconds()
     solution = described(lambda request: _plan_of(request, stated).solve(request), request)
@@ -313,7 +313,7 @@ def solve_pieces(request: Request, breakpoints: Any):
 
 
 def complete_or_raise(solution):
-    """The solution, unless the user has interrupted the run: then KeyboardInterrupt, with what was computed."""
+    """The solution; if the user interrupted the run, KeyboardInterrupt with the partial solution."""
     if getattr(solution, "status", None) == "interrupted":
         interrupt: Any = KeyboardInterrupt(solution.message)
         interrupt.solution = solution
@@ -322,7 +322,7 @@ def complete_or_raise(solution):
 
 
 def described(run, request: Request):
-    """The solution of a request, or what was computed of it, with the names of its events and its parameters."""
+    """The solution of a request, or its partial results, with names of events and parameters."""
     try:
         solution = run(request)
     except BaseException as error:
@@ -343,7 +343,7 @@ def _describe(solution, request: Request):
 
 def _plan_of(request: Request, stated: Any):
     if stated is not None:
-        with suppress(Exception):  # of the functions, say, at parameters that only keep a place
+        with suppress(Exception):  # e.g. of the functions, at placeholder parameters
             other = plan_for(stated, request.settings).with_problem(request.problem)
             if other is not None:
                 return other

@@ -1,4 +1,4 @@
-"""The public functions that solve: the arguments are checked, and the driver does the rest."""
+"""The public solve functions: check the arguments, then call the driver."""
 
 from __future__ import annotations
 
@@ -55,75 +55,74 @@ def solve(
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, MechanicalSystem, ODE, ...
-        What is to be solved; also a MassMatrixDAE, LinearDAE, SecondOrderDAE, HessenbergDAE or HybridProblem; a
-        :class:`daedal.multibody.Model` or :class:`daedal.circuits.Circuit` as it is.
+        The problem; also a MassMatrixDAE, LinearDAE, SecondOrderDAE, HessenbergDAE or HybridProblem, or a
+        :class:`daedal.multibody.Model` or :class:`daedal.circuits.Circuit`.
     t_span : (float, float)
-        Start and end; the end may lie before the start.
+        Start and end; backward integration is allowed.
     initial : tuple
         (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism, with r0, w0 and a guess lam0 of
-        the multipliers after them where its forces depend on them. The second may be None, or y0 given alone: it is
-        then computed (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0);
-        for one of second order (x0, xp0); for a hybrid one (mode, initial values of the mode).
-        Or a mapping from names or symbols of variables to values, such as ``{"x": 1.0, "x'": 0.0}``: velocities and
-        algebraic variables may be left out, and so may variables that follow from the others. For a model of bodies a
-        start of it, or values of joints by name, ``{"hinge": 0.5, "hinge'": 1.0}``; for a circuit voltages and currents
-        by name, ``{"C1": 5.0}``; None is their own start, assembled or at rest.
+        the multipliers after them where its forces depend on them. The second may be None or omitted: it is then
+        computed (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0); for a
+        second-order problem (x0, xp0); for a hybrid one (mode, initial values of the mode). Alternatively, a mapping
+        from names or symbols of variables to values, such as ``{"x": 1.0, "x'": 0.0}``: velocities and algebraic
+        variables may be omitted, as may variables that follow from the others. For a multibody model a start, or joint
+        values by name, ``{"hinge": 0.5, "hinge'": 1.0}``; for a circuit voltages and currents by name, ``{"C1": 5.0}``;
+        None uses their default start, assembled or at rest.
     method : str or method object
         "auto", "dassl", "radau", "rosenbrock", "extrapolation", or an instance such as ``DASSL(max_order=2)`` or
         ``ImplicitRungeKutta("gauss3")``. For mechanisms also the half-explicit "phem56", "hedop5", "hem5", "hem4" and
         "hem3", which solve semi-explicit problems of index 2 as well, "mexx", and for an ODE and formulations that are
         ordinary differential equations the explicit "dopri5", "dop853" and "rk4"; "rattle" and "shake" for long
-        conservative runs.
-        "modified_bdf" and "collocation" solve problems of second order and mechanisms without going to first order.
-        ``Multistep`` and ``OneLeg`` take constant steps with any coefficients. The automatic choice
-        for first-order problems is between Radau, DASSL and Rosenbrock methods, by structure, size and tolerance, and
-        it changes to another one during the run where that suits better (``sol.method``, ``sol.message``). An ODE
-        begins with DOPRI5 or DOP853, and goes on with one of these where it is stiff. It is modified BDF
-        for second-order problems; for mechanisms it begins with DOPRI5 and projection (PHEM56 where functions cannot
-        be traced) and hands over to DASSL where that is stiff.
+        conservative runs. "modified_bdf" and "collocation" solve problems of second order and mechanisms without
+        reduction to first order. ``Multistep`` and ``OneLeg`` take constant steps with any coefficients. The automatic
+        choice for first-order problems is between Radau, DASSL and Rosenbrock methods, by structure, size and
+        tolerance, and may change during the run (``sol.method``, ``sol.message``). An ODE starts with DOPRI5 or DOP853,
+        and switches to one of these if it is stiff. It is modified BDF for second-order problems. For mechanisms it
+        starts with DOPRI5 and projection (PHEM56 if functions cannot be traced) and switches to DASSL if the problem is
+        stiff.
     formulation : str or formulation object
-        How the problem is rewritten before it is discretised. Mechanisms and Hessenberg problems: "auto", "ggl",
+        How the problem is reformulated before it is discretised. Mechanisms and Hessenberg problems: "auto", "ggl",
         "projection", "baumgarte", ..., or an instance such as ``Baumgarte(gamma=5.0)``. Linear problems:
         :class:`StabilisedReduction`. Implicit and semi-explicit problems of index 3 and more, and second-order ones of
         index 4 and more, are reduced to index 1 by "auto"; "dummy_derivatives" and the other ways of
-        :func:`daedal.reduce_index` do so for any of them, and "none" leaves them as they are.
+        :func:`daedal.reduce_index` apply to any of them, and "none" disables reduction.
     rtol, atol : float or array (n,)
         The local error of component i is kept below rtol[i] \|y_i\| + atol[i], in the root-mean-square sense; for a
         mechanism y is (q, v, r), and the automatic choice takes the maximum.
     t_eval : array, optional
-        Output times. Every step is stored if it is not given.
+        Output times. By default every step is stored.
     events : Event, callable or list of them, optional
         Switching functions to be located; see :class:`Event`.
     progress : bool
         Show a progress bar with the model time.
     max_steps : int, optional
-        Give up after so many steps. By default a run takes as many as it needs and stops where 100 000 steps advance by
-        less than a thousandth of the interval.
+        Maximum number of steps. By default unlimited, but a run stops if 100 000 steps advance by less than a
+        thousandth of the interval.
     first_step, max_step : float, optional
         First and largest step size.
     t_stop : float, optional
         The equations are never evaluated beyond this time; the end of `t_span` by default. Infinity lets the last step
-        go past the end and interpolates.
+        overshoot the end and interpolates.
     fixed_step : float, optional
         Constant step size, constant order `max_order`, no error control.
     dense_output : bool, optional
-        Keep what ``sol(t)`` needs. By default kept for up to 1000 unknowns.
+        Keep the data for ``sol(t)``. By default kept for up to 1000 unknowns.
     correct_initial : bool
-        Move inconsistent initial values to consistent ones instead of refusing them. Differential variables move only
-        where they violate constraints.
+        Correct inconsistent initial values instead of rejecting them. Differential variables change only if they
+        violate constraints.
     compile : {"auto", "never", "always"}
-        Whether functions become machine code with exact derivatives, by running them once on symbols: those that can,
-        none (they are called as they are), or all, with the reason where that is impossible. ``sol.functions`` says how
-        each was evaluated.
+        Whether to compile functions to machine code with exact derivatives, by tracing them on symbols: "auto" those
+        that can be traced, "never" none (they are called from Python), "always" all, with an error where that is
+        impossible. ``sol.functions`` shows how each was evaluated.
     switches : {"auto", "never"}
-        Whether conditions, absolute values, tables and the like in functions that were traced are followed: a step ends
-        where one of them switches, and the other branch begins anew. ``sol.events`` lists them.
+        Whether to follow conditions, absolute values, tables and the like in traced functions: a step ends at each
+        switch, and the integration restarts on the other branch. ``sol.events`` lists them.
     breakpoints : Table, array, or list of them, optional
-        Times at which right-hand sides have kinks or jumps: the run ends a piece there and begins anew, without a step
+        Times at which right-hand sides have kinks or jumps: the integration stops there and restarts, without a step
         across. Functions must be continuous from the right. The result is a :class:`HybridSolution`.
     params : object, optional
-        Parameters for this run in place of the problem's. Where these are a dictionary, a mapping of names or symbols
-        replaces those that it names.
+        Parameters for this run, replacing the problem's. If these are a dictionary, a mapping by names or symbols
+        replaces the entries it names.
     inputs : mapping, optional
         What acts on a problem that was stated with inputs, by name: a number or a vector; a function of time; a
         :class:`Table`; a pair (times, values) of samples. Inputs that are not named have their default values. Times at
@@ -131,17 +130,18 @@ def solve(
     hold : {"zero", "first"}
         How samples are held between their times: each constant up to the next, or linear between them.
     sensitivities : True, name, index, or list of them, optional
-        Parameters by which the solution is differentiated, by name or index, all of them with True; initial values are
-        named like ``"x(0)"``. ``sol.sensitivity("k")`` then is their derivative in the layout of ``sol.y``.
+        Parameters with respect to which the solution is differentiated, by name or index, or True for all; initial
+        values are named like ``"x(0)"``. ``sol.sensitivity("k")`` then returns the derivative in the layout of
+        ``sol.y``.
     initial_sensitivities : mapping, optional
-        Where initial values depend on a parameter: their derivatives {name: array (n,)}.
+        For initial values that depend on a parameter: their derivatives {name: array (n,)}.
     sensitivity_errors : bool
-        Whether errors of sensitivities are controlled as well.
+        Whether to control the errors of sensitivities too.
     sensitivity_method : {"auto", "simultaneous", "staggered", "staggered direct"}
-        How a step of DASSL or Radau finds sensitivities: together with the solution; after it, by iteration with the
-        same matrix; or, in DASSL, by one solve with a matrix that is formed in every step.
+        How a step of DASSL or Radau computes sensitivities: together with the solution; after it, iterating with the
+        same matrix; or, in DASSL, by one solve with a matrix formed in every step.
     **method_options
-        Options of the method when it is given by name, e.g. ``linear_solver="gmres"``.
+        Options of a method given by name, e.g. ``linear_solver="gmres"``.
 
     Returns
     -------
@@ -151,13 +151,13 @@ def solve(
     Raises
     ------
     InvalidProblemError
-        Wrong input; the message names the argument.
+        Invalid input; the message names the argument.
     InconsistentInitialError
         The initial values violate the equations; the message names them.
     IntegrationError
-        The integration failed; the message says why, and ``.solution`` holds what was computed.
+        The integration failed; the message gives the cause, and ``.solution`` holds the partial results.
     KeyboardInterrupt
-        Ctrl-C was pressed; ``.solution`` holds what was computed, or None.
+        Ctrl-C was pressed; ``.solution`` holds the partial results, or None.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def solve(
 def solve_dae(
     F, t_span, y0, yp0=None, *, params=None, jacobian=None, names=None, algebraic=None, **options
 ) -> Solution:
-    """Solve F(t, y, y') = 0: the short cut for :class:`ImplicitDAE` and :func:`solve`.
+    """Solve F(t, y, y') = 0: a shortcut for :class:`ImplicitDAE` and :func:`solve`.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def solve_dae(
         ``F(t, y, yp) -> array (n,)``, or ``F(t, y, yp, p)`` with `params`.
     t_span : (float, float)
     y0, yp0 : array (n,)
-        Initial values; `yp0` is computed if it is not given.
+        Initial values; `yp0` is computed if not given.
     params, jacobian, names, algebraic
         See :class:`ImplicitDAE`.
     **options
@@ -232,9 +232,10 @@ _guard = Lock()
 
 
 def stated_once(make: Callable[..., Any], *given: Any) -> Any:
-    """The problem ``make(*given)``: the one of an earlier call where the functions and all else were the same.
+    """The problem ``make(*given)``, reused from an earlier call with identical arguments.
 
-    Its traces and machine code are then at hand. What can change between two calls, an array or a list, is stated anew.
+    Traces and machine code are then available. Calls with mutable arguments, such as arrays or lists, create a new
+    problem.
     """
     key = (make, *map(_identity, given))
     if None in key:
@@ -243,14 +244,14 @@ def stated_once(make: Callable[..., Any], *given: Any) -> Any:
         found = _stated.pop(key, None)
     problem = make(*given) if found is None else found[1]
     with _guard:
-        _stated[key] = given, problem  # what is given lives on, so that no other function gets its id
+        _stated[key] = given, problem  # keeps the arguments alive, so that their ids stay unique
         while len(_stated) > _MOST_STATED:
             _stated.popitem(last=False)
     return problem
 
 
 def _identity(value: Any) -> tuple | None:
-    """What tells a value from others that do not change; None for what can change."""
+    """A key that identifies an immutable value; None for mutable ones."""
     if callable(value):
         return "function", id(value)
     if type(value) in _VALUES:
@@ -263,7 +264,7 @@ def _identity(value: Any) -> tuple | None:
 
 @contextmanager
 def about_y0(n: int):
-    """Say that y0 tells the number of equations where a function returns another number of values."""
+    """Explain in the error that y0 determines the number of equations."""
     try:
         yield
     except InvalidProblemError as error:

@@ -1,4 +1,4 @@
-"""Mechanisms with sparse matrices: their start, their formulation and method."""
+"""Mechanisms with sparse matrices: start, formulation and method."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def begin_sparse(plan: MechanismPlan, request: Request) -> MechanismRunState:
 
 
 class SparseChoice:
-    """Formulation and method for a system with sparse matrices; GGL and DASSL unless the user says otherwise.
+    """Formulation and method for a system with sparse matrices; GGL and DASSL by default.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class SparseChoice:
     formulation : str or formulation
     method : method object
     automatic : bool
-        Whether the highest order of the method is chosen here.
+        Whether the maximum order of the method is chosen here.
     """
 
     def __init__(self, assembly: SparseAssembly, start: ConsistentStart, request, formulation, method, automatic: bool):
@@ -56,7 +56,7 @@ class SparseChoice:
         self.formulation, self.method = checked_choice(assembly.system, formulation, method), method
         if request.settings.fixed_step is not None and method.needs_starting_values:
             raise InvalidProblemError(
-                "a system with sparse matrices takes fixed steps with max_order=1 (backward Euler) or from given "
+                "a system with sparse matrices supports fixed steps only with max_order=1 (backward Euler) or given "
                 "starting_values"
             )
         if automatic and request.settings.fixed_step is None:
@@ -65,21 +65,21 @@ class SparseChoice:
                 self.method = replace(method, max_order=2)
                 self.notes.append(
                     f"Order 2 at most, since the system can oscillate with up to {frequency:.3g} rad per unit of time, "
-                    "which higher orders would have to resolve."
+                    "which higher orders would need to resolve."
                 )
 
     @property
     def pair(self) -> tuple[int, int]:
-        """What tells formulation and method from others."""
+        """Identifies formulation and method."""
         return id(self.formulation), id(self.method)
 
     def goes_on(self, segment) -> bool:
-        """Nothing is changed on the way."""
+        """The formulation never changes during the run."""
         return False
 
 
 def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation:
-    """The formulation, GGL for "auto"; one without a sparse form is refused, and a method other than DASSL."""
+    """The formulation, GGL for "auto"; raises for those without a sparse form, and for methods other than DASSL."""
     automatic = isinstance(formulation, str) and formulation == "auto"
     form = named_formulation("ggl" if automatic else formulation)
     check_sparse(form, system)
@@ -91,10 +91,10 @@ def checked_choice(system: MechanicalSystem, formulation, method) -> Formulation
 
 
 def _oscillates(assembly: SparseAssembly, start: ConsistentStart, request, frequency: float) -> bool:
-    """Whether modes that the tolerance does not ask for would dictate the steps of BDF of orders 3 to 5.
+    """Whether modes irrelevant to the tolerance would limit the steps of BDF of orders 3 to 5.
 
-    These are unstable on a part of the imaginary axis, so that they have to resolve every undamped mode; order 2 does
-    not, and takes about rtol^(-1/3) steps for each time in which the system moves by its own size.
+    These orders are unstable on part of the imaginary axis and must resolve every undamped mode; order 2 is stable
+    there, and takes about rtol^(-1/3) steps for each characteristic time of the motion.
     """
     nx = assembly.nx
     sizes = [float(np.max(np.abs(x), initial=0.0)) for x in (start.z[:nx], start.z[nx:], start.a)]

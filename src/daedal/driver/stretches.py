@@ -1,4 +1,4 @@
-"""A mechanism evaluated after a run through modes: at every time with the equations of the stretch that it lies in."""
+"""Evaluation of a mechanism after a run with modes: each time uses the equations of its arc."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from daedal.symbolic.tracing.modal import Moded
 
 
 class ArcEvaluator:
-    """Lends what evaluates the system of a solution.
+    """Provides the evaluation of the system of a solution.
 
     Parameters
     ----------
     run_state : SwitchedMechanismRunState
-        The run, which is over.
+        The completed run.
     """
 
     def __init__(self, run_state):
@@ -40,14 +40,14 @@ class ArcEvaluator:
             yield _ArcAssembly(base, lenders, moded, self)
 
     def groups(self, times: np.ndarray):
-        """(stretch, places) for all stretches that some of the times lie in; at a switch the one that begins there."""
+        """(arc, indices) for all arcs that contain some of the times; at a switch the arc that starts there."""
         found = np.searchsorted(self._sign * self._begins, self._sign * times, side="right") - 1
         for i in np.unique(np.maximum(found, 0)):
             yield self._stretches[i], np.flatnonzero(np.maximum(found, 0) == i)
 
 
 class _ArcAssembly:
-    """An assembly whose accelerations are those of the stretches."""
+    """An assembly that computes accelerations by arc."""
 
     start = Assembly.start
 
@@ -58,7 +58,7 @@ class _ArcAssembly:
         return getattr(self._base, name)
 
     def accelerate(self, times, states, guesses=None):
-        """a, lam, r' and w at the rows of `states`, as :meth:`Assembly.accelerate` gives them."""
+        """a, lam, r' and w at the rows of `states`, as in :meth:`Assembly.accelerate`."""
         base = self._base
         times, states = np.atleast_1d(np.asarray(times, dtype=float)), np.atleast_2d(states)
         results = [np.full((times.size, k), np.nan) for k in (base.nx, base.n_c, base.n_r, base.n_w)]

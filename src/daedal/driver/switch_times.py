@@ -1,4 +1,4 @@
-"""The times of switches that depend on time alone: from a formula, or isolated, one after the other."""
+"""Times of switches that depend on time only, from a formula or by successive isolation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from daedal.events.event import Enclosed, no_functions
 from daedal.symbolic.tracing.modal import Moded
 from daedal.symbolic.tracing.switched import SwitchedProblem
 
-_NEAR, _MOST_NEAR = 1e-10, 100  # part of the interval, and how many switches may follow each other so closely
+_NEAR, _MOST_NEAR = 1e-10, 100  # fraction of the interval, and number of switches this close to each other
 
 
 class SwitchTimes:
-    """When the next switch that depends on time alone takes place.
+    """Finds the next switch that depends on time only.
 
     Parameters
     ----------
@@ -41,15 +41,15 @@ class SwitchTimes:
         modes, sign = self._moded.modes.tobytes(), self._request.sign
         known, at = self._known
         if known != modes or not sign * (at - t) > 0.0:
-            at = self._search.first(t, end)  # beyond, another branch may hold
+            at = self._search.first(t, end)  # beyond it, another branch may hold
             self._near = self._near + 1 if abs(at - t) <= _NEAR * abs(end - self._request.span[0]) else 0
-            if self._near > _MOST_NEAR:  # they are those of round-off
+            if self._near > _MOST_NEAR:  # caused by round-off
                 self._noisy = [(j, t) for j in self.isolated]
             self._known = modes, at
         return at if sign * (end - at) > 0.0 else end
 
     def doubts(self) -> list[tuple[int, float]]:
-        """Switches of which it is not known whether there is one, each with the first place where there may be."""
+        """Switches whose existence is undecided, each with its first possible time."""
         return self._noisy if self._search is None or self._noisy else self._search.doubts()
 
     def _by_formula(self, t: float, end: float) -> float:
@@ -67,7 +67,7 @@ class SwitchTimes:
 
 
 class _ZeroSearch:
-    """The isolation of zeros of switching functions that are not affine, with the memory that it needs."""
+    """Isolation of zeros of nonaffine switching functions, with its workspace."""
 
     def __init__(self, switched: SwitchedProblem, moded: Moded):
         from daedal.events.isolation import MOST_BOXES, WORDS, first_zero
@@ -86,7 +86,7 @@ class _ZeroSearch:
         self._first_zero = first_zero
 
     def first(self, t: float, end: float) -> float:
-        """The first zero behind t, infinite without one."""
+        """The first zero after t; infinite if there is none."""
         self._switching.begin(end, 0.0)
         found = self._first_zero(
             self._system.address, self._switching.address, t, end, self._memory.__array_interface__["data"][0]

@@ -1,8 +1,8 @@
-"""The switches of a run: in which mode each of them is, when it ends, and what follows.
+"""Switches of a run: the mode of each, when it ends, and what follows.
 
-Locate, switch, restart (Wijckmans 1996, section 7.4): within a stretch the equations are those of one branch, on both
-sides of the surface. A stretch ends where a switching function leaves the bounds of its mode. What follows depends on
-the rates of the switching function on both sides (7.4): the other branch, or a motion along the surface.
+Locate, switch, restart (Wijckmans 1996, section 7.4): within an arc the equations are those of one branch, on both
+sides of the surface. An arc ends where a switching function leaves the bounds of its mode. The continuation depends on
+the rates of the switching function on both sides (7.4): the other branch, or sliding along the surface.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from daedal.symbolic.tracing.modal import Moded
 from daedal.symbolic.tracing.switched import Followed, SwitchedProblem
 
 JUMP, KINK, ONE_STEP = (50, 3.0), (20, 10.0), (20, 1.5)
-"""Stretches over which it is judged whether it pays to follow a switch, and the steps, on average, with which it does:
-for a jump of y', for a kink (until a method has found its order, it would have passed), and for one-step
-methods, to which a restart is nothing."""
-_MOST_STEPS = 2000  # about as many as are passed in a few seconds. Chosen
-_BAND = 1e-3  # tolerances within which a switching function counts as zero when a stretch begins
-_INSTANT = 1e-13  # part of the time, or of the interval, that is behind a switch
-_WRONG = 10.0  # such bands beyond its bound a function is in another mode
+"""Number of arcs over which the benefit of following a switch is judged, and the average number of steps per arc that
+justifies it: for a jump of y', for a kink (a method would pass it before finding its order), and for one-step methods,
+for which restarts are free."""
+_MOST_STEPS = 2000  # about as many as take a few seconds; an empirical choice
+_BAND = 1e-3  # tolerances within which a switching function counts as zero at the start of an arc
+_INSTANT = 1e-13  # fraction of the time, or of the interval, after a switch
+_WRONG = 10.0  # number of such bands beyond its bound at which a function changes mode
 _ROUND_OFF = 64.0 * float(np.finfo(float).eps)
-_CLEAR = 1e-9  # part of the larger rate that the smaller one must be to count
-_POINT = 1e-2  # times the root of rtol: part of the time that is left before a point of accumulation, O(h^2) wrong
+_CLEAR = 1e-9  # minimum ratio of the smaller to the larger rate
+_POINT = 1e-2  # times sqrt(rtol): fraction of the time left before an accumulation point, with an error of O(h^2)
 _FAR = 100.0  # tolerances within which a solution stays on a surface by itself
 _SHARES_HELD = (0.5, 0.25, 0.75, 0.1, 0.9)
-_PIVOTS = 10  # for each surface, to find those along which a solution slides
-_RETURN = 10.0  # times the interval, with which a motion along a surface returns to it
+_PIVOTS = 10  # pivots per surface, in the search for surfaces along which the solution slides
+_RETURN = 10.0  # times the interval: time scale of the return to a surface while sliding
 Rates = Callable[[], tuple[np.ndarray, np.ndarray] | None]
-"""Gives u' of all switches in the modes that are set, and the shares of those that slide; None where there are none."""
+"""Returns u' of all switches in the current modes, and the fractions of sliding ones; None if there are none."""
 
 
 class Unfollowable(DaedalError):
-    """The switches of a run cannot be followed; it is repeated with the functions as they are written."""
+    """The switches of a run cannot be followed; it is repeated with the original functions."""
 
 
 class SwitchTracker:
@@ -54,7 +54,7 @@ class SwitchTracker:
     ----------
     switched : SwitchedProblem
     moded : Moded
-        The parameters of the run, whose modes are set here.
+        The parameters of the run, which hold the modes.
     request : Request
     """
 
@@ -62,24 +62,25 @@ class SwitchTracker:
         self.switched, self.moded, self.request = switched, moded, request
         self.switches: list[Followed] = switched.switches
         self.sliding: list[int] = []
-        self.held: set[int] = set()  # surfaces on which the solution stays, although their shares do not keep it there
+        # surfaces on which the solution stays although their fractions do not keep it there
+        self.held: set[int] = set()
         self.notes: list[str] = []
-        self.history: list[tuple[float, np.ndarray, bool]] = []  # of stretches: begin, modes, whether along a surface
-        self._left = [False] * switched.count  # to the step size control
+        self.history: list[tuple[float, np.ndarray, bool]] = []  # arcs: start, modes, whether sliding
+        self._left = [False] * switched.count  # left to step size control
         self._lengths: list[list[int]] = [[] for _ in self.switches]
         self._functions: dict[tuple[int, bool], SwitchingFunctions] = {}
         self._rates: Rates = lambda: None
         self._times = SwitchTimes(switched, moded, request)
         self._watch = AccumulationWatch(request.span, _POINT * float(np.sqrt(np.min(request.settings.rtol))), 0)
-        self._last = np.full(len(self.switches), np.nan)  # when each switch took place
+        self._last = np.full(len(self.switches), np.nan)  # times of each switch
         self._accumulating: list[int] = []
-        self.stopped = ""  # why the run cannot go on
+        self.stopped = ""  # why the run cannot continue
         moded.modes[-1] = _RETURN / abs(request.span[1] - request.span[0])
 
-    # --- where a stretch begins ---------------------------------------------------------------------------------------
+    # --- start of an arc ---------------------------------------------------------------------------------------
 
     def start(self, t: float, point: tuple[np.ndarray, ...], rates: Rates):
-        """Find the modes at the start of the run."""
+        """Determine the modes at the start of the run."""
         self._rates = rates
         u = self.switched.values(t, *point, self.moded)
         for j, switch in enumerate(self.switches):
@@ -90,8 +91,8 @@ class SwitchTracker:
         self._let_rest(t, point)
 
     def _let_rest(self, t: float, point: tuple[np.ndarray, ...]):
-        """Take functions as they are written as long as they stay on their surface, where they may be those of neither
-        side, as sign(0) is.
+        """Use the original functions while they stay on their surface, where they may belong to neither side, like
+        sign(0).
         """
         u, rates = self.switched.values(t, *point, self.moded), None
         for j, switch in enumerate(self.switches):
@@ -104,27 +105,27 @@ class SwitchTracker:
             ):
                 continue
             if u[j] != switch.points[0] and isfinite(switch.points[0]):
-                if self.moded.modes[j] != self.moded.modes[j]:  # it has left
+                if self.moded.modes[j] != self.moded.modes[j]:  # it has left the surface
                     self._set(j, switch.mode_at(float(u[j])))
                 continue
             rates = self._rates() if rates is None else rates
             if rates is None or rates[0][j] == 0.0:
                 self._set(j, np.nan)
-            elif self.moded.modes[j] != self.moded.modes[j]:  # it is about to leave
+            elif self.moded.modes[j] != self.moded.modes[j]:  # it is about to leave the surface
                 self._set(j, 1.0 if self.request.sign * rates[0][j] > 0.0 else -1.0)
 
     def band(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray) -> list[int]:
-        """Allow functions that begin next to a bound to be on its wrong side by a small part of the tolerances.
+        """Allow functions that start next to a bound to lie beyond it by a small fraction of the tolerances.
 
-        Returns those that are clearly on the wrong side, because an algebraic variable has jumped.
+        Returns those clearly on the wrong side, because an algebraic variable has jumped.
         """
         moded, first = self.moded, point[0]
         u = self.switched.values(t, *point, moded)
-        pattern = np.cos(0.7 + 1.3 * np.arange(first.size))  # no combination of few entries cancels
+        pattern = np.cos(0.7 + 1.3 * np.arange(first.size))  # no cancellation between few entries
         moved = self.switched.values(t * (1.0 + _ROUND_OFF), first + _BAND * weights * pattern, *point[1:], moded)
         moded.slack[: u.size] = 0.0
         wrong = []
-        for j in np.flatnonzero(~np.array(self.switched.in_time)):  # the others begin on the right side, see `clock`
+        for j in np.flatnonzero(~np.array(self.switched.in_time)):  # the others start on the right side, see `clock`
             inside = min(u[j] - moded.lower[j], moded.upper[j] - u[j])
             band = 2.0 * abs(float(moved[j] - u[j]))
             if inside <= band < inf:
@@ -134,9 +135,9 @@ class SwitchTracker:
         return wrong
 
     def clock(self, t: float) -> list[tuple[int, int]]:
-        """Set the modes of switches that depend on time alone to those just behind t; returns what has changed.
+        """Set the modes of time-dependent switches to those just after t; returns the changes.
 
-        The functions tell as they are written, a little later.
+        Evaluate the original functions slightly later.
         """
         which = np.flatnonzero(self.switched.in_time)
         if not which.size:
@@ -151,7 +152,7 @@ class SwitchTracker:
         return [(int(which[i]), 1 if now[i] > before[i] else -1) for i in changed]
 
     def horizon(self, t: float) -> float:
-        """A stretch begins: the time at which the next switch that depends on time alone takes place, or the end."""
+        """Start an arc: returns the time of the next switch that depends on time only, or the end."""
         self.history.append((t, self.moded.modes.copy(), self.is_along))
         end = self.request.span[1]
         if not any(self.switched.in_time):
@@ -163,11 +164,11 @@ class SwitchTracker:
             at = self._times.after(self._behind(at), last)
         for j, place in self._times.doubts():
             if not self._left[j]:
-                self._leave_alone(j, t, f"it cannot be decided whether it switches next to t = {place:.6g}")
+                self._leave_alone(j, t, f"it is undecidable whether it switches near t = {place:.6g}")
         return at if at != last else end
 
     def _changes_nothing(self, t: float, taken: tuple) -> bool:
-        """Whether all functions are as they were `taken` before the switches at t; then these are passed."""
+        """Whether all functions are back to `taken`, their state before the switches at t; then these are ignored."""
         moded = self.moded
         kept = moded.modes.copy(), moded.lower.copy(), moded.upper.copy()
         self.clock(t)
@@ -177,11 +178,11 @@ class SwitchTracker:
         return False
 
     def _behind(self, t: float) -> float:
-        """A time that can just be told from t."""
+        """The nearest distinguishable time after t."""
         t0, t1 = self.request.span
         return t + self.request.sign * _INSTANT * max(abs(t), abs(t1 - t0))
 
-    # --- while it lasts -----------------------------------------------------------------------------------------------
+    # --- within an arc -----------------------------------------------------------------------------------------------
 
     def functions(
         self,
@@ -194,8 +195,8 @@ class SwitchTracker:
     ) -> SwitchingFunctions:
         """The user's events and the ends of modes, as functions of the n unknowns of a method.
 
-        ``state(t, y, yp)`` gives the arguments of switching functions where they are not the unknowns, or only the
-        `leading` ones; with `along`, the shares of motions along surfaces follow.
+        ``state(t, y, yp)`` returns the arguments of switching functions if they are not the unknowns, or only the
+        `leading` ones; with `along`, the fractions of sliding motions follow.
         """
         if own is None and (n, along) in self._functions:
             return self._functions[n, along]
@@ -224,7 +225,7 @@ class SwitchTracker:
         return made
 
     def as_user_events(self, events: list[EventRecord], n_own: int) -> tuple[list[EventRecord], list[tuple[int, int]]]:
-        """Events as a user sees them, and what has ended of the modes: switch and direction."""
+        """The user's view of events, and the modes that ended: switch and direction."""
         shown, ended = [], []
         for event in events:
             if event.index < n_own or event.kind != "event":
@@ -233,19 +234,21 @@ class SwitchTracker:
             j, upper = divmod(event.index - n_own, 2)
             direction = 1 if upper else -1
             ended.append((j, direction))
-            if abs(event.t - self.request.span[0]) > _ROUND_OFF * abs(event.t):  # else the start was on the surface
+            # otherwise the start was on the surface
+            if abs(event.t - self.request.span[0]) > _ROUND_OFF * abs(event.t):
                 shown.append(replace(event, index=n_own + j, direction=direction, terminal=False, kind="switch"))
         return shown, ended
 
     def is_at_end(self, events: list[EventRecord]) -> bool:
-        """Whether the last event leaves nothing of the interval that could be resolved."""
+        """Whether the interval left after the last event is too short to resolve."""
         end = self.request.span[1]
         return bool(events) and abs(end - events[-1].t) <= _ROUND_OFF * abs(end)
 
     def settle(self, t: float, point: Callable[[], tuple[np.ndarray, ...]], weights: np.ndarray):
-        """Let the modes agree with the state ``point()``, which may follow from them: one switch may take others along.
+        """Make the modes consistent with the state ``point()``, which may depend on them: one switch may trigger
+        others.
 
-        Switches that never agree with it are left alone.
+        Switches that never become consistent are ignored.
         """
         tried: list[list[int]] = []
         while wrong := self.band(t, point(), weights):
@@ -259,10 +262,10 @@ class SwitchTracker:
                     self._set(j, self.switches[j].mode_at(float(u[j])))
         self._let_rest(t, point())
 
-    # --- where it ends ------------------------------------------------------------------------------------------------
+    # --- end of an arc ------------------------------------------------------------------------------------------------
 
     def cross(self, t: float, ended: list[tuple[int, int]], left: list[tuple[int, int]]):
-        """Pass to the modes behind the bounds that were reached, leave surfaces, or begin to slide."""
+        """Switch to the modes beyond the bounds reached, leave surfaces, or start to slide."""
         touched = set()
         self._note(t, ended)
         for j, side in left:
@@ -278,12 +281,12 @@ class SwitchTracker:
             self._resolve(sorted(touched.union(self.sliding)))
 
     def _resolve(self, on: list[int]):
-        """Choose a side for each of the surfaces on which the state is, or let it slide along them.
+        """Choose a side of each surface the state is on, or slide along it.
 
-        A solution leaves to a side on which it moves away from the surface, and slides with a share between 0 and 1:
-        a complementarity problem in shares and rates, the cases (i), (iii) and (iv) of the source where there is one
-        surface. It is solved by principal pivots of least index (K. G. Murty, Opsearch 11 (1974)); where they lead
-        nowhere, the sides stay as they are.
+        A solution leaves to a side on which it moves away from the surface, and slides with a fraction between 0 and 1:
+        a complementarity problem in fractions and rates, the cases (i), (iii) and (iv) of the source for one surface.
+        It is solved by principal pivoting with least index (K. G. Murty, Opsearch 11 (1974)); if that fails, the sides
+        stay unchanged.
         """
         given, sliding = {j: self.moded.modes[j] for j in on}, set(self.sliding)
         scale, tried, before, fixed = np.zeros(len(self.switches)), -1, 0.0, set[int]()
@@ -317,15 +320,15 @@ class SwitchTracker:
                 self._set(j, given[j])
 
     def _is_wrong(self, j: int, rate: float, share: float, least: float) -> bool:
-        """Whether a solution on a surface cannot go on as its mode has it: it has to leave it with a least rate."""
+        """Whether a solution on a surface must leave its mode, given a minimum rate."""
         if j in self.sliding:
             return not -_CLEAR <= share <= 1.0 + _CLEAR
         return self.moded.modes[j] * self.request.sign * rate < least
 
-    # --- where switches accumulate ------------------------------------------------------------------------------------
+    # --- accumulation of switches ------------------------------------------------------------------------------------
 
     def _note(self, t: float, ended: list[tuple[int, int]]):
-        """Take down switches, and see whether they accumulate or chatter; the ways to and fro may last differently."""
+        """Record switches, and detect accumulation or chattering; intervals may differ by direction."""
         self._accumulating = []
         for j, direction in ended:
             before = self._last[j]
@@ -336,16 +339,16 @@ class SwitchTracker:
         if not self._accumulating and ended and self._watch.is_chattering(t):
             self.stopped = (
                 f"'{self.switches[ended[-1][0]].name}' switches so often that the end of the interval is out of reach "
-                "(chattering). Remedy: switch with hysteresis (modes of a HybridProblem), or state the "
-                "sliding motion itself"
+                "(chattering). Remedy: switch with hysteresis (modes of a HybridProblem), or formulate the "
+                "sliding motion explicitly"
             )
 
     def stay(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray, move: Callable[[np.ndarray], None]):
-        """Where switches accumulate, go on from there on all of their surfaces, or stop.
+        """If switches accumulate, continue on all of their surfaces, or stop.
 
-        Surfaces whose rates the shares determine are slid along. On the others the solution stays by itself, within
-        bounds, whatever their shares are: these are held at values with which all shares are between 0 and 1.
-        ``move(state)`` puts the run on the surfaces.
+        The solution slides along surfaces whose rates are determined by the fractions. On the others it stays by
+        itself, within bounds, for any fractions: these are fixed at values with which all fractions are between 0 and
+        1. ``move(state)`` projects the run onto the surfaces.
         """
         group = self._accumulating
         if not group:
@@ -360,12 +363,12 @@ class SwitchTracker:
                 self.notes.append(f"Up to t = {t:.6g} {what}; from there on the solution stays on the surface.")
                 return
         self.stopped = (
-            f"{what}, and what follows is not determined. Remedy: say what follows in a mode of a HybridProblem, or "
+            f"{what}, and the continuation is not determined. Remedy: define it in a mode of a HybridProblem, or "
             "switch with hysteresis"
         )
 
     def _held(self, group: list[int], widths: np.ndarray, time: float) -> bool:
-        """Find shares with which the solution stays on surfaces; False where there are none."""
+        """Find fractions with which the solution stays on surfaces; False if there are none."""
         for share in _SHARES_HELD:
             self.sliding = [j for j in self.sliding if j not in group]
             self.held |= {*group}
@@ -390,8 +393,8 @@ class SwitchTracker:
         return False
 
     def _widths(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray) -> np.ndarray:
-        """By how much switching functions change within the tolerances."""
-        pattern = np.cos(0.7 + 1.3 * np.arange(point[0].size))  # no combination of few entries cancels
+        """The change of switching functions within the tolerances."""
+        pattern = np.cos(0.7 + 1.3 * np.arange(point[0].size))  # no cancellation between few entries
         u = self.switched.values(t, *point, self.moded)
         return np.abs(self.switched.values(t, point[0] + weights * pattern, *point[1:], self.moded) - u)
 
@@ -415,23 +418,23 @@ class SwitchTracker:
         self.moded.lower[j], self.moded.upper[j] = -inf, inf
 
     def leave(self, j: int, side: int):
-        """Leave a surface to one of its sides."""
+        """Leave a surface to one side."""
         self.sliding.remove(j)
         self._set(j, float(side))
 
     @property
     def is_along(self) -> bool:
-        """Whether the equations are those along surfaces."""
+        """Whether the equations are those of sliding."""
         return bool(self.sliding or self.held)
 
     @property
     def has_slid(self) -> bool:
-        """Whether the run has been along a surface, where a variable may be nothing but round-off."""
+        """Whether the run has slid along a surface, where a variable may be pure round-off."""
         return any(along for _, _, along in self.history)
 
     @property
     def first_slide(self) -> tuple[float, str] | None:
-        """When the run first slid along a surface, and along which."""
+        """Time at which the run first slid along a surface, and the surface."""
         for t, modes, along in self.history:
             if along:
                 j = int(np.flatnonzero((modes[: len(self.switches)] == 0.0) & np.array(self.switched.slides))[0])
@@ -439,7 +442,7 @@ class SwitchTracker:
         return None
 
     def finish(self):
-        """The run is over: its functions are as they were written."""
+        """End of the run: restore the original functions."""
         self.moded.modes[:] = np.nan
 
     def _set(self, j: int, mode: float):
@@ -447,28 +450,29 @@ class SwitchTracker:
         bounds = (-inf, inf) if self._left[j] or mode != mode else self.switches[j].bounds(mode)
         self.moded.lower[j], self.moded.upper[j] = bounds
 
-    # --- switches that are not worth it -------------------------------------------------------------------------------
+    # --- switches left to step size control
+    # -------------------------------------------------------------------------------
 
     def judge(self, t: float, ended: list[int], steps: int, limits: tuple[int, float]):
-        """Leave switches alone that follow each other too fast: a stretch of so many steps has ended with them."""
+        """Stop following switches in rapid succession: an arc of this many steps has ended with them."""
         if ended and self.history and self.switched.taken(self.history[-1][1]) == self.switched.taken(self.moded.modes):
-            return  # nothing but the modes has changed: that is no reason to miss what comes later
+            return  # only modes have changed: keep watching later switches
         for j in ended:
             window, fewest = limits
             if limits is JUMP and not (self.switches[j].is_surface or self.switches[j].kind == "locate"):
-                window = _MOST_STEPS  # of a staircase; whoever leaves it alone has to pass its jumps all the same
+                window = _MOST_STEPS  # a staircase: its jumps must be passed in any case
             if any(self._watch.is_shrinking(f"{j} {direction}") for direction in (1, -1)):
-                continue  # towards a point of accumulation
+                continue  # towards an accumulation point
             lengths = self._lengths[j]
             lengths.append(steps)
             if len(lengths) >= window and float(np.mean(lengths[-window:])) < fewest and not self._left[j]:
-                often = f"{window} times in succession it switched after fewer than {fewest:g} steps on average"
+                often = f"it switched {window} times in succession after fewer than {fewest:g} steps on average"
                 if j in self.sliding:
                     self.sliding.remove(j)
                 self._leave_alone(j, t, often)
 
     def _leave_alone(self, j: int, t: float, why: str):
-        """From now on the switch is left to the step size control."""
+        """Leave the switch to step size control from now on."""
         self._left[j] = True
         self._set(j, np.nan)
         note = f"From t = {t:.6g} on '{self.switches[j].name}' is left to the step size control: {why}."

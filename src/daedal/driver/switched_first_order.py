@@ -1,4 +1,4 @@
-"""Runs of first-order problems whose switches are followed: a segment for every stretch between two of them."""
+"""Runs of first-order problems with switches: one segment for every arc between two of them."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from daedal.kernels.endings import Ending
 from daedal.methods.step_size import first_step_size
 from daedal.problems.compile import with_numbers
 
-_SHORT = 1e-6  # part of the interval, for the artificial step of the search for consistent values
+_SHORT = 1e-6  # fraction of the interval, for the artificial step in the search for consistent values
 _REACH = 1.0  # tolerances by which states may move onto the constraints after a switch
-_SAME = 1e-2  # part of y' by which it may change within a step where nothing jumps
-_CONTINUOUS = 10.0  # tolerances by which y' may change within a step where nothing jumps
+_SAME = 1e-2  # fraction by which y' may change within a step without jumps
+_CONTINUOUS = 10.0  # tolerances by which y' may change within a step without jumps
 
 
 class SwitchedRunState(FirstOrderRunState):
-    """One run in stretches: each with the equations of its branches, or along the surfaces between them."""
+    """One run in arcs: each with the equations of its branches, or of sliding between them."""
 
     def __init__(self, plan: FirstOrderPlan, request: Request, tracker: SwitchTracker):
-        self.searches = not all(tracker.switched.in_time)  # stretches end where other switches take place, on the dot
+        self.searches = not all(tracker.switched.in_time)  # arcs end exactly at the other switches
         super().__init__(plan, request)
         self.tracker = tracker
         self._algebraic: np.ndarray | None = None
-        self._index_2: bool | None = None  # once it is known
+        self._index_2: bool | None = None  # once known
         self._along: SlidingEquations | SlidingRate | None = None
         self._sliding = SlidingEquations.family(plan, tracker)
         self._searched: Any = 0
@@ -49,7 +49,7 @@ class SwitchedRunState(FirstOrderRunState):
             self._restart()
         self._settle()
 
-    # --- a stretch ----------------------------------------------------------------------------------------------------
+    # --- an arc ----------------------------------------------------------------------------------------------------
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
         plan, tracker, along = self.plan, self.tracker, self._along
@@ -79,16 +79,16 @@ class SwitchedRunState(FirstOrderRunState):
         return switching_functions(self.request, view, self._t, self.y0, self.yp0, earlier=earlier)
 
     def _first_step(self, end: float) -> float:
-        """The size that a first step of order 1 can have, by what is known of the scale of the solution."""
+        """Admissible first step size of order 1, from what is known of the scale of the solution."""
         plan, limit = self.plan, abs(end - self._t)
         step = first_step_size(self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step)
         return min(abs(step), limit)
 
-    # --- from stretch to stretch --------------------------------------------------------------------------------------
+    # --- between arcs --------------------------------------------------------------------------------------
 
     def goes_on(self, segment: Segment) -> bool:
         if self._along is None and super().goes_on(segment):
-            return True  # the same stretch, with another method
+            return True  # the same arc with another method
         outcome, tracker, request = segment.outcome, self.tracker, self.request
         if outcome.reason == Ending.STIFF and isinstance(self._along, SlidingRate):
             self._along.is_stiff()
@@ -127,7 +127,7 @@ class SwitchedRunState(FirstOrderRunState):
         return not tracker.stopped
 
     def _cross(self, outcome, clocked: list[int]):
-        """Pass on to the branches, or the surfaces, that follow."""
+        """Continue on the branches or surfaces that follow."""
         tracker, t, y, yp = self.tracker, self._t, self.y0, self.yp0
         before = [j for j in tracker.sliding if j not in [left for left, _ in self._left_by]]
         tracker.cross(t, self._ended, self._left_by)
@@ -147,14 +147,14 @@ class SwitchedRunState(FirstOrderRunState):
         tracker.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
         kinks = [j for j in clocked if tracker.switches[j].kind == "locate" or not tracker.switches[j].jumps]
         if np.all(np.abs(self.yp0 - yp) <= _SAME * np.maximum(np.abs(yp), np.abs(self.yp0))):
-            tracker.judge(t, kinks, outcome.steps, KINK)  # of a clock that jumps, nothing can be spared
+            tracker.judge(t, kinks, outcome.steps, KINK)  # a jumping clock leaves nothing to reuse
 
     def _move(self, y: np.ndarray):
-        """Go on from another state."""
+        """Continue from another state."""
         self.y0 = y
 
     def _tell(self, outcome, j: int):
-        """The event with which a solution begins to slide."""
+        """The event with which sliding starts."""
         name = self.tracker.switches[j].name
         for i, event in enumerate(outcome.events):
             if event.kind == "switch" and event.t == self._t and event.name == name:
@@ -163,7 +163,7 @@ class SwitchedRunState(FirstOrderRunState):
     # --- consistent values --------------------------------------------------------------------------------------------
 
     def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """u' of all switches in the modes that are set now, and the shares of those that slide."""
+        """u' of all switches in the current modes, and the fractions of sliding ones."""
         tracker = self.tracker
         self._restart()
         point = self._t, self.y0, self.yp0
@@ -174,7 +174,7 @@ class SwitchedRunState(FirstOrderRunState):
         return (rates, shares) if np.isfinite(shares[tracker.sliding]).all() else None
 
     def _restart(self):
-        """y' and algebraic variables in the modes that are set now; the differential variables stay."""
+        """y' and algebraic variables in the current modes; differential variables are fixed."""
         self._along = self._sliding([*self.tracker.sliding, *self.tracker.held])
         weights = self.plan.rtol * np.abs(self.y0) + self.plan.atol
         if np.any(weights <= 0.0):
@@ -190,7 +190,8 @@ class SwitchedRunState(FirstOrderRunState):
         assert workspace is not None
         workspace.begin()
         if self.excluded is not None:
-            return  # index 2: the interpolant meets the constraints to the tolerance, and the first step finds the rest
+            # index 2: the interpolant satisfies the constraints to the tolerance, and the first step computes the rest
+            return
         found = from_structure(self.plan.implicit, self._t, self.y0, self.yp0, weights, False, _REACH)
         if found is not None:
             self.y0, self.yp0 = found.y, found.yp
@@ -209,7 +210,7 @@ class SwitchedRunState(FirstOrderRunState):
         self.y0, self.yp0 = result.y, result.yp
 
     def _as_it_stands(self, weights: np.ndarray) -> InitialResult:
-        """y as it is, which satisfies constraints of a higher index to the tolerance, and the y' that fits best."""
+        """y unchanged, which satisfies higher-index constraints to the tolerance, with the best fitting y'."""
         problem, point = self.plan.implicit, (self._t, self.y0)
         slope = best_slope(problem, *point, self.yp0)
         left, moved = problem.evaluate(*point, slope), problem.evaluate(self._t, self.y0 + weights, slope)
@@ -217,7 +218,7 @@ class SwitchedRunState(FirstOrderRunState):
         return InitialResult(self.y0, slope, good, np.inf)
 
     def _has_index_2(self, result: InitialResult, h: float, weights: np.ndarray) -> bool:
-        """Whether y' has to satisfy a hidden constraint, as it shows at the first restart."""
+        """Whether y' must satisfy a hidden constraint, determined at the first restart."""
         if self._index_2 is None:
             plan, t = self.plan, self._t
             may_be = plan.implicit.n <= LARGEST_DENSE and not plan.is_plain(t, result.y, result.yp)
@@ -225,34 +226,34 @@ class SwitchedRunState(FirstOrderRunState):
         return self._index_2
 
     def _from_beyond(self, h: float, weights: np.ndarray) -> InitialResult:
-        """From the derivative array a little after t, where the branches are those as written.
+        """From the derivative array slightly after t, where the original functions are on these branches.
 
-        Variables of index 2 follow the derivative of a constraint, which may jump at a kink.
+        Index-2 variables depend on the derivative of a constraint, which may jump at a kink.
         """
         failed = found = InitialResult(self.y0, self.yp0, False, np.inf)
         if self.plan.implicit.copies > 1:
-            return failed  # sensitivities jump by other rules
+            return failed  # sensitivities have different jump conditions
         written, given = self.tracker.switched.as_written.implicit(), self.request.problem
         problem = written if given.params is None else with_numbers(written, given.params)
         none, slope = np.zeros(self.y0.size, dtype=bool), self.yp0
-        for _ in range(2):  # once more with the slope after the switch
+        for _ in range(2):  # repeated with the slope after the switch
             ahead = exact_array_initial(problem, self._t + h, self.y0 + h * slope, slope, fixed=none, weights=weights)
             if ahead is None or not ahead.converged:
                 return failed
             found, slope = ahead, np.where(self.algebraic(), 0.0, ahead.yp)
         point = nearest_point(self.plan.implicit, self._t, found.y - h * found.yp, found.yp)
         if point is None or np.any(~self.algebraic() & (np.abs(point[0] - self.y0) > weights)):
-            return failed  # the differential variables stay
+            return failed  # differential variables are fixed
         return replace(found, y=point[0], yp=point[1])
 
     def algebraic(self) -> np.ndarray:
-        """The algebraic variables, as they are at the first restart."""
+        """The algebraic variables, as at the first restart."""
         if self._algebraic is None:
             self._algebraic = algebraic_variables(self.plan.implicit, self._t, self.y0, self.yp0)
         return self._algebraic
 
     def _settle(self):
-        """Let the modes agree with the state: algebraic variables that have jumped may have passed other switches."""
+        """Make the modes consistent with the state: jumps of algebraic variables may cross other switches."""
         first = True
 
         def point():

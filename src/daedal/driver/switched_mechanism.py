@@ -1,4 +1,4 @@
-"""Runs of mechanisms whose switches are followed: a segment for every stretch between two of them."""
+"""Runs of mechanisms with switches: one segment for every arc between two of them."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _FARTHEST = 1e3  # tolerances by which a state may be moved onto the constraints
 
 @dataclass(frozen=True)
 class Arc:
-    """Where a stretch begins, in which modes, and along which surfaces."""
+    """The start of an arc: state, modes and surfaces."""
 
     t: float
     modes: np.ndarray
     run_state: tuple[int, ...]
-    further: int  # states of its run, the shares
+    further: int  # additional states of its run, the fractions
 
 
 class SwitchedMechanismRunState(RunState):
-    """One run in stretches: each with the equations of its branches, or along the surfaces between them.
+    """One run in arcs: each with the equations of its branches, or of sliding between them.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class SwitchedMechanismRunState(RunState):
     def __init__(self, run_state, tracker: SwitchTracker):
         self.base, self.current, self.tracker = run_state, run_state, tracker
         self.plan, self.request, self.assembly = run_state.plan, run_state.request, run_state.assembly
-        self.along: dict[tuple[int, ...], Any] = {}  # courses along surfaces
+        self.along: dict[tuple[int, ...], Any] = {}  # run states of sliding
         self.stretches: list[Arc] = []
         self._earlier: list[Segment] = []  # of the run of the current arc
         self._hint: float | None = None
@@ -62,16 +62,16 @@ class SwitchedMechanismRunState(RunState):
 
     @property
     def notes(self) -> list[str]:
-        """What there is to say about the start, the choices and the switches."""
+        """Notes on the start, the choices and the switches."""
         return [*self.base.notes, *self.tracker.notes]
 
     def give_back(self):
-        """Let later runs use the assemblies."""
+        """Return the assemblies to the pool."""
         self.base.give_back()
         for run_state in self.along.values():
             run_state.give_back()
 
-    # --- a stretch ----------------------------------------------------------------------------------------------------
+    # --- an arc ----------------------------------------------------------------------------------------------------
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
         self._all = earlier
@@ -119,7 +119,7 @@ class SwitchedMechanismRunState(RunState):
         )
 
     def _with_shares(self, base: SwitchingFunctions, reduction) -> SwitchingFunctions:
-        """Events of a stretch along surfaces: further ones where a share reaches 0 or 1."""
+        """Events of a sliding arc: also when a fraction reaches 0 or 1."""
         k, assembly = len(self.tracker.sliding), self.current.assembly
         evaluate = base.evaluate
 
@@ -133,7 +133,7 @@ class SwitchedMechanismRunState(RunState):
         names = tuple(self.tracker.switches[j].name for j in self._surfaces)
         return base.extended(joined, (*names, *names))
 
-    # --- from stretch to stretch --------------------------------------------------------------------------------------
+    # --- between arcs --------------------------------------------------------------------------------------
 
     def goes_on(self, segment: Segment) -> bool:
         outcome, tracker, request = segment.outcome, self.tracker, self.request
@@ -178,7 +178,7 @@ class SwitchedMechanismRunState(RunState):
         tracker.stay(self._t, (self._state,), self.plan.rtol * np.abs(self._state) + self.plan.atol, self._move)
         if tracker.stopped:
             return
-        tables = [j for j in clocked if tracker.switches[j].kind == "locate"]  # of other clocks nothing can be spared
+        tables = [j for j in clocked if tracker.switches[j].kind == "locate"]  # other clocks leave nothing to reuse
         tracker.judge(
             self._t, [*tables, *[j for j, _ in ended]], outcome.steps, JUMP if self._hint is None else ONE_STEP
         )
@@ -190,11 +190,11 @@ class SwitchedMechanismRunState(RunState):
         self._begin_stretch()
 
     def _move(self, state: np.ndarray):
-        """Go on from another state."""
+        """Continue from another state."""
         self._state = state
 
     def _begin_stretch(self):
-        """Everything ready for the modes that are set now."""
+        """Prepare everything for the current modes."""
         tracker = self.tracker
         self._surfaces = sorted({*tracker.sliding, *tracker.held})
         run_state = self._course()
@@ -218,16 +218,16 @@ class SwitchedMechanismRunState(RunState):
 
     @property
     def _key(self) -> tuple[int, ...]:
-        """Of the course of the equations that hold now: the surfaces, or any one where all have the same equations."""
+        """The run state for the current equations: those of the surfaces, or any if all have the same equations."""
         return tuple(self._surfaces) if self._closed is None or not self._surfaces else self._closed.surfaces
 
     @property
     def _further(self) -> int:
-        """How many states the run has besides those of the problem."""
+        """Number of states of the run in addition to those of the problem."""
         return len(self._surfaces) if self._closed is None else 0
 
     def _course(self):
-        """The course of the equations that hold now."""
+        """The run state for the current equations."""
         key = self._key
         if not key:
             return self.base
@@ -236,12 +236,12 @@ class SwitchedMechanismRunState(RunState):
         if key not in self.along:
             made = self.tracker.switched.along(key, sliding_system)
             if made is None:
-                raise Unfollowable("the equations along a surface are too large, or the shares of many multiply")
+                raise Unfollowable("the equations along a surface are too large, or their fractions multiply")
             self._begin_along(key, with_numbers(made, self.tracker.moded), len(key))
         return self.along[key]
 
     def _begin_along(self, key: tuple[int, ...], system, k: int):
-        """Make the course of motions along surfaces, with k states and multipliers more."""
+        """Create the run state of sliding, with k additional states and multipliers."""
         from daedal.driver.mechanism import MechanismPlan
 
         request, n = self.request, system.n_q
@@ -260,7 +260,7 @@ class SwitchedMechanismRunState(RunState):
         self.along[key] = run_state
 
     def _rates(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """u' of all switches in the modes that are set now, and the shares of those that slide."""
+        """u' of all switches in the current modes, and the fractions of sliding ones."""
         tracker = self.tracker
         self._surfaces = sorted({*tracker.sliding, *tracker.held})
         assembly, k = self._course().assembly, len(self._surfaces)
@@ -281,12 +281,12 @@ class SwitchedMechanismRunState(RunState):
 
     @staticmethod
     def _wider(tolerance, k: int):
-        """Tolerances of a system with k states more."""
+        """Tolerances of a system with k additional states."""
         return tolerance if np.ndim(tolerance) == 0 else np.append(tolerance, np.full(k, np.max(tolerance)))
 
 
 class _OwnStates:
-    """Equations as the solution of the problem sees them: without the states that belong to surfaces."""
+    """The equations without the additional states of surfaces."""
 
     def __init__(self, equations, n_state: int):
         self._equations, self.n_state = equations, n_state
@@ -299,6 +299,6 @@ class _OwnStates:
         return np.ascontiguousarray(self._equations.states(times, y)[:, : self.n_state])
 
     def last_state(self, outcome) -> tuple[float, np.ndarray]:
-        """The time at which a run has stopped, and (z, r) there, in one row."""
+        """The time at which a run stopped, and (z, r) there, in one row."""
         t, state = self._equations.last_state(outcome)
         return t, state[:, : self.n_state]

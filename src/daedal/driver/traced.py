@@ -1,4 +1,4 @@
-"""A run with functions that are machine code, held against the user's own functions."""
+"""A run with machine code, verified against the user's own functions."""
 
 from __future__ import annotations
 
@@ -38,44 +38,44 @@ from daedal.symbolic.tracing.problem import traced_problem, untraced_words
 from daedal.symbolic.tracing.stateful import jump_words, stateful_words
 from daedal.symbolic.tracing.switched import SwitchedProblem, switched_problem
 
-_SAME_BRANCH = 1e-3  # part of the terms of an equation by which two branches may differ next to a surface
-_BRIEF = 1e-9  # part of the interval: in shorter stretches round-off decides on which side a function is
-_MOST_STRETCHES = 100  # that are looked at
-_SHARES = (1e-2, -3e-2)  # of the sizes of the variables, for the points beside the start
-_LONG = 2000  # steps of a run, beside which calls of the functions at two points cost a few hundredths at most
+_SAME_BRANCH = 1e-3  # fraction of the terms of an equation by which two branches may differ next to a surface
+_BRIEF = 1e-9  # fraction of the interval: in shorter arcs round-off decides the side of a function
+_MOST_STRETCHES = 100  # number of arcs that are checked
+_SHARES = (1e-2, -3e-2)  # relative to the sizes of the variables, for points near the start
+_LONG = 2000  # steps of a run for which function calls at two points cost a few percent at most
 
 
 @dataclass
 class _Findings:
-    """What plans of one problem with different parameters know of its machine code together."""
+    """Shared knowledge about the machine code of a problem, among plans with different parameters."""
 
-    compared: bool = False  # at a start
-    held: bool = False  # along a run
-    refuted: bool = False  # it differed somewhere: the functions are called from then on
+    compared: bool = False  # verified at a start
+    held: bool = False  # verified along a run
+    refuted: bool = False  # a difference was found: the functions are called from then on
 
 
 class Form(ABC):
-    """Another form of a problem, in which it is solved in place of its equations as they stand."""
+    """Another form of a problem, solved instead of the original equations."""
 
     @abstractmethod
     def solve(self, plan: TracedPlan, request: Request) -> Any:
-        """The solution of a request, in the unknowns of the problem of the plan."""
+        """The solution of a request, in the unknowns of the plan's problem."""
 
     @abstractmethod
     def with_problem(self, plan: TracedPlan, numbers: np.ndarray) -> Form | None:
-        """The form for a plan with other parameters, whose numbers these are; None if it must be made."""
+        """The form for a plan with these parameters; None if it must be rebuilt."""
 
 
 class TracedPlan(Plan):
-    """A plan for machine code, and one for the functions as they are, for when they disagree.
+    """A plan with machine code, and a fallback plan that calls the functions if they disagree.
 
     Parameters
     ----------
     problem : object
-        As the user stated it.
+        As given by the user.
     settings : Settings
     make : callable
-        ``make(problem, settings)``, a plan that calls functions as they are given.
+        ``make(problem, settings)`` returns a plan that calls the given functions.
     """
 
     form: Form | None = None
@@ -86,10 +86,11 @@ class TracedPlan(Plan):
             self.traced = traced_problem(problem, settings.compile, linear_solver_of(settings))
         self._untraced = untraced_words(problem)
         self._sparse: bool | None = None
-        self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
-        self._switched: list[SwitchedProblem | None] = []  # one, once it is known
+        self._plans: dict[Any, Any] = {}  # keyed by omitted derivatives; None for the original functions
+        self._switched: list[SwitchedProblem | None] = []  # a plan, once known
         self._findings = _Findings()
-        self._infinite: tuple[Any, tuple[str, ...]] = None, ()  # the last start, and what was infinite there
+        # the last start, and derivatives that were infinite there
+        self._infinite: tuple[Any, tuple[str, ...]] = None, ()
         self._plan(() if self.traced is not None and self.traced.functions else None)
 
     def in_form(self, form: Form) -> TracedPlan:
@@ -100,25 +101,25 @@ class TracedPlan(Plan):
 
     @property
     def _irregular(self) -> tuple[str, ...]:
-        """Derivatives that can be infinite, among them those that were made on demand; those of a form are its own."""
+        """Derivatives that can be infinite, including those made on demand; a form has its own."""
         return () if self.traced is None or self.form is not None else irregular_derivatives(self.traced)
 
     @property
     def inner(self) -> Any:
-        """The plan for machine code, or for the functions as they are where there is none."""
+        """The plan with machine code, or with the original functions if there is none."""
         return self._plan(() if self.traced is not None and self.traced.functions else None)
 
     def is_current(self) -> bool:
-        """Whether the functions read the same from outside as when they were traced."""
+        """Whether captured data of the functions is unchanged since they were traced."""
         if self.traced is not None:
             return self.traced.is_current(self.problem.params)
         return all(f.is_current() for f in vars(self.problem).values() if hasattr(f, "is_current"))
 
     def with_problem(self, problem: Any) -> TracedPlan | None:
-        """The plan for the same problem with other parameters, or None if it must be made anew."""
+        """The plan for the same problem with other parameters, or None if it must be rebuilt."""
         traced = self.traced
         if traced is not None and not traced.is_current(problem.params):
-            return None  # another structure, or something outside has changed
+            return None  # another structure, or captured data has changed
         other = copy(self)
         other.problem = problem
         other._plans = {}
@@ -138,7 +139,7 @@ class TracedPlan(Plan):
         return other
 
     def direct(self) -> Any | None:
-        """The plan of every run, where none needs a look at its start, or switches that are followed; else None."""
+        """The plan of every run, if none needs a check of its start or follows switches; else None."""
         traced = self.traced
         if traced is None or not traced.functions or self._irregular or self._findings.refuted:
             return None
@@ -149,7 +150,7 @@ class TracedPlan(Plan):
         return self._plan(())
 
     def machine_system(self) -> MechanicalSystem | None:
-        """The mechanism whose functions are all machine code, where a run would use them; else None."""
+        """The fully compiled mechanism, if runs would use it; else None."""
         plan = self.direct() if isinstance(self.problem, MechanicalSystem) else None
         coded = plan is not None and all(
             isinstance(f, CodedFunction) for f in vars(plan.problem).values() if callable(f)
@@ -157,7 +158,7 @@ class TracedPlan(Plan):
         return plan.problem if plan is not None and coded else None
 
     def solve(self, request: Request):
-        """Solve with machine code; where it turns out to differ from the functions, with these."""
+        """Solve with machine code, or with the original functions if they turn out to differ."""
         traced = self.traced
         if self.form is not None and (traced is None or not traced.functions):  # compiled functions do not change
             return self._described(self.form.solve(self, request), self._untraced)
@@ -196,7 +197,7 @@ class TracedPlan(Plan):
                 warn(jump_words(name, getattr(self.problem, name, None), reason, interval), SwitchWarning)
 
     def _without_irregular(self, request: Request, left_out: tuple[str, ...], error: IntegrationError):
-        """After a failure: once more with differences for derivatives that can be infinite; else the failure stands."""
+        """After a failure: retry with differences for derivatives that can be infinite; else raise the failure."""
         if self._irregular and left_out != self._irregular:
             with suppress(IntegrationError):
                 solution = self._plan(self._irregular).solve(request)
@@ -208,7 +209,7 @@ class TracedPlan(Plan):
     # --- comparison -------------------------------------------------------------------------------------------------
 
     def _look_at_start(self, request: Request) -> tuple[Disagreement | None, tuple[str, ...]]:
-        """Whether code and functions differ there, and the derivatives that are infinite; the last answer is kept."""
+        """Whether code and functions differ there, and the infinite derivatives; the last result is cached."""
         traced, irregular = self.traced, self._irregular
         if traced is None or (self._findings.compared and not irregular):
             return None, ()
@@ -237,17 +238,17 @@ class TracedPlan(Plan):
         wrong = wrong_entry(self.traced, self.problem, t, beside(point, _SHARES[0]))
         if wrong is not None:
             warn(
-                f"jacobian is not the derivative of the equations near t = {t:.6g}: {wrong} (dF/dy + cj dF/dy' and its "
-                "kin, all factors 1). It is used as it is. Remedy: correct it, or leave it out, then it is computed",
+                f"jacobian is not the derivative of the equations near t = {t:.6g}: {wrong} (dF/dy + cj dF/dy' and the "
+                "like, all factors 1). It is used unchanged. Remedy: correct it, or omit it to have it computed",
                 DerivativeWarning,
             )
         return None
 
     def _compare_along(self, request: Request, solution) -> Disagreement | None:
-        """At two points of the solution; what functions read from outside must not have changed meanwhile.
+        """Check at two points of the solution; captured globals must be unchanged.
 
-        Functions are called in the run for which machine code was made, and in later ones that are long: in a study of
-        parameters they would take longer than short runs themselves.
+        Functions are called in the run for which machine code was made, and in later long ones: in a parameter study
+        they would take longer than the short runs themselves.
         """
         assert self.traced is not None
         if solution is None:
@@ -259,22 +260,22 @@ class TracedPlan(Plan):
                 if found is not None:
                     return found
         if (self.traced.refused or request.settings.events is not None) and not self.is_current():
-            return Disagreement("something that the functions read from outside", None, float(request.span[1]))
+            return Disagreement("a captured or global value", None, float(request.span[1]))
         return None
 
     def _repeated(self, request: Request, found: Disagreement):
         self._findings.refuted = True
         warn(
-            f"{found} is not what it was when the functions were traced. The run is repeated with the functions as "
-            "they are, and so are all later ones; compile='never' does so at once",
+            f"{found} has changed since the functions were traced. The run is repeated with the original "
+            "functions, and so are all later ones; compile='never' does so at once",
             TraceWarning,
         )
         return self._described(self._plan(None).solve(request), self._untraced)
 
-    # --- as it stands -----------------------------------------------------------------------------------------------
+    # --- as given -----------------------------------------------------------------------------------------------
 
     def solve_as_stated(self, request: Request, left_out: tuple[str, ...] = ()):
-        """With the switches followed if there are any; where that fails, with the functions as they are written."""
+        """Follow switches if there are any; if that fails, use the original functions."""
         settings = request.settings
         switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
         if switched is None:
@@ -292,13 +293,13 @@ class TracedPlan(Plan):
                 solution.slides_from = tracker.first_slide
                 return solution
             note = (
-                f"Hidden switches are not followed: at t = {left_at:.6g} a first run was not on the branches of the "
-                "functions as they are written."
+                f"Hidden switches are not followed: at t = {left_at:.6g} a first run left the branches of the "
+                "original functions."
             )
             warn(note, SwitchWarning)
         except Unfollowable as reason:
             warn(f"switches are not followed: {reason}", SwitchWarning)
-        except DaedalError as error:  # it may come from the switches, or be raised again
+        except DaedalError as error:  # it may be caused by the switches, or raised again
             if tracker.stopped:
                 raise
             failure = error
@@ -309,9 +310,9 @@ class TracedPlan(Plan):
         return add_note(solution, note) if note else solution
 
     def _leaves_its_branches(self, switched: SwitchedProblem, tracker: Any, solution: Any) -> float | None:
-        """A time at which the functions in the modes of a stretch are not what they are as written, or None.
+        """A time at which the functions in the modes of an arc differ from the original ones, or None.
 
-        That is so where a switching function stays on its surface, and the function there is that of neither side.
+        This happens where a switching function stays on its surface and the function there belongs to neither side.
         """
         sign, brief = tracker.request.sign, _BRIEF * abs(tracker.request.span[1] - tracker.request.span[0])
         begins = [t for t, _, _ in tracker.history]
@@ -340,7 +341,7 @@ class TracedPlan(Plan):
 
     @property
     def switched(self) -> SwitchedProblem | None:
-        """The problem with its switches set by data; None where there are none, or too many."""
+        """The problem with switches set by data; None if there are none, or too many."""
         if not self._switched:
             traced, found = self.traced, None
             if traced is not None and traced.n_switches:
@@ -362,7 +363,7 @@ class TracedPlan(Plan):
         return self._plans[key]
 
     def _is_sparse(self, request: Request) -> bool:
-        """Whether the matrices of a mechanism are sparse, which its functions tell."""
+        """Whether the matrices of a mechanism are sparse, determined from its functions."""
         if self._sparse is None:
             mechanism = isinstance(self.problem, MechanicalSystem)
             self._sparse = mechanism and is_sparse(self.problem, request.span[0], request.initial)
@@ -382,9 +383,9 @@ class TracedPlan(Plan):
 
 
 class RestatedPlan(Plan):
-    """A plan for a linear problem that is solved as it was stated: for x' = f, 0 = g, its coefficients within f and g.
+    """A plan for a linear problem solved as given: x' = f, 0 = g, with its coefficients in f and g.
 
-    Their matrix is exact where they can be traced; where not, it is put together from the coefficients in Python.
+    The matrix is exact if they can be traced; otherwise it is assembled from the coefficients in Python.
     """
 
     def __init__(self, problem: LinearDAE, settings: Settings, make: Callable[[Any, Settings], Any]):
@@ -395,7 +396,7 @@ class RestatedPlan(Plan):
             self._plan = TracedPlan(stated, settings, make)
 
     def is_current(self) -> bool:
-        """Whether the coefficients read the same from outside as when they were traced."""
+        """Whether captured data of the coefficients is unchanged since they were traced."""
         return self._plan.is_current()
 
     def solve(self, request: Request):
@@ -404,7 +405,7 @@ class RestatedPlan(Plan):
 
 
 def add_note(solution: Any, note: str) -> Any:
-    """The solution with a sentence at the end of its message."""
+    """Append a sentence to the message of a solution."""
     solution.message = f"{solution.message} {note}"
     return solution
 
@@ -420,18 +421,18 @@ def _without(problem: Any, names: tuple[str, ...]) -> Any:
         adopt_stacked(other, _without(problem.implicit(), names))
     else:
         other = copy(problem)
-        for name in (*names, "straight_line"):  # which has the derivatives in it
+        for name in (*names, "straight_line"):  # which contains the derivatives
             object.__setattr__(other, name, None)
     return other
 
 
 def linear_solver_of(settings: Settings) -> Any:
-    """The user's choice, by name or as an option of the method."""
+    """The user's choice, by name or method option."""
     return settings.options.get("linear_solver", getattr(settings.method, "linear_solver", "auto"))
 
 
 def named_variables(text: str, problem: Any) -> str:
-    """A condition in words, with the names that the user gave to variables: ``level < 1`` for ``y[0] < 1``."""
+    """A condition in words with the user's variable names: ``level < 1`` for ``y[0] < 1``."""
     if getattr(problem, "names", None) is None:
         return text
     first = {"q": 0, "v": getattr(problem, "n_q", 0), "y": 0, "z": getattr(problem, "n_y", 0), "x": 0}

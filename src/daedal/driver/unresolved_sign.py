@@ -1,8 +1,8 @@
-"""Signs that a tolerance does not resolve: variables that pass through values below their atol and change them there.
+"""Unresolved signs: variables that change sign while below their atol.
 
-A variable that decays towards zero, such as a concentration, is free to take either sign once it lies below its atol.
-Where one of the signs leads to a solution that grows (Robertson's reaction), a run follows it for the rest of the
-interval with every step as accurate as asked for. No test of a single step can see that; afterwards it shows.
+A variable that decays towards zero, such as a concentration, may take either sign once it is below its atol. If one
+sign leads to a growing solution (Robertson's reaction), a run follows it for the rest of the interval, with every step
+within tolerance. No test of a single step can detect this; it shows afterwards.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import numpy as np
 
 from daedal.solution.solution import Solution
 
-_LONG = 5  # points below atol, one after the other: a variable that crosses zero has fewer; as many before and after
-_FAR = 10.0  # atol, which it has to exceed before and after
-_CONTRADICTION = 1e3  # tolerances by which two runs differ that have followed different solutions
+_LONG = 5  # consecutive points below atol: a variable crossing zero has fewer; the same number before and after
+_FAR = 10.0  # times atol, to be exceeded before and after
+_CONTRADICTION = 1e3  # tolerances by which two runs differ if they have followed different solutions
 
 
 def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] | None:
-    """A variable that came out of a stretch below its atol with the other sign, and the ends of the stretch.
+    """A variable that changed sign within an interval below its atol, and the ends of the interval.
 
-    One that changes its sign again is an oscillation through zero, whose sign the equations determine.
+    One that changes sign repeatedly oscillates through zero, with a sign determined by the equations.
     """
     dense = solution.dense
     if (solution.t if dense is None else dense.ends).size < 2 * _LONG:
@@ -54,8 +54,8 @@ def _value(solution: Solution, t: float) -> np.ndarray:
 
 
 def in_words(name: str, stretch: tuple[float, float]) -> str:
-    """What has happened, and the remedy."""
+    """What happened, and the remedy."""
     return (
-        f"{name} lay below its atol from t = {stretch[0]:.4g} to {stretch[1]:.4g} and came out with the other sign: "
-        "the tolerance does not tell which solution that is. Choose a smaller atol for it."
+        f"{name} lay below its atol from t = {stretch[0]:.4g} to {stretch[1]:.4g} and then changed sign: "
+        "the tolerance does not determine which solution this is. Choose a smaller atol for it."
     )

@@ -1,8 +1,8 @@
-"""Methods, by name: what all of them share, and one package for each family.
+"""Methods by name: a shared interface, and one package for each family.
 
 A class that derives from :class:`daedal.methods.base.Method` and has a `name` is found by that name. The table below
-holds the modules of the methods; a module that is not in it is found by loading all families. An instance of any such
-class can be given as it is, also a user's own.
+lists the modules of the methods; other modules are found by importing all families. An instance of any such class can
+be passed directly, including a user's own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MODULES = {
     "rosenbrock": "rosenbrock.rosenbrock",
     "rattle": "symplectic.rattle",
 }
-"""Modules of the methods that are called by name."""
+"""Modules of the named methods."""
 _OF_SOLVE = (
     *("method", "formulation", "rtol", "atol", "t_eval", "events", "progress", "max_steps", "first_step", "max_step"),
     *("t_stop", "fixed_step", "dense_output", "correct_initial", "breakpoints", "max_events", "record_events"),
@@ -39,7 +39,7 @@ _OF_PROBLEMS = ("jacobian", "jac", "names", "algebraic", "sparsity", "jac_sparsi
 
 
 def method_class(name: str) -> Any:
-    """The class of a method by its name or by that of the class, in any case; None if there is none."""
+    """The class of a method by its name or class name, ignoring case; None if there is none."""
     found = _find(name.lower())
     if found is None and name.lower() in _MODULES:
         import_module(f"{__name__}.{_MODULES[name.lower()]}")
@@ -59,13 +59,13 @@ def _find(name: str) -> Any:
 
 
 def named_method(method: Any, options: dict[str, Any]) -> Any:
-    """A method object from its name, its class, or from itself."""
+    """A method object from its name, its class, or itself."""
     from daedal.methods.base import Method, registered
 
     if isinstance(method, Method):
         if options:
             raise InvalidProblemError(
-                f"options {', '.join(options)} go with a method given by name; "
+                f"options {', '.join(options)} apply to a method given by name; "
                 f"here they belong inside {type(method).__name__}(...)"
             )
         return method
@@ -89,15 +89,15 @@ def named_method(method: Any, options: dict[str, Any]) -> Any:
 
 
 def _hint(name: str, own: tuple[str, ...]) -> str:
-    """What may be meant by an option that does not exist, or where it belongs."""
+    """A hint for an unknown option: a similar name, or where it belongs."""
     if name in _PARAMETERS:
         return (
-            "parameters belong to the problem: state it with params=..., as the last argument of its functions, and "
-            "take problem.with_params(...) for other ones; "
+            "parameters belong to the problem: define it with params=..., as the last argument of its functions, and "
+            "use problem.with_params(...) to change them; "
         )
     if name in _OF_PROBLEMS:
         return f"{name.replace('jac_', '')} belongs to the problem, not to the run; "
     if name in _WITH_THE_RUN:
-        return f"{name} goes with the run, not with what is prepared; "
+        return f"{name} is an argument of the run, not of prepare; "
     close = difflib.get_close_matches(name, (*own, *_OF_SOLVE), n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'? " if close else ""

@@ -1,12 +1,12 @@
 """The compiled loop of all methods: weights, steps, switching functions and output.
 
-A method is reached through pointers: `begin(run)`, once, and `step(run)` for every accepted step, both with the address
-of the RUN record and 0 or the reason to stop (:class:`daedal.kernels.endings.Ending`) as their result. A step moves
-``run.t``, counts itself, and leaves y' at its end and its polynomial in Newton form (`phi`, `psi`, `degree`); all else
-is done here, and compiled once.
+A method is called through pointers: `begin(run)` once, and `step(run)` for every accepted step. Both take the address
+of the RUN record and return 0 or the reason to stop (:class:`daedal.kernels.endings.Ending`). A step advances ``run.t``
+and the counters, and stores y' at its end and its polynomial in Newton form (`phi`, `psi`, `degree`); everything else
+is done here, in code compiled once.
 
-The run is resumable. It returns to Python whenever a buffer is full, an event stops it, or a slice of work is done,
-and goes on where it stopped at the next call.
+The run is resumable. It returns to Python whenever a buffer is full, an event stops it, or a slice of work is done, and
+continues from there at the next call.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _ZERO_WEIGHT, _CALLBACK_RAISED = int(Ending.ZERO_WEIGHT), int(Ending.CALLBACK_RA
 
 _call_step = caller(STEP)
 
-# Without a limit a run stops where so many steps advance by less than this part of the whole interval.
+# Without a step limit a run stops if this many steps advance by less than this fraction of the interval.
 _STEPS_TO_ADVANCE = 100_000
 _LEAST_ADVANCE = 1e-3
 
 
 @entry(i64(i64))
 def advance(address):
-    """Integrate until the end, a failure, a terminal event, or a full buffer; returns the reason."""
+    """Integrate until the end, a failure, a terminal event or a full buffer; returns the reason."""
     run = record_at(address, RUN)
     system, roots = run.system, run.roots
     _empty_buffers(run)
@@ -61,7 +61,7 @@ def advance(address):
             if reason != 0:
                 return reason
         if taken >= run.slice or (run.dense and run.rows_stored + ROWS > run.rows):
-            return _BUFFER_FULL  # also lets Python look for an interrupt now and then
+            return _BUFFER_FULL  # also lets Python check for interrupts
         if not _set_weights(run, run.phi[0]):
             return _ZERO_WEIGHT
         run.h_min = shortest_step(run)
@@ -78,7 +78,7 @@ def advance(address):
 
 @inlined
 def _too_many_steps(run):
-    """The reason to stop if the given limit is reached, or without one, if the steps no longer advance; else 0."""
+    """The reason to stop at the given step limit or, by default, if steps make no progress; else 0."""
     if run.max_steps > 0:
         return _MAX_STEPS if run.steps >= run.max_steps else 0
     if run.steps - run.steps_seen < _STEPS_TO_ADVANCE:
@@ -90,14 +90,14 @@ def _too_many_steps(run):
 
 @part
 def open_run(system, run, roots, address):
-    """The first values, weights, step size and switching functions; 0 or the reason to stop."""
+    """Initialise values, weights, step size and switching functions; 0 or the reason to stop."""
     n = run.n
     y, yp, phi = run.y, run.yp, run.phi
     if not _set_weights(run, y):
         return _ZERO_WEIGHT
     if run.h == 0.0:
         run.h = choose_first_step(run)
-    if run.degree == 0:  # as if a step h had come before, along the tangent
+    if run.degree == 0:  # as after a previous step h along the tangent
         for i in range(n):
             phi[0, i] = y[i]
             phi[1, i] = run.h * yp[i]
@@ -116,23 +116,23 @@ def open_run(system, run, roots, address):
 
 @inlined
 def _set_weights(run, y):
-    """1 / (rtol |y| + atol); False where that is infinite."""
+    """1 / (rtol |y| + atol); False if infinite."""
     run.zero_weight = set_weights(y, run.rtol, run.atol, run.inverse_weights)
     return run.zero_weight < 0
 
 
 @inlined
 def step_end(run):
-    """The end of the step, or of the interval if the step went past it."""
+    """The end of the step, or of the interval if the step overshoots it."""
     return run.t_end if run.sign * (run.t - run.t_end) > 0.0 else run.t
 
 
 @part
 def _search_end(run, roots):
-    """How far switching functions are searched at once: the long steps of one-step methods in pieces, by their degree.
+    """End of the next search for events: long steps of one-step methods are searched in pieces, by their degree.
 
-    A polynomial of degree s may turn s - 1 times, and so may the functions. Functions that are asked at the ends of
-    steps alone, and functions that are watched, whose events are ends of steps, are searched at once.
+    A polynomial of degree s may have s - 1 extrema, and so may the functions. Functions evaluated at step ends only,
+    and monitored functions whose events are step ends, are searched at once.
     """
     location, crooked = roots.location, roots.crooked
     interior, whole = roots.interior, True
@@ -144,13 +144,13 @@ def _search_end(run, roots):
     piece = run.h_last / run.degree
     left = np.ceil((run.t - run.t_low) / piece - 0.01) - 1.0
     end = run.t - left * piece
-    lost = not (end - run.t_low) * piece > 0.0  # in the round-off of the time
+    lost = not (end - run.t_low) * piece > 0.0  # within the round-off of the time
     return step_end(run) if whole or left < 1.0 or lost else end
 
 
 @inlined
 def _empty_buffers(run):
-    """Begin a new slice: what the last one stored has been collected."""
+    """Start a new slice: the output of the last one has been collected."""
     run.number += 1
     run.rows_before += run.rows_stored
     run.stored = 0
@@ -161,7 +161,7 @@ def _empty_buffers(run):
 
 @part
 def _store_step(run):
-    """Keep the polynomial of this step for dense output, and its place in the history."""
+    """Store the polynomial of this step for dense output, and its place in the history."""
     if not (run.each_step or run.dense):
         return
     m, degree = run.steps_stored, run.degree
@@ -182,7 +182,7 @@ def _store_step(run):
 
 @part
 def _process_step(system, run, roots):
-    """Events and output inside the step just taken; returns 0 when all is done."""
+    """Process events and output in the last step; returns 0 when done."""
     degree, phi, psi = run.degree, run.phi, run.psi
     while True:
         if run.searching:
@@ -209,7 +209,7 @@ def _process_step(system, run, roots):
             return _EVENT_STOP
         if begin(system, roots, run.t_limit, run.t, psi, phi, degree) != 0:
             return _CALLBACK_RAISED
-        if run.t_limit == step_end(run):  # an event at the very end of the step: nothing is left to search
+        if run.t_limit == step_end(run):  # an event exactly at the end of the step: nothing is left to search
             run.pending = 0
             return 0
         run.searching = 1
@@ -238,7 +238,7 @@ def _store_event(run, roots):
 
 @part
 def _store_output(run, terminal):
-    """Output up to t_limit: at the requested times, or at the end of the step. False when the buffer is full."""
+    """Output up to t_limit: at the requested times, or at step ends. False if the buffer is full."""
     if run.each_step:
         if run.t_limit != step_end(run) and not terminal:
             return True
@@ -260,7 +260,7 @@ def _store_output(run, terminal):
 
 @part
 def _store_point(run, t):
-    """Store the solution at t: the computed values at the end of the step, the interpolant inside it."""
+    """Store the solution at t: computed values at the end of the step, interpolated ones inside."""
     m, n = run.stored, run.n
     y, yp = run.out_y, run.out_yp
     run.out_t[m] = t

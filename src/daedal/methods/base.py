@@ -1,10 +1,10 @@
-"""What all methods have in common: the class that a new one derives from.
+"""The base class of all methods.
 
-A method is a frozen dataclass: its fields are its options, checked in ``__post_init__``. Class attributes say what it
-works on and what it can. ``prepare`` makes it ready for a set of equations, once; the :class:`Run` that it returns
-integrates any number of tasks.
+A method is a frozen dataclass: its fields are its options, checked in ``__post_init__``. Class attributes declare what
+it supports. ``prepare`` prepares it once for a set of equations; the :class:`Run` it returns integrates any number of
+tasks.
 
-A one-step method needs no more than this class and one compiled function; see :mod:`daedal.methods.one_step`.
+A one-step method needs only this class and one compiled function; see :mod:`daedal.methods.one_step`.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ _registered: dict[str, type[Method]] = {}
 
 
 NORMS = ("rms", "max")
-"""Norms of the error of one-step methods: the root mean square, or the largest component."""
+"""Norms of the error of one-step methods: root mean square, or largest component."""
 
 
 class Method(ABC):
-    """A discretisation of time.
+    """A time integration method.
 
     Attributes
     ----------
     name : str
-        How users call it.
+        Its public name.
     needs : tuple of str
-        The forms of :class:`Equations` that it works on; one of them is enough: "residual", "rate", "mechanism",
+        The forms of :class:`Equations` it accepts, any one of which suffices: "residual", "rate", "mechanism",
         "semi_explicit", "second_order".
     max_order : int
         The highest order.
     stiff : bool
         Whether steps are not limited by stability.
     explicit : bool
-        Whether no nonlinear equations are solved.
+        Whether it solves no nonlinear equations.
     suspicious : float
-        Of an explicit method: the size of h lambda from which its steps on a mechanism are looked into.
+        For explicit methods: the size of h lambda from which steps on a mechanism are checked for stiffness.
     events, dense_output, fixed_steps, controlled : bool
-        Whether it locates events, leaves polynomials, takes constant steps, and controls its error.
+        Whether it locates events, provides polynomials, supports constant steps, and controls its error.
     needs_past : bool
-        Whether constant steps of an order above 1 begin with `starting_values` at t0, t0 + h, ...
+        Whether constant steps of order above 1 start from `starting_values` at t0, t0 + h, ...
     takes_copies : bool
-        Whether Newton's method gets along with one matrix for a solution and its sensitivities.
+        Whether Newton's method can use one matrix for a solution and its sensitivities.
     """
 
     name: ClassVar[str]
@@ -70,7 +70,7 @@ class Method(ABC):
 
     suspicious: Any = 1.2
 
-    # Options that every method has, for the driver; those that have no use for them leave them as they are.
+    # Options that every method has, for the driver; methods without a use for them ignore them.
     max_order: Any
     error_test: Any = "auto"
     nonnegative: Any = False
@@ -84,7 +84,7 @@ class Method(ABC):
 
     @abstractmethod
     def prepare(self, equations: Equations) -> Run:
-        """Everything that can be done once for these equations; the result runs one task at a time."""
+        """Prepare the method for these equations; the result runs one task at a time."""
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
@@ -92,37 +92,37 @@ class Method(ABC):
         return tuple(field.name for field in fields(cls)) if is_dataclass(cls) else ()
 
     def excluded(self, problem) -> np.ndarray | None:
-        """The components that a mask given as `error_test` leaves out."""
+        """The components excluded by a mask given as `error_test`."""
         included = check_mask(self.error_test, problem.n, "error_test", problem.names)
         if not included.any():
             raise InvalidProblemError("error_test includes no variable: the error would not be controlled at all")
         return ~included
 
     def works_on(self, form: str) -> bool:
-        """Whether the method can take equations in this form."""
+        """Whether the method accepts equations in this form."""
         return form in self.needs
 
     def for_second_order(self) -> Method:
-        """The method that stands for this one where equations of second order are solved as they stand."""
+        """The method that replaces this one for direct solution of second-order equations."""
         return self
 
     @property
     def title(self) -> str:
-        """What a solution says of the method."""
+        """Description of the method in solutions."""
         return f"{type(self).__name__}, order up to {self.max_order}"
 
     @property
     def begins_with_slopes(self) -> bool:
-        """Whether the first step takes y' at the start as it is, that of algebraic variables included."""
+        """Whether the first step uses the given y' at the start, including that of algebraic variables."""
         return False
 
     @property
     def needs_starting_values(self) -> bool:
-        """Whether constant steps of it begin with more values than the initial ones, and these are not given."""
+        """Whether constant steps need additional starting values that are not given."""
         return self.needs_past and self.max_order > 1 and self.starting_values is None
 
     def with_wishes(self, wishes: dict[str, Any]) -> Any:
-        """The method with these options, as far as it has them and its user has left them open."""
+        """The method with these options set, where it has them and the user has not."""
         if not wishes:
             return self
         own = self.options()
@@ -130,7 +130,7 @@ class Method(ABC):
         return replace(self, **kept) if kept else self  # type: ignore[type-var]
 
     def require_error_estimate(self, fixed_step: float | None) -> None:
-        """Refuse a run with error control if the method has none."""
+        """Raise for a run with error control if the method has no error estimate."""
         if fixed_step is None and not self.controlled:
             raise InvalidProblemError(f"{type(self).__name__} has no error estimate: give fixed_step")
 
@@ -140,12 +140,12 @@ def _is_open(option) -> bool:
 
 
 def check_variable_index(given) -> None:
-    """Refuse what is not an index class 1, 2 or 3 for every variable."""
+    """Raise unless every variable has an index class 1, 2 or 3."""
     classes = check_real(given, "variable_index", "hold 1, 2 or 3 for every variable")
     if not set(classes.ravel()) <= {1.0, 2.0, 3.0}:
         raise InvalidProblemError(f"variable_index must hold 1, 2 or 3 for every variable, got {classes}")
 
 
 def registered() -> dict[str, type[Method]]:
-    """The classes that have a name, by it."""
+    """All named classes, by name."""
     return _registered

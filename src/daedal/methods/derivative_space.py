@@ -1,7 +1,7 @@
-r"""Which part of y' an implicit problem contains: the projector P(t) along the kernel of F_{y'}, in compiled code.
+r"""The part of y' contained in an implicit problem: the projector P(t) along the kernel of F_{y'}, in compiled code.
 
 For transferable problems the kernel depends on t alone (Brenan, Campbell, Petzold, definition 3.4.1). P is the
-orthogonal projector onto the space of the rows of F_{y'}, which Gram and Schmidt find.
+orthogonal projector onto the row space of F_{y'}, computed by Gram-Schmidt.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from daedal.kernels.system import residual
 from daedal.kernels.vectors import add_product, copy_matrix, squares
 from daedal.methods.partial_derivatives import separate
 
-_EXACT, _BY_DIFFERENCES = 1e-12, 1e-6  # parts of a row that count as zero
-_SHARE = 2e-3  # of the interval: the distance of differences with respect to t, if steps are not shorter
+_EXACT, _BY_DIFFERENCES = 1e-12, 1e-6  # row components that count as zero
+_SHARE = 2e-3  # fraction of the interval: increment of differences in t, unless steps are shorter
 
 SPACE = Struct(
     "SPACE",
@@ -31,14 +31,14 @@ SPACE = Struct(
         ("residual", f64["n"]),
         ("rest", f64["n"]),
         ("solution", f64["n"]),
-        ("entries", INTEGER),  # of the iteration matrix: their rows, columns, and places in its storage
+        ("entries", INTEGER),  # of the iteration matrix: rows, columns, and positions in its storage
         ("entry_rows", i64["entries"]),
         ("entry_columns", i64["entries"]),
         ("place", i64["entries"]),
         ("f_y", f64["entries"]),
         ("f_yp", f64["entries"]),
         ("varies", INTEGER),  # whether P' is not zero
-        ("known", INTEGER),  # whether there is an earlier P
+        ("known", INTEGER),  # whether an earlier P exists
         ("span", FLOAT),
     ],
 )
@@ -46,7 +46,7 @@ SPACE = Struct(
 
 @part
 def find_space(space, system, linear, run, t, y, yp, projector):
-    """P at (t, y, y') into `projector`, and the smallest y'-change that solves the linearised F = 0 into `solution`."""
+    """P at (t, y, y') in `projector`, and the minimum-norm correction of y' for the linearised F = 0 in `solution`."""
     n, matrix, cj, entries = y.size, linear.matrix, run.cj, space.entries
     r, rows, sizes = space.residual, space.rows, space.rest
     of_rows, of_columns = space.entry_rows, space.entry_columns
@@ -70,7 +70,7 @@ def find_space(space, system, linear, run, t, y, yp, projector):
 
 @part
 def _orthonormalise(space, n, tolerance, cj, projector):
-    """P from the rows of F_y', the largest remaining one first; right sides -F take part."""
+    """P from the rows of F_y', largest remaining one first; right-hand sides -F are transformed along."""
     rows, r, sizes, solution = space.rows, space.residual, space.rest, space.solution
     for i in range(n):
         solution[i] = 0.0
@@ -107,7 +107,7 @@ def _orthonormalise(space, n, tolerance, cj, projector):
 
 @part
 def look(space, system, linear, run, t, y, yp):
-    """P at (t, y, y'), and P' by differences of fourth order where it is not what it was."""
+    """P at (t, y, y'), and P' by fourth-order differences if P has changed."""
     n = y.size
     here, before, shifted, rate = space.projector, space.before, space.shifted, space.rate
     status = find_space(space, system, linear, run, t, y, yp, here)

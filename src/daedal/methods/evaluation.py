@@ -1,4 +1,4 @@
-"""Entry points into the kernels for single evaluations from Python; records come by their addresses."""
+"""Entry points into the kernels for single evaluations from Python; records are passed by address."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def apply_inverse(system, linear, t, y, yp, r, cj, inverse_weights, b):
 
 @entry(boolean(i64, f64, f64[:], f64[:], f64[:, :]))
 def residual_is_roundoff(system, t, y, yp, memory):
-    """Whether F(t, y, y') is no more than round-off of its terms, whose size a small relative change shows.
+    """Whether F(t, y, y') is within the round-off of its terms, whose size is found from a small relative change.
 
     `memory` has four rows of n numbers.
     """

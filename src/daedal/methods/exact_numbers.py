@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-_BITS = 400  # of the root, for a value as a float
+_BITS = 400  # of the root, for a value as float
 
 
 class Quadratic:
@@ -35,13 +35,13 @@ class Quadratic:
         self.p, self.q, self.d = Fraction(p), Fraction(q), d
 
     def _embed(self, other: Any) -> Quadratic | None:
-        """The other number in this field; None if it does not belong to it."""
+        """Convert a number to this field; None if it does not belong to it."""
         if isinstance(other, Quadratic):
             return other if other.d == self.d else None
         return Quadratic(other, 0, self.d) if isinstance(other, int | Fraction) else None
 
     def _beyond(self, operation: Callable[[Any, Any], Any], other: Any) -> Any:
-        """The operation outside of the field: with floats, or with a number of another field, which SymPy combines."""
+        """Operations that leave the field: with floats, or with numbers of other fields, via SymPy."""
         if isinstance(other, float):
             return operation(float(self), other)
         return operation(self._sympy_(), other._sympy_()) if isinstance(other, Quadratic) else NotImplemented
@@ -96,7 +96,7 @@ class Quadratic:
         return bool(self.p or self.q)
 
     def __float__(self) -> float:
-        """To the last digit, also where p and q sqrt(d) cancel."""
+        """Accurate to the last digit, even if p and q sqrt(d) cancel."""
         root = Fraction(math.isqrt(self.d << 2 * _BITS), 1 << _BITS)
         return float(self.p + self.q * root)
 
@@ -104,7 +104,7 @@ class Quadratic:
         return -self if float(self) < 0.0 else self
 
     def _sympy_(self) -> Any:
-        """What ``sympy.sympify`` makes of it."""
+        """Conversion for ``sympy.sympify``."""
         import sympy
 
         return sympy.Rational(self.p) + sympy.Rational(self.q) * sympy.sqrt(self.d)
@@ -122,7 +122,7 @@ class Quadratic:
 
 
 def quadratic_from_sympy(value: Any) -> Any:
-    """A number of SymPy as a float, a fraction or a number of a quadratic field, if it is one of these."""
+    """Convert a SymPy number to a float, fraction or number of a quadratic field if possible."""
     if value.is_Float:
         return float(value)
     if not value.is_number:
@@ -144,7 +144,7 @@ Polynomial = list[Any]
 
 
 def trimmed(p: Sequence[Any]) -> Polynomial:
-    """Without leading zeros; the polynomial 0 is empty.
+    """Strip leading zeros; the zero polynomial is empty.
 
     >>> trimmed([1, 2, 0])
     [1, 2]
@@ -257,14 +257,14 @@ def laguerre(s: int) -> Polynomial:
 
 # --- zeros of polynomials as nodes: exact where they lie in a quadratic field, to 60 digits otherwise -----------------
 
-_NODE_BITS = 200  # of approximate zeros
-_NEWTON = 8  # iterations, from 50 bits to 200 with ample reserve
+_NODE_BITS = 200  # for approximate zeros
+_NEWTON = 8  # iterations, from 50 to 200 bits with ample margin
 
 
 def zeros(p: Sequence[Any]) -> tuple[tuple[Any, ...], bool]:
     """The real zeros of a polynomial with rational coefficients, in ascending order, and whether they are exact.
 
-    Zeros at 0, 1/2 and 1 are divided out; of what is left the zeros are exact if its degree is at most 2.
+    Zeros at 0, 1/2 and 1 are divided out; the remaining zeros are exact if the quotient has degree at most 2.
 
     Examples
     --------

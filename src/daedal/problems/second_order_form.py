@@ -20,8 +20,8 @@ class SecondOrderForm:
         Component j of y is x_i with i = source_j < n, or x'_i with n + i = source_j.
     names : tuple of str
         Names of the components of y.
-    2 if second derivatives are known at the start and no variable has order 1; else 1.
-        2 if second derivatives are known at the start, and no variable is of order 1; else 1.
+    start_order : int
+        2 if second derivatives are known at the start and no variable has order 1; else 1.
     params : None
         The problem's functions carry their own.
     """

@@ -147,10 +147,9 @@ class SecondOrderDAE(TakesInputs, Compilable):
 
         Parameters
         ----------
-        Which derivatives become variables; by default the orders of the problem. Orders 2 throughout give the companion
-        form of the textbooks, which may have a higher index than the problem itself.
-            Which derivatives become variables; the orders of the problem if left out. Orders 2 for all of them give
-            the companion form of the textbooks, which may have a higher index than the problem itself.
+        order : sequence of {0, 1, 2}, optional
+            Which derivatives become variables; by default the orders of the problem. Orders 2 throughout give the
+            companion form of the textbooks, which may have a higher index than the problem itself.
 
         Examples
         --------

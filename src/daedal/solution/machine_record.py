@@ -385,8 +385,8 @@ class RecordedMotion(PartsOfMotion):
     q, v, a : numpy.ndarray, shape (n_q, nt)
     driven : tuple of str
         The joints that were driven.
-    Times at which the motion is not determined, with the joint that is free there.
-        Times at which the motion is not determined, with the joint that moves by itself.
+    dead_points : tuple of (float, str)
+        Times at which the motion is not determined, with the joint that is free there.
     machine : RecordedMachine
         Its bodies and joints.
     """

@@ -110,8 +110,8 @@ class MechanicalSolution(PartsOfMachine, ConstrainedSolution):
         returned, ``"position before projection"`` and ``"velocity before projection"`` of what was integrated.
     formulation : str
         The formulation used.
-    The unknowns of the formulation as computed by the method, for studies of formulations.
-        The unknowns of the formulation as the method computed them, for those who study formulations.
+    raw : RawOutput or None
+        The unknowns of the formulation as computed by the method, for studies of formulations.
     """
 
     @property

@@ -117,8 +117,8 @@ class Tabulated:
 
     Attributes
     ----------
-    The names of the switching functions given as `events`.
-        The names of the switching functions that were given as `events`.
+    event_names : tuple of str
+        The names of the switching functions given as `events`.
     params : object
         The parameters of the run, if they are plain data: numbers, texts, arrays, lists and mappings.
     attributes : dict

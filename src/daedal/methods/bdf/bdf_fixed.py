@@ -1,7 +1,7 @@
 """BDF of constant order and step size, without error control: for order studies and printed tables.
 
-At constant step the fixed-leading-coefficient formula is the classical k-step BDF, so the kernels of DASSL serve here
-too. Every Newton iteration uses a new matrix and goes on until round-off stops it.
+At constant step size the fixed-leading-coefficient formula is the classical k-step BDF, so DASSL's kernels are used.
+Every Newton iteration uses a new matrix and continues down to round-off.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _step(system, linear, run, method):
 
 @part
 def _solve_step(system, linear, run, method, t):
-    """Newton's method from the prediction."""
+    """Newton's method from the predictor."""
     n = run.n
     y, yp, delta, correction = run.y, run.yp, method.delta, run.correction
     weights, max_change = run.inverse_weights, method.max_change
@@ -63,7 +63,7 @@ def _solve_step(system, linear, run, method, t):
     for i in range(n):
         correction[i] = 0.0
         change = y[i] - last[i]
-        if abs(change) > max_change[i]:  # a limited variable is not extrapolated further than it may move
+        if abs(change) > max_change[i]:  # extrapolation of a limited variable is limited as well
             y[i] -= change
             yp[i] -= run.cj * change
             correction[i] = -change

@@ -50,41 +50,41 @@ class DASSL(Method):
     max_order : int
         Highest order, 1 to 5 (6 with a fixed step).
     linear_solver : {"auto", "dense", "banded", "sparse", "gmres"} or GMRES
-        How Newton corrections are computed; "auto" follows the problem's `sparsity` and `bandwidth`.
+        Solver of the Newton corrections; "auto" follows the problem's `sparsity` and `bandwidth`.
     preconditioner : object, optional
         For GMRES: :class:`Preconditioner`, :class:`BandedPreconditioner`, :class:`ILUPreconditioner` or
         :class:`BlockDiagonalPreconditioner`.
     error_test : {"auto", "all", "differential", "filtered"} or mask
-        Which components take part in the error test: all, as in the book; all but the algebraic ones; a mask or list
-        of the components to include; "filtered" tests :math:`c_j G^{-1} F_{y'} (y - y^{(0)})`, the error that the
-        formula for y' makes in y, with variable coefficients instead of a fixed leading one. "auto" tests all
-        components, by the larger one of both estimates where derivatives are coupled, and is "filtered", with a start
-        of order 2, for problems of index 2: semi-explicit ones at once, others when steps fail.
+        The components in the error test: all, as in the book; all but the algebraic ones; a mask or list of the
+        components to include; "filtered" tests :math:`c_j G^{-1} F_{y'} (y - y^{(0)})`, the error of y caused by the
+        formula for y', with variable coefficients instead of a fixed leading one. "auto" tests all components, by the
+        larger of both estimates if derivatives are coupled, and switches to "filtered", with a start of order 2, for
+        problems of index 2: immediately for semi-explicit ones, after step failures for others.
     variable_index : sequence of int, optional
-        Index class 1, 2 or 3 of each variable: the error estimate of class i is multiplied by h^(i-1) before the
-        test, as Hessenberg systems ask for.
+        Index class 1, 2 or 3 of each variable: the error estimate of class i is multiplied by h^(i-1) before the test,
+        as required for Hessenberg systems.
     newton_weights : sequence of float, optional
         Powers of h that multiply the Newton corrections before the convergence test, per variable.
     row_scaling : sequence of float, optional
         Powers of 1/h that multiply the equations; 1 on the constraints keeps index-2 matrices well conditioned.
     remember_rate : bool
-        Keep the observed convergence rate of Newton's method from step to step, so that one iteration may be enough,
-        as DASSL does since 1989. By default every step starts without one: the more accurate corrections keep the
-        high differences clean, which saves steps and error-test failures.
+        Keep the observed convergence rate of Newton's method between steps, so that one iteration may suffice, as in
+        DASSL since 1989. By default it is reset at every step: more accurate corrections keep the high differences
+        clean, which saves steps and error-test failures.
     increment : {"robust", "book"}
-        Smallest increment of difference Jacobians, in units of the error weight: u^(1/4), or u^(1/2) as BCP prints
-        it, which drowns in round-off where a zero component stands beside large ones.
+        Smallest increment of difference Jacobians, in units of the error weight: u^(1/4), or u^(1/2) as BCP prints it,
+        which is dominated by round-off where a zero component occurs among large ones.
     nonnegative : bool or mask
         Keep these components nonnegative; small negative values are clipped, others fail the step.
     norm : callable, optional
         ``norm(v, w) -> float``, used instead of the weighted root-mean-square norm.
     starting_values : array (n, m) or callable, optional
-        With a fixed step: y at t0, t0 + h, ..., or a function of t that gives them.
+        With a fixed step: y at t0, t0 + h, ..., or a function of t.
     max_newton_change : array, optional
         With a fixed step: the largest change of each variable in one Newton iteration.
     corrector : {"auto", "simultaneous", "staggered", "staggered direct"}
-        In runs with sensitivities: all unknowns are found together, which is "auto"; the solution first and the
-        sensitivities next, by iteration with the same matrix; or these by one solve with a matrix of every step.
+        In runs with sensitivities: all unknowns together ("auto"); the solution first, then the sensitivities by
+        iteration with the same matrix; or the latter by one solve with a new matrix in every step.
 
     Examples
     --------
@@ -132,10 +132,10 @@ class DASSL(Method):
         if self.norm is not None and not callable(self.norm):
             raise InvalidProblemError("norm must be a function norm(v, w)")
         if self.norm is not None and (isinstance(self.linear_solver, GMRES) or self.linear_solver == "gmres"):
-            raise InvalidProblemError("GMRES needs the weighted root-mean-square norm; leave norm out")
+            raise InvalidProblemError("GMRES needs the weighted root-mean-square norm; omit norm")
 
     def prepare(self, equations: Equations) -> Run:
-        """The workspace of the problem with its linear solver, and the records of the integrator."""
+        """The workspace with its linear solver, and the records of the integrator."""
         problem, row_power = equations.problem, None
         if self.row_scaling is not None:
             row_power = check_vector(self.row_scaling, problem.n, "row_scaling")
@@ -151,7 +151,7 @@ class DASSL(Method):
         return _DASSLRun(self, equations, workspace)
 
     def nonnegative_mask(self, problem) -> np.ndarray:
-        """Which components are to be kept nonnegative."""
+        """Mask of the nonnegative components."""
         if isinstance(self.nonnegative, bool):
             return np.full(problem.n, self.nonnegative)
         return check_mask(self.nonnegative, problem.n, "nonnegative", problem.names)
@@ -208,7 +208,7 @@ class _DASSLRun(Run):
         self._index_2 = False
 
     def integrate(self, task: Task) -> Outcome:
-        """Integrate; constant steps begin with values at t0, t0 + h, ..., given or computed."""
+        """Integrate; constant steps start from values at t0, t0 + h, ..., given or computed."""
         self._start, self._index_2 = None, task.index_2
         if task.fixed_step is None:
             if self.method.max_order > 5:
@@ -229,7 +229,7 @@ class _DASSLRun(Run):
         return outcome
 
     def load(self, task: Task) -> None:
-        """Which components the error test leaves out and what it measures; the past of a run that has one."""
+        """Components excluded from the error test, its norm, and the history of a run that has one."""
         assert self.workspace is not None
         self.workspace.prepare_matrices(accurate=self._filtered or self._index_2)
         self.own["plain_weights"] = self._plain and (task.excluded is None or self._index_2)
@@ -243,7 +243,7 @@ class _DASSLRun(Run):
             self._load_past(task, self._start, task.sign * task.fixed_step)
 
     def reconsider(self, task: Task) -> int:
-        """A problem of index 2 begins anew, with the error test and the start that it needs; others go on."""
+        """Problems of index 2 restart with the appropriate error test and start; others continue."""
         found = self.local_index(task)
         if found is None or found.index != 2:
             return int(self.own["reason"])
@@ -257,7 +257,7 @@ class _DASSLRun(Run):
         return 0
 
     def _load_start(self, task: Task):
-        """A past of order 2 or 3 for a problem of index 2."""
+        """A history of order 2 or 3 for a problem of index 2."""
         assert self.workspace is not None
         found = past(self.workspace, task, self.method.max_order)
         if found is None:
@@ -280,11 +280,11 @@ class _DASSLRun(Run):
             self.record[field] = value
 
     def start_points(self, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """The starting values are output like the steps."""
+        """Output the starting values like steps."""
         return points_behind(task, self._start)
 
     def _starting_values(self, task: Task, times: np.ndarray) -> np.ndarray | None:
-        """The given y at `times`, perhaps with further ones: (m, n), m >= max_order; None if they must be computed."""
+        """The given y at `times`, possibly more: (m, n), m >= max_order; None if they must be computed."""
         k, given = self.method.max_order, self.method.starting_values
         if given is None and k == 1:
             return task.y0[None].copy()
@@ -294,7 +294,7 @@ class _DASSLRun(Run):
         return values
 
     def _accurate_start(self, task: Task, times: np.ndarray) -> Outcome:
-        """The solution at `times`, to nearly all digits, by steps of variable size."""
+        """The solution at `times`, to nearly full accuracy, by steps of variable size."""
         if self._accurate is None:
             assert self.workspace is not None
             self._accurate = _DASSLRun(DASSL(error_test=self.method.error_test), self.equations, self.workspace)

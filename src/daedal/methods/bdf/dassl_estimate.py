@@ -1,7 +1,7 @@
-"""The error estimate of DASSL: what the error test and the choice of the order measure (BCP sections 5.2.3 and 5.4.2).
+"""The error estimate of DASSL, used by the error test and the choice of the order (BCP sections 5.2.3 and 5.4.2).
 
-An error v of the formula for y' makes the error cj G^{-1} (dF/dy') v in y. That is v itself for differential equations
-y' = f, nothing for algebraic ones, and something else where derivatives are coupled or variables have index 2.
+An error v of the formula for y' causes the error cj G^{-1} (dF/dy') v in y. That is v for differential equations y' =
+f, zero for algebraic ones, and something else if derivatives are coupled or variables have index 2.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from daedal.kernels.norms import norm
 from daedal.kernels.system import residual
 
 PLAIN, WATCHED, COUPLED, FILTERED = 0, 1, 2, 3
-"""What the error test measures: E = y - y(0); E, as long as the filtered estimate, which is computed with every new
-matrix, is not larger; in each component the larger one of the two; the filtered estimate alone (index 2)."""
+"""Modes of the error test: E = y - y(0); E, unless the filtered estimate, computed with every new matrix, is larger;
+the componentwise larger one; the filtered estimate alone (index 2)."""
 MATRIX_NEEDED = -1
-_OFTEN = 4  # the first so many new matrices are watched, and then every one of so many
-_MATTERS = 0.1  # part of the tolerance
-_LARGER = 2.0  # times as large a filtered estimate shows that E misses errors
+_OFTEN = 4  # the first new matrices all watched, then every n-th
+_MATTERS = 0.1  # fraction of the tolerance
+_LARGER = 2.0  # factor by which the filtered estimate must be larger to show that E misses errors
 
 
 @inlined
@@ -44,7 +44,7 @@ def error_test_weights(run, method):
 
 @part
 def error_and_order(system, linear, run, method, t):
-    """The error of this step, the estimate at the order to use if it fails, and that order (BCP section 5.2.3)."""
+    """The error of this step, the estimate at the order to use after a failure, and that order (BCP section 5.2.3)."""
     k, n = run.order, run.n
     sigma, phi = method.c.sigma, run.phi
     correction, scratch = run.correction, run.scratch
@@ -62,7 +62,7 @@ def error_and_order(system, linear, run, method, t):
     k_new = k
     error = method.error_constant * size
     if method.estimate == FILTERED:
-        error = max(error, estimate)  # alpha_{k+1} falls with a shortened step, the higher derivatives do not
+        error = max(error, estimate)  # alpha_{k+1} decreases with a shortened step, the higher derivatives do not
     if k > 1:
         for i in range(n):
             scratch[i] = phi[k, i] + correction[i]
@@ -88,9 +88,9 @@ def error_and_order(system, linear, run, method, t):
 
 @part
 def _watch(system, linear, run, method, t):
-    """Test from now on what the filter says as well, if it shows errors that E does not.
+    """Include the filtered estimate in the test from now on if it shows errors that E misses.
 
-    In y_0' - y_1' = f the error of y_0 is that of both derivatives, of which y_0 - y_0(0) knows nothing.
+    In y_0' - y_1' = f the error of y_0 includes that of both derivatives, which y_0 - y_0(0) does not show.
     """
     method.watched += 1
     if method.watched > _OFTEN and method.watched % _OFTEN != 0:
@@ -112,7 +112,7 @@ def _watch(system, linear, run, method, t):
 
 @part
 def estimate_size(system, linear, run, method, t, v):
-    """The norm of a difference of y as the error test sees it, and the status."""
+    """The norm of a difference of y in the error test, and the status."""
     weights = error_test_weights(run, method)
     if method.estimate <= WATCHED:
         size = norm(system, t, v, weights)
@@ -132,7 +132,7 @@ def estimate_size(system, linear, run, method, t, v):
 
 @part
 def _filter(system, linear, run, method, t, v):
-    """delta := cj G^{-1} (dF/dy') v, the error that an error v of the formula makes (BCP section 5.4.2)."""
+    """delta := cj G^{-1} (dF/dy') v, the error in y caused by an error v of the formula (BCP section 5.4.2)."""
     n = run.n
     y, yp, shifted, weights = run.y, run.yp, method.scratch_yp, run.inverse_weights
     change, base = method.delta, method.base

@@ -1,9 +1,9 @@
 """The start of DASSL on problems of index 2.
 
 A first step of order 1 leaves index-2 variables with errors proportional to h, and rounding errors proportional to 1/h:
-tolerances below 1e-7 cannot be met by any h. A few steps of implicit Euler give the past of a start with order 2 or 3
-instead. The variables that are differentiated in them follow from constraints and are as exact as these; errors of the
-others are differences of slopes, which do no harm to the polynomial through them.
+no h satisfies tolerances below 1e-7. Instead, a few implicit Euler steps provide the history for a start with order 2
+or 3. The variables differentiated in them follow from constraints and are as accurate as these; errors of the others
+are differences of slopes, which are harmless in the polynomial through them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from daedal.methods.task import Task
 from daedal.methods.workspace import Workspace
 
-_TIGHT = 1e9  # y in units of the tolerance from which order 2 needs steps that rounding errors do not allow
+_TIGHT = 1e9  # size of y in units of the tolerance from which order 2 needs steps too short for rounding errors
 _TRIALS = 12
 _ITERATIONS = 8
 _CONVERGED = 1e-3
-_ROUNDING = 0.1  # corrections that no longer fall below it are rounding errors
-_AIM = 0.5  # of the estimated error at the start, in units of the tolerance
-_LONGEST = 0.02  # part of the interval
+_ROUNDING = 0.1  # stagnating corrections below this size are rounding errors
+_AIM = 0.5  # bound on the estimated error at the start, in units of the tolerance
+_LONGEST = 0.02  # fraction of the interval
 
 
 def past(workspace: Workspace, task: Task, max_order: int) -> tuple[float, np.ndarray] | None:
@@ -35,7 +35,7 @@ def past(workspace: Workspace, task: Task, max_order: int) -> tuple[float, np.nd
     slope = _norm(yp0, inverse)
     h = task.first_step or longest
     if task.first_step is None and slope > 0.0:
-        # The error of y' is proportional to h^k: the time in which y changes, times the k-th root of the tolerance.
+        # The error of y' is proportional to h^k: the time scale of y, times the k-th root of the tolerance.
         h = _AIM * max(_norm(y0, inverse), 1.0) ** (1.0 - 1.0 / order) / slope
     h = task.sign * min(h, longest)
     best = None

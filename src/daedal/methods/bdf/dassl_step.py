@@ -47,7 +47,7 @@ _ERROR_THEN_NEWTON_FAILED, _UNEVALUABLE = int(Ending.ERROR_THEN_NEWTON_FAILED), 
 _CALLBACK_RAISED, _KRYLOV_FAILED = int(Ending.CALLBACK_RAISED), int(Ending.KRYLOV_FAILED)
 _TROUBLED = int(Ending.TROUBLED)
 
-MOST_LOOKS = 2  # at the first trouble, and before the run is given up
+MOST_LOOKS = 2  # at the first difficulty, and before the run fails
 _USUAL_FAILURES = 5
 _ROUNDING = 0.1  # size of corrections, in units of the tolerance, that may be rounding errors
 
@@ -67,8 +67,8 @@ DASSL = Struct(
         ("c", COEFFICIENTS),
         ("n", INTEGER),
         *[(name, f64["n"]) for name in ("delta", "scratch_yp", "error_weights", "newton_weights")],
-        *[(name, f64["n"]) for name in ("error_power", "newton_power")],  # of h, in the weights
-        ("nonnegative", i64["n"]),  # whether a component is to be kept so
+        *[(name, f64["n"]) for name in ("error_power", "newton_power")],  # times h, in the weights
+        ("nonnegative", i64["n"]),  # whether a component is nonnegative
         ("max_change", f64["n"]),  # in one iteration, with constant steps
         ("base", f64["n"]),  # the residual at the end of an attempt
         # options
@@ -76,25 +76,25 @@ DASSL = Struct(
         ("remember_rate", INTEGER),
         ("plain_weights", INTEGER),
         ("some_nonnegative", INTEGER),
-        ("may_keep_slope", INTEGER),  # whether there is memory for dF/dy'
-        ("leading", INTEGER),  # unknowns that are found first; all of them by default
-        ("direct", INTEGER),  # whether the others, which are sensitivities, are found with a matrix of their own
+        ("may_keep_slope", INTEGER),  # whether dF/dy' has storage
+        ("leading", INTEGER),  # number of unknowns solved first; all by default
+        ("direct", INTEGER),  # whether the others, sensitivities, use a separate matrix
         # state
         ("estimate", INTEGER),  # PLAIN, WATCHED, COUPLED or FILTERED
-        ("reason", INTEGER),  # why the run would have to be given up, or 0
-        ("resumed", INTEGER),  # whether the owner of the run has been asked in the middle of this step
-        ("looks", INTEGER),  # how often the owner of the run may still be asked about trouble
+        ("reason", INTEGER),  # pending reason for failure, or 0
+        ("resumed", INTEGER),  # whether the owner of the run was consulted during this step
+        ("looks", INTEGER),  # how many more times the owner of the run may be consulted
         ("tight", INTEGER),  # rtol is so small that round-off may exceed the tolerance
         ("cj_matrix", FLOAT),
         ("error_constant", FLOAT),
-        ("size", FLOAT),  # norm of the estimate before it is multiplied by a constant of the order
+        ("size", FLOAT),  # norm of the estimate before multiplication by the error constant of the order
         ("error_km1", FLOAT),  # error estimate at order k - 1
         ("k_last", INTEGER),
         ("constant_steps", INTEGER),
         ("initial_phase", INTEGER),
         ("matrix_status", INTEGER),
         ("new_matrix", INTEGER),  # whether this attempt has one
-        ("watched", INTEGER),  # new matrices so far
+        ("watched", INTEGER),  # number of new matrices so far
         ("has_base", INTEGER),  # whether `base` is the residual at the end of this attempt
     ],
 )
@@ -102,7 +102,7 @@ DASSL = Struct(
 
 @entry(STEP)
 def dassl_begin(address):
-    """Order 1, as if a step had come before, along the tangent; or the order of the past that was loaded."""
+    """Order 1, as after a previous step along the tangent, or the order of the loaded history."""
     run = record_at(address, RUN)
     method = record_at(run.method, DASSL)
     run.order = run.degree
@@ -130,17 +130,17 @@ def dassl_step(address):
 
 @part
 def _limited_step(system, linear, run, method):
-    """A step that respects the longest step and the time that must not be passed."""
+    """A step within the maximum step size and the time that must not be passed."""
     if method.tight:
         if 100.0 * _ROUNDOFF * norm(system, run.t, run.phi[0], run.inverse_weights) > 1.0:
             return _TOO_ACCURATE
     if abs(run.h) > run.h_max:
         run.h = run.sign * run.h_max
     rest = run.t_stop - run.t
-    if run.sign * (run.h - rest) > -1e-8 * abs(rest):  # leave no sliver behind
+    if run.sign * (run.h - rest) > -1e-8 * abs(rest):  # avoid a tiny last step
         run.h = rest
     elif method.estimate == FILTERED and abs(rest) < 2.0 * abs(run.h):
-        run.h = 0.5 * rest  # y' of index-2 variables has errors u/h: no short step at the end either
+        run.h = 0.5 * rest  # y' of index-2 variables has errors u/h: avoid a short last step too
     reason = _step(system, linear, run, method)
     if system.norm_failed:
         return _CALLBACK_RAISED
@@ -151,7 +151,7 @@ def _limited_step(system, linear, run, method):
 
 @part
 def _step(system, linear, run, method):
-    """Advance by one accepted step, cutting the step size as often as needed; returns 0 or a failure code."""
+    """Advance by one accepted step, reducing the step size as needed; returns 0 or a failure code."""
     phi = run.phi
     newton_failures, singular, error_failures = 0, 0, 0
     if method.resumed:
@@ -166,7 +166,7 @@ def _step(system, linear, run, method):
             update_coefficients(method.c, run.psi, run.h, k)
             cj_before = run.cj
             if method.estimate == FILTERED:
-                # With a fixed leading coefficient y' keeps an error of order h_{n}^k however short step n+1 is.
+                # With a fixed leading coefficient y' keeps an error of order h_{n}^k, no matter how short step n+1 is.
                 method.error_constant = method.c.alpha[k]
                 run.cj = variable_leading_coefficient(method.c, k) / run.h
             else:
@@ -242,7 +242,7 @@ def _step(system, linear, run, method):
 
 @inlined
 def _in_trouble(run, method, error_failures, newton_failures):
-    """Whether failures say more than that the step was too long; the first time that they do."""
+    """Whether failures have a cause other than the step size, on their first occurrence."""
     if method.looks < MOST_LOOKS:
         return False
     failures = run.error_test_failures + run.newton_failures
@@ -272,7 +272,7 @@ def _newton_test_weights(run, method):
 
 @part
 def _correct(system, linear, run, method, t):
-    """Solve for y_{n+1}; with an old matrix a failure leads to a second try with a new one."""
+    """Solve for y_{n+1}; after a failure with an old matrix, retry with a new one."""
     n = run.n
     y, yp, delta = run.y, run.yp, method.delta
     weights = _newton_test_weights(run, method)
@@ -300,7 +300,7 @@ def _correct(system, linear, run, method, t):
             method.matrix_status = MATRIX_NEEDED
             continue
         if status == DIVERGED and method.estimate == FILTERED and norm(system, t, delta, weights) <= _ROUNDING:
-            status = CONVERGED  # corrections of index-2 variables fall no further than to u/h
+            status = CONVERGED  # corrections of index-2 variables stagnate at u/h
         method.matrix_status = _MATRIX_OLD
         return status
 
@@ -316,7 +316,7 @@ def _iterate(system, linear, run, method, t, weights, first, last):
 def _staggered(system, linear, run, method, t, weights):
     """The solution of the step, then its sensitivities.
 
-    The staggered direct method, of DASSAC, forms and factors a matrix for them, which are solutions of linear
+    The staggered direct method of DASSAC forms and factors a matrix for the sensitivities, which satisfy linear
     equations once the solution is known, and needs one solve (M. Caracotsios, W. E. Stewart, Comput. Chem. Eng. 9,
     1985).
     """
@@ -347,7 +347,7 @@ def _staggered(system, linear, run, method, t, weights):
 
 @part
 def apply_hook(system, run, method, t):
-    """Give the step to the owner of the problem; a change of y (a projection) becomes part of the correction."""
+    """Pass the step to the owner of the problem; a change of y (a projection) becomes part of the correction."""
     n = run.n
     y, correction, before = run.y, run.correction, method.scratch_yp
     for i in range(n):
@@ -362,7 +362,7 @@ def apply_hook(system, run, method, t):
 
 @part
 def _keep_nonnegative(system, run, method, t):
-    """Clip small negative values; a clip that the Newton test would notice is a failure of the step."""
+    """Clip small negative values; a clip larger than the Newton tolerance fails the step."""
     n = run.n
     y, correction, scratch, nonnegative = run.y, run.correction, run.scratch, method.nonnegative
     for i in range(n):

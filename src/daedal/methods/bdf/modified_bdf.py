@@ -1,4 +1,4 @@
-r"""Modified BDF: multistep formulas for second-order DAEs that do not lose the multipliers when the step changes.
+r"""Modified BDF: multistep formulas for second-order DAEs that keep multipliers accurate when the step size changes.
 
 References
 ----------
@@ -23,20 +23,19 @@ from daedal.problems.checks import check_real, check_vector
 _FAMILIES = {"direct": 0, "sand": 1, "ordinary": 2}
 _CONTROLLERS = ("default", "thesis")
 _HIGHEST = {"direct": 5, "sand": 2, "ordinary": 2}
-_SHARE = 0.03  # of the tolerance that one step may err, for the errors of many steps add up
-_SHARPEST = 3e-9  # but not less than that: velocities are differences of positions, with their round-off
+_SHARE = 0.03  # fraction of the tolerance allowed for one step, since errors accumulate
+_SHARPEST = 3e-9  # lower bound: velocities are differences of positions, with their round-off
 _TINY = float(np.finfo(float).tiny)
-_GROWTH = np.array([1.0, 4.0, 2.0, 2.0, 2.0, 1.75])  # largest ratio of steps with which orders 1 to 5 are stable
+_GROWTH = np.array([1.0, 4.0, 2.0, 2.0, 2.0, 1.75])  # largest step size ratio with which orders 1 to 5 are stable
 
 
 @dataclass(frozen=True, eq=False)
 class ModifiedBDF(Method):
     r"""Multistep method for :math:`F(t, x, \dot x, \ddot x) = 0`, among them mechanisms in index-3 form.
 
-    :math:`\ddot x_n` is the second derivative of the polynomial of degree k + 1 through
-    :math:`x_n, \dots, x_{n-k-1}`, which is of order k for positions, velocities and multipliers on every grid. BDF for
-    the first-order form differentiates twice in turn and leaves errors of size one in the multipliers after every
-    change of the step.
+    :math:`\ddot x_n` is the second derivative of the polynomial of degree k + 1 through :math:`x_n, \dots, x_{n-k-1}`,
+    which is of order k for positions, velocities and multipliers on every grid. BDF for the first-order form
+    differentiates twice in succession and causes O(1) errors in the multipliers after every change of the step size.
 
     Parameters
     ----------
@@ -47,16 +46,17 @@ class ModifiedBDF(Method):
         :math:`\ddot x` depends on how the past velocities were computed; "ordinary": BDF twice, for comparison, with
         `grid` or a fixed step only.
     controller : {"default", "thesis"}
-        "thesis" follows Wunderlich's rules to the letter: error estimate by extrapolation of degree 3 of all
-        variables, step doubled after every two successes. Implies family "sand".
+        "thesis" follows Wunderlich's rules exactly: error estimate by extrapolation of degree 3 of all variables, step
+        doubled after every two successes. Implies family "sand".
     linear_solver, preconditioner
         As for :class:`DASSL`.
     error_test : {"auto", "all"}
-        Whether multipliers take part in the thesis' error test ("auto": they do, as printed).
+        Whether multipliers are included in the thesis' error test ("auto": yes, as printed).
     grid : array, optional
-        All times to step to, from the start on: no step or error control. For studies.
+        All step end times, starting with t0: no step size or error control. For studies.
     orders : int or sequence of int, optional
-        With `grid`: the order of each step; `max_order` by default. The first steps have lower orders for lack of data.
+        With `grid`: the order of each step; `max_order` by default. The first steps have lower orders until enough data
+        is available.
     starting_values : "accurate", array or callable, optional
         With `grid` or a fixed step: y at the first max_order + 2 times, as an array (n, m), as a function of t, or
         computed accurately, so that all steps have the full order. y is (q, v, ...) for a mechanism, and x with the
@@ -93,7 +93,7 @@ class ModifiedBDF(Method):
         if self.family not in _FAMILIES:
             raise InvalidProblemError(f"family must be one of {', '.join(map(repr, _FAMILIES))}, got {self.family!r}")
         if self.controller == "thesis" and self.family != "sand":
-            raise InvalidProblemError("the controller of the thesis belongs to the family 'sand'")
+            raise InvalidProblemError("controller='thesis' requires family='sand'")
         highest = _HIGHEST[self.family]
         if self.max_order is None:
             object.__setattr__(self, "max_order", highest)
@@ -104,14 +104,14 @@ class ModifiedBDF(Method):
         if self.error_test not in ("auto", "all"):
             raise InvalidProblemError(f"error_test must be 'auto' or 'all', got {self.error_test!r}")
         if self.orders is not None and self.grid is None:
-            raise InvalidProblemError("orders are those of the steps of a grid: give grid as well")
+            raise InvalidProblemError("orders requires grid")
         if isinstance(self.starting_values, str) and self.starting_values != "accurate":
             raise InvalidProblemError(
                 f"starting_values must be 'accurate', an array or a function, got {self.starting_values!r}"
             )
 
     def prepare(self, equations: Equations) -> Run:
-        """The equations of a step with their linear solver, and room for the past."""
+        """The equations of a step with their linear solver, and storage for the history."""
         workspace = SecondOrderWorkspace(
             equations.second_order,
             hook=equations.hook,
@@ -132,7 +132,7 @@ class ModifiedBDF(Method):
 
 
 class _ModifiedBDFRun(Run):
-    """A run of modified BDF, with control of order and step size, with constant steps, or on a grid."""
+    """A run of modified BDF: with order and step size control, with constant steps, or on a grid."""
 
     def __init__(self, method: ModifiedBDF, equations: Equations, workspace: SecondOrderWorkspace):
         from daedal.kernels.records import Record
@@ -170,7 +170,7 @@ class _ModifiedBDFRun(Run):
         )
 
     def integrate(self, task: Task) -> Outcome:
-        """Integrate; steps may be prescribed, and then begin with values of the past."""
+        """Integrate; prescribed steps start from given history values."""
         method, fixed = self.method, task.fixed_step
         self._past, self._grid = None, None
         if method.grid is not None:
@@ -191,7 +191,7 @@ class _ModifiedBDFRun(Run):
         return super().integrate(task)
 
     def load(self, task: Task) -> None:
-        """x, x' and x'' at the start, the grid, the past."""
+        """x, x' and x'' at the start, the grid, and the history."""
         own, t0 = self.own, task.t_span[0]
         x, xp, xpp = start_of(task, self._form)
         own.array("dd")[:3] = x, xp, 0.5 * xpp
@@ -215,14 +215,14 @@ class _ModifiedBDFRun(Run):
             self._load_past(*self._past)
 
     def _sharpest_tolerance(self, task: Task) -> float:
-        """The least tolerance: of variables of order 1 near zero, since they may be velocities by another name."""
+        """The smallest tolerance: order-1 variables near zero may be velocities under another name."""
         form, order = self._form, np.asarray(self._form.problem.order)
         rtol, atol = (np.broadcast_to(given, form.n) for given in (task.rtol, task.atol))
         first = order[form.source % order.size] == 1
         return max(np.min(np.where(first, atol, np.maximum(rtol, atol))), _TINY)
 
     def _load_past(self, times: np.ndarray, values: np.ndarray) -> None:
-        """Begin with given values behind: the recurrence of :func:`modified_bdf_formulas.update_differences`."""
+        """Start after given values: the recurrence of :func:`modified_bdf_formulas.update_differences`."""
         own, order = self.own, np.asarray(self._form.problem.order)
         dd, nodes, velocities = own.array("dd"), own.array("nodes"), own.array("velocities")
         rows = nodes.size
@@ -242,25 +242,25 @@ class _ModifiedBDFRun(Run):
         self._yp[:] = np.gradient(values, times, axis=0)[-1]
 
     def start_points(self, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Given values are output like steps."""
+        """Output given values like steps."""
         if self._past is None:
             return None
         times, values = self._past
         return times[1:], values[1:], np.gradient(values, times, axis=0)[1:]
 
     def orders_of(self, degrees: np.ndarray) -> np.ndarray:
-        """A polynomial of degree k + 1 belongs to a step of order k; of degree k + 3 with the thesis' controller."""
+        """Degree k + 1 for a step of order k; k + 3 with the thesis' controller."""
         return np.where(degrees > 3, degrees - 3, degrees - 1) if self._thesis else degrees - 1
 
     def _checked_grid(self, task: Task) -> np.ndarray:
         grid = check_real(self.method.grid, "grid", "hold increasing times").reshape(-1).copy()
         t0, t1 = task.t_span
         if grid.size < 2 or grid[0] != t0 or grid[-1] != t1 or not np.all(task.sign * np.diff(grid) > 0.0):
-            raise InvalidProblemError(f"grid must lead from {t0:g} to {t1:g} without turning back")
+            raise InvalidProblemError(f"grid must be monotone from {t0:g} to {t1:g}")
         return grid
 
     def _given_past(self, task: Task, times: np.ndarray) -> np.ndarray | None:
-        """The given or computed y at `times`, shape (m, n); None if the method is to start by itself."""
+        """The given or computed y at `times`, shape (m, n); None if the method starts by itself."""
         given, count = self.method.starting_values, min(int(self.method.max_order or 1) + 2, times.size - 1)
         if given is None or count < 2:
             return None

@@ -1,8 +1,8 @@
-r"""How modified BDF judges its steps: error estimates, and the choice of order and step size.
+r"""Step control of modified BDF: error estimates, and the choice of order and step size.
 
-Estimates are local errors of x and of x' from divided differences, with the constants of the formula on the grid at
-hand. Orders change after k + 1 steps at the earliest, and steps grow after k + 1 equal ones: with that, and with bounds
-on their ratio by order, the formulas are stable under all changes.
+Estimates are local errors of x and of x' from divided differences, with the constants of the formula on the current
+grid. Orders change after at least k + 1 steps, and steps grow after k + 1 equal ones: with this and order-dependent
+bounds on their ratio, the formulas are stable under all changes.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from daedal.methods.bdf.modified_bdf_formulas import DIRECT, error_factors
 from daedal.methods.bdf.thesis_control import extrapolation_error, step_after_failure, step_after_success
 
 NO_ESTIMATE = -1.0
-_ULPS = 100.0  # to which x is solved for
-_TARGET = 0.5  # of what a step may err is what step and order are chosen for
+_ULPS = 100.0  # accuracy of the solution for x
+_TARGET = 0.5  # fraction of the admissible error used as target for step size and order
 _LONGEST_START = 60
 _THESIS_START = 4  # steps without error test
-_SMALL_DIFFERENCE = 0.01  # in units of the tolerance: no matter whether they fall
+_SMALL_DIFFERENCE = 0.01  # in units of the tolerance: regardless of whether they decrease
 
 
 @part
 def error_of_step(method, form, run, t, k):
-    """The error of this step, and the same estimate for the choice of the next one, in units of the tolerance."""
+    """The error of this step, and the estimate for the choice of the next one, in units of the tolerance."""
     if method.thesis:
         if method.taken < _THESIS_START:
             return 0.0, NO_ESTIMATE
         error = extrapolation_error(method, run, t)
         return error, error
     nodes = method.nodes
-    if k == 2 and method.taken == 0:  # there are no data beyond those that the formula uses
+    if k == 2 and method.taken == 0:  # no data beyond those used by the formula
         k = 1
     # e is the divided difference of order k + 2 times prod (t_n - t_{n-i}), i = 1 .. k + 2
     e, scale = method.e, 1.0 / _product(t, nodes, k + 2)
     estimate = _local_error(method, form, run, t, k, nodes, e, scale, 0.0)
     if estimate <= _TARGET:
         return estimate, estimate
-    # what round-off explains is no reason to repeat the step, nor to shorten the next one
+    # errors explained by round-off neither fail the step nor shorten the next one
     error = _local_error(method, form, run, t, k, nodes, e, scale, _ULPS)
     return error, max(error, _TARGET)
 
@@ -48,7 +48,7 @@ def error_of_step(method, form, run, t, k):
 def _local_error(method, form, run, t, k, nodes, difference, scale, ulps):
     """The norm of the local error of order k, from a multiple of the divided difference of order k + 2.
 
-    Less the part that errors of x of so many ulps make.
+    Minus the contribution of x errors of this many ulps.
     """
     second, first, velocity = error_factors(method, t, k, nodes)
     x, source, order = method.x, form.source, form.order
@@ -78,7 +78,7 @@ def _product(t, nodes, count):
 
 @part
 def shorten_after_error(method, run, h, k, error, errors, stuck):
-    """The step after a failed error test."""
+    """The step size after a failed error test."""
     run.h = step_after_failure(h, k, error, errors)
     if stuck:
         method.k = 1
@@ -89,7 +89,7 @@ def shorten_after_error(method, run, h, k, error, errors, stuck):
 
 @part
 def next_order_and_step(method, form, run, t, h, k, estimate):
-    """Order and step size after an accepted step; the divided differences include it."""
+    """Order and step size after an accepted step, which is included in the divided differences."""
     method.successes += 1
     if method.thesis:
         _thesis_rules(method, run, h, k, estimate)
@@ -101,7 +101,7 @@ def next_order_and_step(method, form, run, t, h, k, estimate):
     best, ratio = _best_order(method, form, run, t, k, here)
     if method.initial_phase:
         if here >= 2.0 and method.taken < _LONGEST_START:
-            # the error is far below the tolerance: double the step, and raise the order with it if that does no harm
+            # error far below the tolerance: double the step size, and raise the order unless that is harmful
             _change_order(method, k, best)
             run.h = 2.0 * h
             method.constant = 0
@@ -112,7 +112,7 @@ def next_order_and_step(method, form, run, t, h, k, estimate):
     elif best > k and method.blocked > 0:
         best, ratio = k, here
     if k >= 3 and not _differences_fall(method, form, run, t, k):
-        # growing differences are a sign of instability, which lower orders do not have
+        # growing differences indicate an instability that lower orders do not have
         best, ratio = k - 1, here
         method.penalty = min(max(2 * method.penalty, 20), 400)
         method.blocked = method.penalty
@@ -136,7 +136,7 @@ def _change_order(method, k, best):
 
 @part
 def _best_order(method, form, run, t, k, here):
-    """The order among k - 1, k, k + 1 that allows the longest step, with a bias for the present one, and the ratio."""
+    """The order among k - 1, k, k + 1 that allows the longest step, with a bias for the current one, and the ratio."""
     if method.family != DIRECT:
         return min(k + 1, method.max_order), here
     dd, before = method.dd, method.nodes[1:]
@@ -155,7 +155,7 @@ def _best_order(method, form, run, t, k, here):
 
 @part
 def _differences_fall(method, form, run, t, k):
-    """Whether the scaled differences of order k + 2 are smaller than those of order k + 1, as for smooth solutions."""
+    """Whether scaled differences of order k + 2 are smaller than those of order k + 1, as for smooth solutions."""
     nodes, dd, weights, order, product = method.nodes, method.dd, method.scale_weights, form.order, 1.0
     for i in range(1, k + 2):
         product *= t - nodes[i]
@@ -169,13 +169,13 @@ def _differences_fall(method, form, run, t, k):
 
 @part
 def _ratio(estimate, k):
-    """How much longer a step of order k may be if its error is to be half the tolerance."""
+    """Step size ratio at order k for an error of half the tolerance."""
     return (2.0 * estimate + 1e-10) ** (-1.0 / (k + 1))
 
 
 @part
 def _thesis_rules(method, run, h, k, estimate):
-    """Four steps to start with; after every second success the order is raised to 2."""
+    """Four initial steps; after every second success the order is raised to 2."""
     if method.taken < _THESIS_START:
         method.k = 2
         return

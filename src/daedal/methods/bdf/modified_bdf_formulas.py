@@ -1,6 +1,6 @@
-r"""Formulas for x' and x'' at the end of a step from x there and the past: the families of modified BDF.
+r"""Formulas for x' and x'' at the end of a step from x and the history: the families of modified BDF.
 
-All of them are written about the extrapolation of the past, p, in the form
+All are written relative to the extrapolation p of the history, in the form
 
     x' = x'_0 + c_1 e,    x'' = x''_0 + c_2 e,    e = x - p(t_n).
 
@@ -11,16 +11,16 @@ All of them are written about the extrapolation of the past, p, in the form
       c_2 = s_1^2 - s_2,                 s_j = sum_{i=1}^{k+1} 1 / (t_n - t_{n-i})^j.
 
   x' is the first derivative of the same polynomial (c_1 = s_1) for k <= 3, and BDF of order k for k = 4, 5, where the
-  former is not stable for strongly damped oscillations. For k = 1 this is Sand's modified Euler method, and for all k
-  its coefficients have no poles. Second differences of positions that satisfy the constraints are right to order k
-  whatever the grid, so no multiplier is ever off by O(1).
+  former is unstable for strongly damped oscillations. For k = 1 this is Sand's modified Euler method, and for all k its
+  coefficients have no poles. Second differences of positions that satisfy the constraints are accurate to order k on
+  any grid, so multipliers never have O(1) errors.
 
 * SAND of order k = 1, 2 (Wunderlich (3.27), (3.28)): x' by BDF of order k; x'' = sum_i alpha_i x'[t_n, ..., t_{n-i}],
   alpha such that the two formulas together are exact for polynomials of degree k + 1, given with which formula each of
   the past velocities was computed (Table 3.3, here by the 2 x 2 system (3.26)).
 
 * ORDINARY: BDF of order k twice, which is BDF for the companion form of first order. Kept for comparison: its
-  multipliers are wrong by O(1) after every change of step size or order.
+  multipliers have O(1) errors after every change of step size or order.
 
 At the start t_0 counts three times as a node, with x_0, x'_0 and x''_0 / 2 as divided differences.
 """
@@ -32,11 +32,11 @@ from daedal.kernels.vectors import power
 
 DIRECT, SAND, ORDINARY = 0, 1, 2
 MAX_ORDER = 5
-HIGHEST_WITH_OWN_VELOCITY = 3  # up to this order x' belongs to the polynomial of x''
-ROWS = MAX_ORDER + 5  # divided differences that are kept
-PAST = 6  # velocities that are kept
-_EXACT = 3  # the order of a velocity that is given
-_POLE = 0.03  # determinants smaller than this, relative to their terms, are poles
+HIGHEST_WITH_OWN_VELOCITY = 3  # up to this order x' uses the polynomial of x''
+ROWS = MAX_ORDER + 5  # number of divided differences stored
+PAST = 6  # number of velocities stored
+_EXACT = 3  # the order of a given velocity
+_POLE = 0.03  # determinants smaller than this, relative to their terms, count as poles
 
 
 @part
@@ -163,7 +163,7 @@ def _ordinary_velocity(method, form, t, k):
 
 @part
 def update_differences(method, form, t, x, order):
-    """Divided differences with the new point; variables of order 0 and 1 lack data at the start."""
+    """Update divided differences with the new point; variables of order 0 and 1 lack data at the start."""
     n = form.n
     nodes, dd, orders = method.nodes, method.dd, form.order
     rows = min(method.points + 1, ROWS)
@@ -185,14 +185,14 @@ def update_differences(method, form, t, x, order):
 
 @part
 def error_factors(method, t, k, nodes):
-    r"""What multiplies the divided difference of order k + 2 in the local errors of x (order 2, order 1) and of x'.
+    r"""Factors of the divided difference of order k + 2 in the local errors of x (order 2, order 1) and of x'.
 
-    DIRECT differentiates a polynomial of degree k + 1, so x'' is off by D_{k+2} 2 s_1 w and x' by D_{k+2} w, with
-    w = prod_{i=1}^{k+1} (t_n - t_{n-i}); hence x is off by D_{k+2} 2 s_1 w / c_2, or D_{k+2} w / s_1 where only x'
-    occurs. For SAND the error of x'' follows from the formula applied to t^{k+2}. The difference is that of computed
-    values, which contain the error themselves: hence the divisor 1 + c. In x' counts what the error of x'' makes of it
-    in the step, h times that; s_1 times the error of x would not vanish with h after a change of step. `nodes` are
-    those before t.
+    DIRECT differentiates a polynomial of degree k + 1, so x'' has the error D_{k+2} 2 s_1 w and x' D_{k+2} w, with w =
+    prod_{i=1}^{k+1} (t_n - t_{n-i}); hence x has the error D_{k+2} 2 s_1 w / c_2, or D_{k+2} w / s_1 where only x'
+    occurs. For SAND the error of x'' follows from the formula applied to t^{k+2}. The difference uses computed values,
+    which contain the error: hence the divisor 1 + c. The error of x' is the effect of the error of x'' over the step, h
+    times that; s_1 times the error of x would not vanish with h after a change of step size. `nodes` are those before
+    t.
     """
     single, square = leading(t, nodes, k + 1)
     product = 1.0

@@ -1,7 +1,7 @@
 r"""Modified BDF for F(t, x, x', x'') = 0 in compiled code: predict, correct, test the error, choose order and step.
 
-The formulas are in :mod:`daedal.methods.bdf.modified_bdf_formulas`. Newton's method, norms, output and events are those
-of the other methods.
+The formulas are in :mod:`daedal.methods.bdf.modified_bdf_formulas`. Newton's method, norms, output and events are
+shared with the other methods.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ from daedal.methods.step_size import step_to_try
 _CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)
 _REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6  # as in DASSL, for c_2
 _MAX_FAILURES = 15
-_PATIENCE, _FALLING = 3, 0.5  # failures of a step before the past is given up, unless errors fall by this factor
+# failures of a step before the history is discarded, unless errors decrease by this factor
+_PATIENCE, _FALLING = 3, 0.5
 _MOST_ITERATIONS, _STAGNATION = 50, 1e-7  # with prescribed steps
 _MOST_FOLLOWING, _FAR_WORSE = 8, 10.0
 _ROUNDOFF_LEVEL = 100.0 * np.finfo(np.float64).eps
-_TRACE = 1e-6  # of the weight of other variables is left to multipliers with prescribed steps
-_SHARPER = 1000.0  # than the error test must Newton's method be: high differences amplify what it leaves
+_TRACE = 1e-6  # fraction of the weight of other variables given to multipliers with prescribed steps
+_SHARPER = 1000.0  # Newton tolerance relative to the error test: high differences amplify the remaining error
 
 MODIFIED_BDF = Struct(
     "MODIFIED_BDF",
@@ -45,13 +46,13 @@ MODIFIED_BDF = Struct(
         ("family", INTEGER),
         ("thesis", INTEGER),  # the controller of the thesis
         ("max_order", INTEGER),
-        ("share", FLOAT),  # of the tolerance that one step may err
+        ("share", FLOAT),  # fraction of the tolerance allowed for one step
         ("past_t", f64[POINTS]),
         ("past_y", f64[POINTS, "second_order.n_y"]),
         ("grid", optional(f64["n_grid"])),
         ("n_grid", INTEGER),
         ("grid_orders", optional(i64["n_grid"])),
-        # the past
+        # history
         ("nodes", f64[ROWS]),
         ("dd", f64[ROWS, "second_order.n"]),
         ("points", INTEGER),
@@ -61,7 +62,7 @@ MODIFIED_BDF = Struct(
         ("basis", f64[ROWS]),
         ("basis1", f64[ROWS]),
         ("basis2", f64[ROWS]),
-        # the present
+        # current step
         ("k", INTEGER),
         ("x", f64["second_order.n"]),
         ("xp", f64["second_order.n"]),
@@ -71,16 +72,16 @@ MODIFIED_BDF = Struct(
         ("delta", f64["second_order.n"]),
         ("weights", f64["second_order.n"]),
         ("matrix_weights", f64["second_order.n"]),
-        ("scale_weights", f64["second_order.n"]),  # inverse tolerances of x as large as it ever was
+        ("scale_weights", f64["second_order.n"]),  # inverse tolerances for the largest values of x so far
         ("matrix_needed", INTEGER),
         ("matrix_new", INTEGER),
         ("c2_matrix", FLOAT),
-        ("constant", INTEGER),  # steps since the last change of the step size
-        ("same_order", INTEGER),  # and of the order
-        ("blocked", INTEGER),  # steps for which the order must not be raised
+        ("constant", INTEGER),  # steps since the last change of step size
+        ("same_order", INTEGER),  # and of order
+        ("blocked", INTEGER),  # number of steps for which the order must not be raised
         ("penalty", INTEGER),
         ("last_ratio", FLOAT),
-        ("growth", f64[6]),  # largest ratio of successive steps, by order
+        ("growth", f64[6]),  # largest ratio of successive step sizes, by order
         ("start_order", INTEGER),
         ("initial_phase", INTEGER),
         ("successes", INTEGER),
@@ -108,7 +109,7 @@ def _aim(method, run):
 
 @part
 def _order_of_step(method, run):
-    """The order of the next step, for which there must be data."""
+    """The order of the next step, limited by the available data."""
     k = method.k
     if method.n_grid > 0:
         k = method.grid_orders[run.steps]
@@ -162,7 +163,7 @@ def _step(system, linear, method, form, run):
             run.h = 0.25 * h
             method.constant = 0
         if stuck and not forgotten and method.taken > 0 and not method.thesis and not run.fixed:
-            # the past may be to blame, a jump in it, or noise: go on without it
+            # a jump or noise in the history may be the cause: restart without it
             _forget_the_past(method, form, run)
             run.h = 0.1 * longest
             forgotten = True
@@ -178,7 +179,7 @@ def _step(system, linear, method, form, run):
 
 @part
 def _forget_the_past(method, form, run):
-    """Begin anew at the last point, with x, x' and x'' there."""
+    """Restart from the last point, with x, x' and x'' there."""
     dd, nodes, past, orders, last = method.dd, method.nodes, method.velocities, method.velocity_order, method.last_xpp
     for i in range(form.n):
         dd[1, i] = past[0, i]
@@ -196,9 +197,9 @@ def _forget_the_past(method, form, run):
 
 @part
 def _newton_weights(method, form, run):
-    """Corrections of x are judged by what they mean for x and for x', which changes c_1 times as much.
+    """Corrections of x are measured by their effect on x and on x', which changes c_1 times as much.
 
-    Those of multipliers, and of variables that are only computed along, are looked at when x has converged.
+    Those of multipliers and of passive variables are checked after x has converged.
     """
     n, source, inverse = form.n, form.source, run.inverse_weights
     weights, matrix_weights, scale_weights = method.weights, method.matrix_weights, method.scale_weights
@@ -219,7 +220,7 @@ def _newton_weights(method, form, run):
 
 @part
 def _correct(system, linear, method, form, run, t, h):
-    """Solve for x at t; with an old matrix a failure leads to a second try with a new one."""
+    """Solve for x at t; after a failure with an old matrix, retry with a new one."""
     x, e, delta, base = method.x, method.e, method.delta, form.base
     correction, weights = method.xp, method.weights
     _newton_weights(method, form, run)
@@ -256,7 +257,7 @@ def _correct(system, linear, method, form, run, t, h):
 
 @part
 def _size_of_others(method, form, correction):
-    """The size of corrections of variables that Newton's test leaves out, in units of their tolerances."""
+    """The size of corrections of variables excluded from Newton's test, in units of their tolerances."""
     weights, inverse, total = method.weights, method.matrix_weights, 0.0
     for i in range(form.n):
         if weights[i] == 0.0:
@@ -266,9 +267,9 @@ def _size_of_others(method, form, correction):
 
 @part
 def _follow(system, linear, method, form, t):
-    """Iterate until multipliers have followed, or their corrections are noise: c_2 times the round-off of x.
+    """Iterate until the multipliers have converged, or their corrections are noise: c_2 times the round-off of x.
 
-    Corrections that grow are no noise, even if x is too heavy to feel them in a short step.
+    Growing corrections are not noise, even if x is too inert to respond in a short step.
     """
     x, e, delta, weights = method.x, method.e, method.delta, method.weights
     size, worse = _size_of_others(method, form, delta), 0
@@ -297,7 +298,7 @@ def _follow(system, linear, method, form, t):
 
 @part
 def _iterate_to_roundoff(system, linear, method, form, progress, t, h):
-    """Newton's method with a new matrix in every iteration: with prescribed steps no tolerance says when to stop."""
+    """Newton's method with a new matrix in every iteration: with prescribed steps there is no tolerance to stop at."""
     n = form.n
     x, e, delta, base = method.x, method.e, method.delta, form.base
     weights, matrix_weights = method.weights, method.matrix_weights
@@ -333,7 +334,7 @@ def _iterate_to_roundoff(system, linear, method, form, progress, t, h):
 
 @part
 def _accept(system, method, form, run, t, h, k):
-    """Let the owner look at the step, then make it part of the past and keep its polynomial."""
+    """Pass the step to the owner, then add it to the history and store its polynomial."""
     n = form.n
     x, xp, xpp, y = method.x, method.xp, method.xpp, run.y
     if system.hook != 0:

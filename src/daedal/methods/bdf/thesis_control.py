@@ -1,7 +1,7 @@
-r"""The step control of Wunderlich's thesis, to the letter (sections 4.3 and 4.4).
+r"""The step control of Wunderlich's thesis, reproduced exactly (sections 4.3 and 4.4).
 
-The error is the distance of all variables from the polynomial of degree 3 through the last four points. After a few
-steps of constant size every success doubles the step.
+The error is the distance of all variables from the cubic through the last four points. After a few constant steps every
+success doubles the step size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ POINTS = 4
 
 @part
 def remember(method, run, t, y):
-    """Make y at t the latest of the last four points."""
+    """Append y at t to the last four points."""
     times, values = method.past_t, method.past_y
     for q in range(POINTS - 1, 0, -1):
         times[q] = times[q - 1]
@@ -44,7 +44,7 @@ def extrapolation_error(method, run, t):
 
 @part
 def step_after_failure(h, k, error, failures):
-    """The step after the error test has failed so many times in a row."""
+    """The step size after this many consecutive error-test failures."""
     if failures > 1:
         return 0.25 * h
     return h * max(0.25, min(0.9, 0.9 * (2.0 * error) ** (-1.0 / (k + 1))))
@@ -52,7 +52,7 @@ def step_after_failure(h, k, error, failures):
 
 @part
 def step_after_success(h, k, error, successes):
-    """The step after so many successes in a row; the second of them doubles it whatever the error is."""
+    """The step size after this many consecutive successes; the second one doubles it regardless of the error."""
     ratio = (2.0 * error) ** (-1.0 / (k + 1))
     if successes > 1 or ratio >= 2.0:
         return 2.0 * h

@@ -1,8 +1,7 @@
 r"""Coefficients of the explicit methods of Dormand and Prince: DOPRI5, and DOP853 with two embedded methods.
 
-Those of DOPRI5 are texts, for exact numbers and for floats alike. In DOP853 twelve stages make the step; the thirteenth
-is the slope at its end, which is the first of the next one. Three further stages, 14 to 16, belong to the dense output
-of order 7.
+Those of DOPRI5 are strings, usable as exact numbers or floats. DOP853 has twelve stages; the thirteenth is the slope at
+the end of the step, reused as the first stage of the next one. Stages 14 to 16 serve the dense output of order 7.
 
 References
 ----------
@@ -27,13 +26,13 @@ DOPRI5_C = ("0", "1/5", "3/10", "4/5", "8/9", "1", "1")
 
 
 def as_floats(row: tuple[str, ...]) -> tuple[float, ...]:
-    """Texts such as ``"3/40"`` as floats."""
+    """Strings such as ``"3/40"`` as floats."""
     parts = (entry.partition("/") for entry in row)
     return tuple(int(top) / int(bottom or 1) for top, _, bottom in parts)
 
 
 Row = dict[int, float]
-"""A row of coefficients: its entries that are not zero, by stage, counted from 0."""
+"""A row of coefficients: the nonzero entries, by 0-based stage."""
 
 C = (
     0.0,

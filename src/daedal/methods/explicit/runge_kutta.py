@@ -1,7 +1,8 @@
 r"""Explicit Runge-Kutta methods, for y' = f(t, y) and for formulations that are ordinary differential equations.
 
-A method is its tableau: a class that derives from :class:`ExplicitRungeKutta` and states one runs alone, in lanes, on
-GPUs, with dense output and with sensitivities. :func:`explicit_tableau` makes the tableau from textbook coefficients.
+A method is defined by its tableau: a class that derives from :class:`ExplicitRungeKutta` and has one supports single
+runs, lanes, GPUs, dense output and sensitivities. :func:`explicit_tableau` builds the tableau from textbook
+coefficients.
 
 References
 ----------
@@ -32,13 +33,12 @@ class Tableau:
     """Coefficients of an explicit method whose last stage is the slope at the end of the step (FSAL).
 
     ``inner(theta)`` are the weights of the slopes in y(t_0 + theta h), a polynomial of degree `degree`. With a second
-    error estimate `e3`, the error is :math:`e^2 / \\sqrt{e^2 + 0.01 e_3^2}` (HNW II.10). `a` and `c` may go on with
-    stages behind the last one, which dense output needs. `stability` is the size of h lambda at which the method
-    becomes unstable on the negative real axis, rounded down; `suspicious` the size from which steps on a mechanism are
-    looked into. On the imaginary axis DOPRI5 is unstable from 1.0 on, by 0.0003 a step at 1.2, and takes steps of 1.3
-    to 1.8 where vibrations limit them, shorter ones than 1.2 on the car axis, which follows its own. DOP853 is stable
-    up to 5.96, but damps little below; its steps end where errors of small vibrations meet the tolerance, at 3 for
-    1e-7. Measured.
+    error estimate `e3`, the error is :math:`e^2 / \\sqrt{e^2 + 0.01 e_3^2}` (HNW II.10). `a` and `c` may include
+    additional stages for dense output. `stability` is the size of h lambda at which the method becomes unstable on the
+    negative real axis, rounded down; `suspicious` the size from which steps on a mechanism are checked for stiffness.
+    On the imaginary axis DOPRI5 is unstable from 1.0 on, by 0.0003 a step at 1.2, and takes steps of 1.3 to 1.8 where
+    vibrations limit them, and below 1.2 on the car axis, whose vibration it must follow. DOP853 is stable up to 5.96,
+    but damps little below; the errors of small vibrations limit its steps to 3 at 1e-7. All values are measured.
     """
 
     a: Any
@@ -54,7 +54,7 @@ class Tableau:
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """The coefficients as arrays, and the weights at the points that define the polynomial, the last first."""
+        """The coefficients as arrays, and the weights at the points that define the polynomial, last point first."""
         s, count = len(self.b), len(self.a)
         a = np.zeros((count, count))
         for i, row in enumerate(self.a):
@@ -105,7 +105,7 @@ _DOP853_B = _row(dormand_prince.A[12], 13)
 
 
 def _dop853_inner(theta: float) -> np.ndarray:
-    """The continuous extension of order 7 (HNW II.10): a polynomial in theta and 1 - theta in turn."""
+    """The continuous extension of order 7 (HNW II.10): a polynomial alternating in theta and 1 - theta."""
     b, first, last = np.zeros(16), np.eye(16)[0], np.eye(16)[12]
     b[:13] = _DOP853_B
     total = np.zeros(16)
@@ -136,13 +136,13 @@ def explicit_tableau(
     stability: float = np.inf,
     suspicious: float = np.inf,
 ) -> Tableau:
-    r"""The tableau of an explicit method from the coefficients of a textbook.
+    r"""The tableau of an explicit method from textbook coefficients.
 
     Parameters
     ----------
     formula : RungeKuttaTableau
-        With `embedded` weights for the error estimate; without them the method takes constant steps only. If its last
-        stage is not :math:`f(t_1, y_1)`, that slope is added.
+        With `embedded` weights for the error estimate; without them the method supports constant steps only. If its
+        last stage is not :math:`f(t_1, y_1)`, that slope is added.
     order : int
         The order of the method.
     dense : sequence of sequences, optional
@@ -182,7 +182,7 @@ def explicit_tableau(
 
 
 def _hermite(weights: Sequence[float]) -> Callable[[float], np.ndarray]:
-    """Cubic Hermite interpolation, from the slopes of the first and the last stage."""
+    """Cubic Hermite interpolation from the first and last slopes."""
     b, first, last = np.array(weights), np.eye(len(weights))[0], np.eye(len(weights))[-1]
 
     def inner(theta: float) -> np.ndarray:
@@ -192,14 +192,14 @@ def _hermite(weights: Sequence[float]) -> Callable[[float], np.ndarray]:
 
 
 def _extension(name: str, weights: Sequence[float], dense: Sequence[Sequence[float]]) -> Callable[[float], np.ndarray]:
-    """A continuous extension; a row that is missing belongs to a slope at the end that it does not use."""
+    """A continuous extension; a missing row belongs to an unused slope at the end."""
     given = np.array([[float(x) for x in row] for row in dense])
     rows = np.zeros((len(weights), given.shape[1]))
     if given.shape[0] > len(weights):
         raise InvalidProblemError(f"{name}: dense has {given.shape[0]} rows for {len(weights)} slopes")
     rows[: len(given)] = given
     if np.abs(rows.sum(axis=1) - weights).max() > ROUNDOFF or abs(rows[:, 0].sum() - 1.0) > ROUNDOFF:
-        raise InvalidProblemError(f"{name}: dense does not lead from y_0, with its slope, to y_1 at theta = 1")
+        raise InvalidProblemError(f"{name}: dense does not interpolate y_0, its slope, and y_1 at theta = 1")
     powers = np.arange(1, rows.shape[1] + 1)
     return lambda theta: rows @ theta**powers
 
@@ -211,14 +211,14 @@ _RK4 = explicit_tableau(
 
 @dataclass(frozen=True)
 class ExplicitRungeKutta(Method):
-    """An explicit Runge-Kutta method, given by its tableau.
+    """An explicit Runge-Kutta method defined by its tableau.
 
     Parameters
     ----------
     norm : {"rms", "max"}
         Of the error: root mean square, or the largest component.
     stop_when_stiff : bool or int
-        End the run where steps seem to be limited by stability; a number is how many suspicious steps it takes.
+        Stop the run if steps seem limited by stability; a number is the count of suspicious steps required.
 
     Examples
     --------
@@ -256,21 +256,21 @@ class ExplicitRungeKutta(Method):
 
     @property
     def suspicious(self) -> float:
-        """The size of h lambda from which steps on a mechanism are looked into: stability may limit them."""
+        """The size of h lambda from which steps on a mechanism are checked for limits by stability."""
         return self.tableau.suspicious
 
     @property
     def title(self) -> str:
-        """What a solution says of the method."""
+        """Description of the method in solutions."""
         return f"{type(self).__name__}, order {self.max_order}"
 
     def require_error_estimate(self, fixed_step: float | None) -> None:
-        """Refuse a run with error control if there are no embedded weights."""
+        """Raise for a run with error control if there are no embedded weights."""
         if fixed_step is None and not self.controlled:
             raise InvalidProblemError(f"{type(self).__name__} has no error estimate: give fixed_step, or use DOPRI5")
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """The tableau as a record, and room for the stages."""
+        """The tableau as a record, and storage for the stages."""
         from daedal.kernels.records import Record
         from daedal.methods.explicit.runge_kutta_step import TABLEAU, runge_kutta_accept, runge_kutta_attempt
 
@@ -311,7 +311,7 @@ class DOPRI5(ExplicitRungeKutta):
     norm : {"rms", "max"}
         Of the error: root mean square, or the largest component.
     stop_when_stiff : bool or int
-        End the run where steps seem to be limited by stability; a number is how many suspicious steps it takes.
+        Stop the run if steps seem limited by stability; a number is the count of suspicious steps required.
     """
 
     name = "dopri5"
@@ -320,18 +320,18 @@ class DOPRI5(ExplicitRungeKutta):
 
 @dataclass(frozen=True)
 class DOP853(ExplicitRungeKutta):
-    """The method of order 8 of Dormand and Prince, as Hairer's code of this name has it: dense output of order 7.
+    """The Dormand-Prince method of order 8 as in Hairer's DOP853: dense output of order 7.
 
-    The error estimate is made of two embedded methods, of order 5 and 3, which count like one of order 7. Twelve
-    evaluations make a step; dense output takes three more where something lies inside it. For the same equations as
-    :class:`DOPRI5`, at sharper tolerances: from about 1e-7 on it needs fewer evaluations.
+    The error estimate combines two embedded methods, of order 5 and 3, and behaves like order 7. A step takes twelve
+    evaluations, and three more for dense output if it is used. For the same equations as :class:`DOPRI5` at tighter
+    tolerances: below about 1e-7 it needs fewer evaluations.
 
     Parameters
     ----------
     norm : {"rms", "max"}
         Of the error: root mean square, or the largest component.
     stop_when_stiff : bool or int
-        End the run where steps seem to be limited by stability; a number is how many suspicious steps it takes.
+        Stop the run if steps seem limited by stability; a number is the count of suspicious steps required.
 
     Examples
     --------

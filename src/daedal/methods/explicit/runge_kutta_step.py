@@ -2,11 +2,11 @@ r"""Explicit Runge-Kutta steps in compiled code, for y' = f(t, y).
 
     k_i = f(t + c_i h, y + h sum_{j<i} a_ij k_j),    y_1 = y + h sum_i b_i k_i,    error = h || sum_i e_i k_i ||
 
-A tableau is data: one kernel runs them all. :func:`explicit_steps` states the step once, for one run and for the lanes
-of ensembles (:mod:`daedal.kernels.arithmetic`). A step leaves the polynomial through its values at equidistant points,
-in the Newton form that all methods share. It is that of the method, with the stages that it may need, where something
-lies inside of the step; that of Hermite where the owner of the equations stops the run. Elsewhere nobody looks at it,
-and only y is written.
+A tableau is data: one kernel executes all of them. :func:`explicit_steps` defines the step once, for single runs and
+for ensemble lanes (:mod:`daedal.kernels.arithmetic`). A step provides the polynomial through its values at equidistant
+points, in the Newton form shared by all methods. It is the method's continuous extension, with its additional stages,
+if output or events lie inside the step; the Hermite cubic if the owner of the equations stops the run. Otherwise it is
+unused, and only y is written.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from daedal.methods.run_record import RUN, differences
 from daedal.methods.sums import sums_of
 
 SHARE = 0.01  # of the second error estimate (HNW II.10)
-HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, leaves the last slope usable
+HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, keeps the last slope usable
 
 TABLEAU = Struct(
     "TABLEAU",
     [
         ("n", INTEGER),
         ("stages", INTEGER),
-        ("dense_stages", INTEGER),  # behind them, for dense output
+        ("dense_stages", INTEGER),  # after these, for dense output
         ("degree", INTEGER),  # of the polynomial of a step
         ("two_errors", INTEGER),
         ("maximum_norm", INTEGER),
@@ -60,7 +60,7 @@ TABLEAU = Struct(
 
 
 class StepAccess(NamedTuple):
-    """Where the step of a run, or of eight, finds its arrays: functions of its record, as are the rest.
+    """Access to the arrays of a step, for a single run or eight lanes, as functions of the record, like the others.
 
     The record has n, error, and phi, whose first row is y at the start of the step.
     """
@@ -70,15 +70,15 @@ class StepAccess(NamedTuple):
     slopes: Any
     """The slopes of the stages."""
     stage: Any
-    """Where y of a stage is written."""
+    """Destination of y of a stage."""
     evaluate: Any
-    """``evaluate(run, t, i)``: the slope of stage i, at the y that was written; not 0 to give up."""
+    """``evaluate(run, t, i)``: the slope of stage i at the stored y; nonzero to abort."""
     size_of_error: Any
     """``size_of_error(run, maximum)``: the norm of ``run.error`` in units of the tolerance."""
 
 
 class ExplicitSteps(NamedTuple):
-    """The functions that :func:`explicit_steps` makes."""
+    """The functions created by :func:`explicit_steps`."""
 
     stages: Any
     dense_stages: Any
@@ -86,14 +86,14 @@ class ExplicitSteps(NamedTuple):
 
 
 def explicit_steps(number: NumberOperations, access: StepAccess) -> ExplicitSteps:
-    """A step in parts: its stages, those for dense output, the size of its error."""
+    """The components of a step: its stages, those for dense output, and the error norm."""
     spread, get, put, root, where_less = number.spread, number.get, number.put, number.root, number.where_less
     combine, weighted_sum, *_ = sums_of(number)
     tableau_of, slopes_of, stage_of, evaluate, size_of_error = access
 
     @part
     def stages(run, t, h):
-        """All stages but the first; the last one is y at the end of the step."""
+        """All stages but the first; the last is y at the end of the step."""
         tableau = tableau_of(run)
         a, c, k, start, stage = tableau.a, tableau.c, slopes_of(run), run.phi[0], stage_of(run)
         for i in range(1, tableau.stages):
@@ -105,7 +105,7 @@ def explicit_steps(number: NumberOperations, access: StepAccess) -> ExplicitStep
 
     @part
     def dense_stages(run, t, h):
-        """The stages that the polynomial of the step needs."""
+        """The stages needed for the polynomial of the step."""
         tableau = tableau_of(run)
         a, c, k, start, stage = tableau.a_dense, tableau.c, slopes_of(run), run.phi[0], stage_of(run)
         for i in range(tableau.stages, tableau.stages + tableau.dense_stages):
@@ -126,7 +126,7 @@ def explicit_steps(number: NumberOperations, access: StepAccess) -> ExplicitStep
 
     @part
     def size_of_estimate(run, h):
-        """The size of the error, from two estimates where the method has two (HNW II.10)."""
+        """The error norm, combining two estimates if the method has two (HNW II.10)."""
         tableau = tableau_of(run)
         size = size_of(run, tableau, tableau.e, h)
         if tableau.two_errors:
@@ -180,7 +180,7 @@ def runge_kutta_attempt(address, t, h):
 
 @entry(ATTEMPT)
 def runge_kutta_accept(address, t, h):
-    """The polynomial of the step; its last slope is the first of the next one."""
+    """The polynomial of the step; its last slope is the first of the next step."""
     run = record_at(address, RUN)
     return _accept(run.system, record_at(run.method, TABLEAU), run, t, h)
 
@@ -195,7 +195,7 @@ def _attempt(system, tableau, run, h):
     status = _stages(run, run.t, h)
     if status != 0:
         return status
-    copy(run.y, run.slope)  # the last stage is that at the end of the step
+    copy(run.y, run.slope)  # the last stage is at the end of the step
     if not run.fixed:
         run.error_of_step = _size_of_estimate(run, h)
     return 0
@@ -203,7 +203,7 @@ def _attempt(system, tableau, run, h):
 
 @part
 def _is_looked_into(run, t):
-    """Whether the polynomial of the step that ends at t is used: for dense output, events, or an output time."""
+    """Whether the polynomial of the step ending at t is used: for dense output, events, or an output time."""
     if run.dense or run.has_roots or run.sign * (t - run.t_end) > 0.0:
         return True
     if run.each_step or run.next_time >= run.n_times:

@@ -30,28 +30,27 @@ _MOST_FAILURES = 30
 
 @dataclass(frozen=True, eq=False)
 class Extrapolation(Method):
-    r"""Extrapolated Euler methods with variable order and step, for sharp tolerances.
+    r"""Extrapolated Euler methods of variable order and step size, for tight tolerances.
 
     A basic step H is taken with :math:`n_1 < n_2 < \ldots` Euler steps, and the results are extrapolated to step size
-    0. Each further row of the table raises the order by one.
+    0. Each additional row of the table raises the order by one.
 
     Parameters
     ----------
     scheme : {"linearly implicit", "limex", "implicit"}
-        The Euler method: with one linear system a step, whose matrix is that of the start of the basic step or has
-        dF/dy' of every Euler step; or with Newton's method in every step. For problems of index 1 only the last has
-        an unperturbed expansion, and orders without limit.
+        The Euler method: with one linear system per step, whose matrix is from the start of the basic step or uses
+        dF/dy' of every Euler step; or with Newton's method in every step. For problems of index 1 only the last has an
+        unperturbed expansion and unlimited order.
     sequence : str or list of int
         Step numbers: "hairer-lubich" (2, 3, 4, 6, 8, 12, 16, ...), "hairer-lubich from 1", "harmonic" (1, 2, 3, ...),
         "harmonic from 2", or a list.
     columns : "auto" or int
-        Columns of the table. "auto" chooses them along the run by the work per unit step, and has 6 with
-        `fixed_step`.
+        Columns of the table. "auto" adapts them to minimise work per unit step, and uses 6 with `fixed_step`.
     linear_solver : {"auto", "dense", "banded", "sparse"}
         "auto" follows the problem's `sparsity` and `bandwidth`.
     error_test : {"auto", "all", "differential"} or mask
-        Which components take part in the error test: all; all but the algebraic ones; a mask or list of the components
-        to include. "auto" tests all of them.
+        The components in the error test: all; all but the algebraic ones; a mask or list of the components to include.
+        "auto" tests all of them.
 
     Examples
     --------
@@ -94,7 +93,7 @@ class Extrapolation(Method):
         return len(step_numbers(self.sequence)) if self.columns == "auto" else int(self.columns)
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """A matrix, and room for the table."""
+        """A matrix, and storage for the extrapolation table."""
         problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         return _ExtrapolationRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
 
@@ -158,23 +157,23 @@ class _ExtrapolationRun(OneStepRun):
         )
 
     def orders_of(self, degrees: np.ndarray) -> np.ndarray:
-        """One less than the degree of the polynomial of a step, up to 6."""
+        """One less than the degree of the step polynomial, up to 6."""
         return degrees - 1
 
     def load(self, task: Task) -> None:
         """Constant steps have a constant number of columns."""
         assert self.workspace is not None
-        # without iterations the derivatives have to be accurate
+        # without iterations the derivatives must be accurate
         self.workspace.prepare_matrices(accurate=self.equations.problem.jacobian is None)
         if task.fixed_step is not None and self.method.columns == "auto":
             self.own["most"] = min(6, self._all)
 
     def reconsider(self, task: Task) -> int:
-        """Equations of a higher index are refused."""
+        """Raise for equations of higher index."""
         found = self.local_index(task)
         if found is None or found.index is None or found.index < 2:
             return 0
         raise InvalidProblemError(
             f"Extrapolation is for problems of index 0 and 1; this one has index {found.index} at "
-            f"t = {task.t_span[0]:g}: take method='radau'"
+            f"t = {task.t_span[0]:g}: use method='radau'"
         )

@@ -21,43 +21,43 @@ from daedal.methods.run_record import differences
 TABLE = (
     ("n", INTEGER),
     ("row", ADDRESS),  # computes the row `current`: y - y_0 at its end in `total`
-    ("measure", ADDRESS),  # the error of the step with the columns that are there
-    ("numbers", i64[MOST_COLUMNS]),  # of steps in every row
-    ("power", INTEGER),  # p: the expansion is one in h^p
-    ("table", f64[MOST_COLUMNS, "n"]),  # T_jk - y_0 from the last row back
+    ("measure", ADDRESS),  # the error of the step with the current columns
+    ("numbers", i64[MOST_COLUMNS]),  # number of steps in every row
+    ("power", INTEGER),  # p: the expansion is in powers of h^p
+    ("table", f64[MOST_COLUMNS, "n"]),  # T_jk - y_0, last row first
     ("total", f64["n"]),  # y - y_0 at the end of a row
-    ("current", INTEGER),  # the row that is to be computed
-    ("least", INTEGER),  # columns
+    ("current", INTEGER),  # the row to compute
+    ("least", INTEGER),  # number of columns
     ("most", INTEGER),
-    ("target", INTEGER),  # columns that are aimed at
+    ("target", INTEGER),  # target number of columns
     ("reached", INTEGER),  # those of the last attempt
     ("overhead", FLOAT),  # work of a basic step, of a row, and of a step of a row
     ("row_cost", FLOAT),
     ("step_cost", FLOAT),
-    ("iterations", INTEGER),  # of Newton's method in this basic step, and steps with them
+    ("iterations", INTEGER),  # Newton iterations in this basic step, and steps with them
     ("iterated", INTEGER),
     ("work", f64[MOST_COLUMNS + 1]),  # per unit step
-    ("size", f64[MOST_COLUMNS + 1]),  # of the step that suits a column
-    ("rough", INTEGER),  # whether the error of the polynomial was that of the step
-    ("climbs", INTEGER),  # whether further columns are tried for the sake of the polynomial
-    ("failed", FLOAT),  # the size of the last step that was rejected, which is forgotten little by little
+    ("size", f64[MOST_COLUMNS + 1]),  # of the step size for a column
+    ("rough", INTEGER),  # whether the error of the polynomial determined that of the step
+    ("climbs", INTEGER),  # whether additional columns are tried for the polynomial
+    ("failed", FLOAT),  # the size of the last rejected step, relaxed gradually
 )
-"""Fields of the record of an extrapolation method that its table and the choice of the order need."""
+"""Record fields needed by the extrapolation table and the choice of the order."""
 
-_SMALLEST, _LARGEST = 0.1, 4.0  # of the factors by which steps change, to the power 1/k and with it
-_FEWER, _MORE = 0.7, 0.9  # ratios of work for which the order changes
+_SMALLEST, _LARGEST = 0.1, 4.0  # of the step size factors, to the power 1/k and with it
+_FEWER, _MORE = 0.7, 0.9  # ratios of work at which the order changes
 _SAFETY, _SHARE = 0.93, 0.6
 _CAREFUL, _FORGETTING = 0.8, 1.3
-_FAILED = 0.5  # by which a step is shortened that cannot be computed
-_GAIN = 1.5  # ratio of steps for which one more column is tried
-_HIGHEST = 8  # power of h of the error of the polynomial
+_FAILED = 0.5  # step reduction after a failed evaluation
+_GAIN = 1.5  # step ratio for which one more column is tried
+_HIGHEST = 8  # power of h in the error of the polynomial
 
 _call = caller(ATTEMPT)
 
 
 @part
 def begin_table(run, method):
-    """Columns that suit the tolerance, to begin with."""
+    """Initial number of columns for the tolerance."""
     digits = np.log10(max(wrms(run.y, run.inverse_weights), 1.0))
     columns = int((0.6 * digits + 1.5) / method.power) + method.power - 1
     method.target = max(method.least, min(method.most - 1, columns))
@@ -65,7 +65,7 @@ def begin_table(run, method):
 
 @part
 def fill_table(run, method, address, t, h):
-    """Rows of the table until the error is small enough, or there is no hope for it."""
+    """Compute rows of the table until the error is small enough, or convergence is hopeless."""
     n = run.n
     start, y, table = differences(run)[0], run.y, method.table
     method.iterations, method.iterated = 0, 0
@@ -107,7 +107,7 @@ def fill_table(run, method, address, t, h):
 
 @part
 def count_polynomial(run, method, error):
-    """Take the error of the polynomial for that of the step where it is larger."""
+    """Use the error of the polynomial as that of the step if it is larger."""
     method.rough = 1 if error > run.error_of_step else 0
     if method.rough:
         run.error_of_step = error
@@ -115,7 +115,7 @@ def count_polynomial(run, method, error):
 
 @part
 def _extend(run, method):
-    """One more row of the table from the sum of its steps; table[0] becomes T_jj, error T_jj - T_j,j-1."""
+    """Add a row to the table from the sum of its steps; table[0] becomes T_jj, error T_jj - T_j,j-1."""
     n, j = run.n, method.current
     numbers, table = method.numbers, method.table
     total, error = method.total, run.error
@@ -132,7 +132,7 @@ def _extend(run, method):
 
 @part
 def _work(method, k):
-    """Work of k rows, with the iterations that a step has taken."""
+    """Work of k rows, with the iterations used in a step."""
     numbers, steps = method.numbers, 0.0
     for j in range(k):
         steps += numbers[j]
@@ -142,7 +142,7 @@ def _work(method, k):
 
 @part
 def _judge_column(run, method, h, k):
-    """The step that suits column k by the error of this one, and the work per unit step."""
+    """The step size for column k from its error, and the work per unit step."""
     work, size = method.work, method.size
     exponent = 1.0 / min(method.power * (k - 1) + 1, _HIGHEST)
     least = _SMALLEST**exponent
@@ -153,7 +153,7 @@ def _judge_column(run, method, h, k):
 
 @part
 def _is_hopeless(run, method, k):
-    """Whether the rows that are left will not do, by what each of them can gain at most."""
+    """Whether the remaining rows cannot suffice, from the maximum gain of each."""
     numbers, error, target = method.numbers, run.error_of_step, method.target
     if k == target - 1 and target < method.most:
         return error > power(numbers[target] * numbers[target - 1] / (numbers[0] * numbers[0]), 2 * method.power)
@@ -164,7 +164,7 @@ def _is_hopeless(run, method, k):
 
 @part
 def _shorten(run, method, h):
-    """A step whose error is too large is repeated with the cheaper of two columns."""
+    """Repeat a step with too large an error, with the cheaper of two columns."""
     work, size = method.work, method.size
     k = max(2, min(method.target, method.reached))
     if k > max(2, method.least) and work[k - 1] < _FEWER * work[k]:
@@ -176,7 +176,7 @@ def _shorten(run, method, h):
 
 @part
 def _give_up(run, method, h):
-    """Rows diverge, or cannot be computed: a much shorter step, with the same order."""
+    """Rows diverge or cannot be computed: use a much shorter step at the same order."""
     run.h = _FAILED * h
     method.failed = abs(h)
     run.error_of_step = max(run.error_of_step, 2.0)
@@ -201,7 +201,7 @@ def next_step(run, method, h):
             best = k - 2
         if work[k] < _MORE * work[best]:
             best = k
-    if method.rough and method.power * (k - 1) + 1 >= _HIGHEST:  # more columns do not make the polynomial better
+    if method.rough and method.power * (k - 1) + 1 >= _HIGHEST:  # more columns do not improve the polynomial
         best = min(best, k)
     best = max(least, min(best, most))
     if run.rejected:
@@ -211,10 +211,10 @@ def next_step(run, method, h):
         new = size[best]
     else:
         new = size[k] * (1.0 if method.rough else _work(method, best) / _work(method, k))
-    # where the polynomial limits the step, its length does not make sure that there are more columns the next time
+    # if the polynomial limits the step, its size does not guarantee more columns next time
     gains = method.climbs and method.rough and best > k and (k == 2 or size[k] > _GAIN * size[k - 1])
     method.target = min(best + 1, most) if gains else best
-    if method.failed > 0.0:  # the error need not fall like a power of h: what has failed is not tried again at once
+    if method.failed > 0.0:  # the error need not behave like a power of h: do not immediately retry a failed size
         new = min(new, _CAREFUL * method.failed)
         method.failed *= _FORGETTING
     run.h = run.sign * new

@@ -3,11 +3,11 @@ r"""Euler steps of extrapolation methods in compiled code: n_j of them with h = 
 With F_y and B = F_y' at the start of the basic step, for F(t, y, y') = 0 and v_n = (y_n - y_{n-1}) / h (Brenan,
 Campbell and Petzold 4.6):
 
-    linearly implicit   (F_y + B/h) (y_{n+1} - y_n) = B v_n - F(t_{n+1}, y_n, v_n)               scheme 1
-    limex               the same with B at (t_{n+1}, y_n, v_n), anew in every step               scheme 2
-    implicit            F(t_{n+1}, y_{n+1}, (y_{n+1} - y_n) / h) = 0 by the simplified Newton method
+    linearly implicit (F_y + B/h) (y_{n+1} - y_n) = B v_n - F(t_{n+1}, y_n, v_n) scheme 1 limex the same with B at
+    (t_{n+1}, y_n, v_n), recomputed in every step scheme 2 implicit F(t_{n+1}, y_{n+1}, (y_{n+1} - y_n) / h) = 0 by the
+    simplified Newton method
 
-For F = B(y) y' - f(y) the first two are those of the book, for F_y = B'(y_0) y_0' - f'(y_0).
+For F = B(y) y' - f(y) the first two are those of the book with F_y = B'(y_0) y_0' - f'(y_0).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from daedal.methods.run_record import RUN, differences
 LINEARLY_IMPLICIT, LIMEX, IMPLICIT = 0, 1, 2
 
 DIFFERENCES = 4
-"""Backward differences of the Euler steps that are kept, up to the third: predictors, and derivatives for output."""
+"""Number of backward differences of the Euler steps stored, up to the third: predictors, and derivatives for output."""
 
 MIDDLE = 2
 """Conditions in the middle of a basic step: value and slope."""
@@ -50,38 +50,38 @@ EXTRAPOLATION = Struct(
         ("linear", at(LINEAR)),
         ("linearise", ADDRESS),
         ("scheme", INTEGER),
-        # dF/dy and dF/dy', entry by entry, and their places in the matrix
+        # dF/dy and dF/dy', entry by entry, and their positions in the matrix
         ("entries", INTEGER),
         ("f_y", ADDRESS),
         ("f_yp", ADDRESS),
-        ("look", ADDRESS),  # working memory of `after_first_look`
-        ("moving_f_y", f64["entries"]),  # of scheme 2
+        ("look", ADDRESS),  # workspace of `after_first_look`
+        ("moving_f_y", f64["entries"]),  # for scheme 2
         ("moving_f_yp", f64["entries"]),
         ("rows", i64["entries"]),
         ("columns", i64["entries"]),
         ("place", i64["entries"]),
         *TABLE,
         ("amplification", f64[MOST_COLUMNS]),
-        # in the middle of the step y - y_0 and H y', at its end H^k y^(k), from every row
+        # y - y_0 and H y' at midstep, H^k y^(k) at the end, from every row
         ("nabla", f64[DIFFERENCES, "n"]),
         ("derivatives", f64[(MIDDLE + DIFFERENCES) * MOST_COLUMNS, "n"]),
         ("start", f64[DIFFERENCES, "n"]),  # derivatives at both ends of the step and in the middle
         ("end", f64[DIFFERENCES, "n"]),
         ("inner", f64[MIDDLE, "n"]),
-        ("left", INTEGER),  # how many of them are in use, with the value
+        ("left", INTEGER),  # number in use, including the value
         ("right", INTEGER),
         ("middle", INTEGER),
-        ("scale", FLOAT),  # of those at the start
+        ("scale", FLOAT),  # those at the start
         *[(name, f64["n"]) for name in ("stage_y", "stage_yp", "residual", "sum", "noise")],
         ("jacobian_known", INTEGER),
     ],
 )
 
 _MOST_ITERATIONS, _POLISHING = 12, 50  # of Newton's method; with constant steps
-_TOLERANCE = 1e-4  # of Newton's method, in units of the tolerance; extrapolation enlarges what is left
-_ROUNDING, _PLATEAU = 1e-2, 100.0  # corrections that fall no longer are round-off if they are so small
-_UNKNOWN = 10.0  # rate / (1 - rate) before a rate has been seen
-_NOISE = 4.0  # corrections by so many times the round-off end Newton's method
+_TOLERANCE = 1e-4  # Newton tolerance, in units of the error tolerance; extrapolation amplifies the remaining error
+_ROUNDING, _PLATEAU = 1e-2, 100.0  # stagnating corrections below this count as round-off
+_UNKNOWN = 10.0  # rate / (1 - rate) before a rate is known
+_NOISE = 4.0  # multiple of the round-off at which corrections end Newton's method
 
 
 @part
@@ -162,7 +162,7 @@ def _row(system, linear, run, method, t, h):
 
 @part
 def _factor(system, linear, method, f_yp, t, h):
-    """Factors of F_y + F_y'/h."""
+    """Factorise F_y + F_y'/h."""
     matrix = linear.matrix
     f_y, data = floats(method.f_y, method.entries), matrix.data
     place = method.place
@@ -176,7 +176,7 @@ def _factor(system, linear, method, f_yp, t, h):
 
 @part
 def _estimate_noise(linear, run, method, t):
-    """Round-off of a Euler step: the terms of F times the unit round-off, as a right-hand side."""
+    """Round-off of an Euler step: the terms of F times the unit round-off, as a right-hand side."""
     n = run.n
     y, yp, noise = differences(run)[0], run.yp, method.noise
     rows, columns = method.rows, method.columns
@@ -215,7 +215,7 @@ def _solve_linear(system, linear, run, method, t, h):
 
 @part
 def _solve_implicit(system, linear, run, method, t, h, before):
-    """The increment of an implicit step from `stage_y`, in `residual`; predicted from the steps before it."""
+    """The increment of an implicit step from `stage_y`, in `residual`; predicted from previous steps."""
     n = run.n
     y, v, r = method.stage_y, method.stage_yp, method.residual
     nabla, step = method.nabla, method.sum
@@ -262,7 +262,7 @@ def _solve_implicit(system, linear, run, method, t, h, before):
 
 @part
 def _update_differences(nabla, step, before):
-    """Backward differences of y after one more Euler step; the k-th ones are there after k steps."""
+    """Update backward differences of y after an Euler step; the k-th ones exist after k steps."""
     for j in range(step.size):
         value = step[j]
         for k in range(1, min(before + 2, DIFFERENCES)):

@@ -1,9 +1,10 @@
 r"""Dense output of extrapolation methods in compiled code.
 
 Backward differences of the Euler steps of a row, divided by h^k, are derivatives of y with an expansion in h, and are
-extrapolated as y is (Hairer, Ostermann, Numer. Math. 58 (1990) 419-439; SEULEX). The polynomial of a step has value and
-derivatives at its end; at its start those of the end of the step before, in its first step the value alone; and, where
-all rows but one have an even number of implicit Euler steps, value and slope in the middle. Its degree is at most 7.
+extrapolated as y is (Hairer, Ostermann, Numer. Math. 58 (1990) 419-439; SEULEX). The polynomial of a step interpolates
+value and derivatives at its end; at its start those from the end of the previous step, or just the value in the first
+step; and, if all rows but one have an even number of implicit Euler steps, value and slope at midstep. Its degree is at
+most 7.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from daedal.methods.extrapolation.extrapolation_sequences import MOST_COLUMNS
 from daedal.methods.one_step import close_polynomial, size_of_error
 from daedal.methods.run_record import differences
 
-_SHARE = 0.25  # of the error of the polynomial of one degree less
-_NOISE, _INNER_NOISE = 2.0, 16.0  # by which round-off may exceed its estimate, of values and of derivatives
-_POINTS = 32  # at which the largest value of a product of nodes is looked for
+_SHARE = 0.25  # for the error of the polynomial of one degree less
+_NOISE, _INNER_NOISE = 2.0, 16.0  # factor by which round-off may exceed its estimate, for values and derivatives
+_POINTS = 32  # sample points for the maximum of a node polynomial
 _NODES = 8
 _room_for_nodes, _room_for_values = local_words(_NODES), local_words(_NODES)
 
 
 @part
 def interpolate(system, run, method, h):
-    """Derivatives at the end and in the middle of the step; the error of its polynomial in units of the tolerance.
+    """Derivatives at the end and the midpoint; the error of the polynomial in units of the tolerance.
 
-    What is measured is the error of the polynomial without the highest derivative at the end.
+    The measured error is that of the polynomial without the highest derivative at the end.
     """
     n = run.n
     ends, starts, inner, table = method.end, method.start, method.inner, method.table
@@ -58,7 +59,7 @@ def interpolate(system, run, method, h):
 
 @part
 def leave_out_noise(run, method):
-    """What of the error may be round-off is no reason to shorten the step."""
+    """Errors that may be round-off do not shorten the step."""
     _subtract(run, method, _NOISE)
 
 
@@ -72,7 +73,7 @@ def _subtract(run, method, factor):
 
 @part
 def _count_conditions(method):
-    """How many conditions the polynomial has at the end and in the middle."""
+    """Number of conditions of the polynomial at the end and at midstep."""
     numbers, k, even = method.numbers, method.reached, 0
     for j in range(k):
         even += 1 - numbers[j] % 2
@@ -83,10 +84,10 @@ def _count_conditions(method):
 
 @part
 def _extrapolate(method, n, kind, order, target):
-    """H^order y^(order) at the end of the step, from the first rows that have enough steps; from even ones for -1.
+    """H^order y^(order) at the end of the step, from the first rows with enough steps; from even ones for -1.
 
-    As many rows as the order of the result asks for, one more step than there are differences: the first one of a row
-    may be perturbed.
+    As many rows as the order of the result requires, with one step more than differences: the first step of a row may
+    be perturbed.
     """
     numbers, rates, k, first = method.numbers, method.derivatives, method.reached, 0
     while order > 0 and first < k - 1 and numbers[first] <= order:
@@ -117,7 +118,7 @@ def set_nodes(method, nodes):
 
 @part
 def largest_product(nodes, degree):
-    """The largest value in the step of the product over all nodes but the first."""
+    """The maximum over the step of the product over all nodes but the first."""
     largest = 0.0
     for p in range(1, _POINTS):
         value = 1.0
@@ -129,7 +130,7 @@ def largest_product(nodes, degree):
 
 @part
 def divided_differences(values, nodes, degree, ends, inner, starts):
-    """Newton coefficients of the polynomial with these nodes, equal ones side by side."""
+    """Newton coefficients of the polynomial with these nodes; equal nodes are adjacent."""
     for q in range(degree + 1):
         values[q] = ends[0] if nodes[q] == 1.0 else inner[0] if nodes[q] == 0.5 else 0.0
     factorial = 1.0

@@ -1,6 +1,6 @@
-r"""Step number sequences of extrapolation methods, and the scheme of Aitken and Neville.
+r"""Step number sequences of extrapolation methods, and the Aitken-Neville scheme.
 
-A basic step H is taken n_j times with h_j = H/n_j, for n_1 < n_2 < ...; with an expansion of the error in powers of h
+A basic step H is divided into n_j steps h_j = H/n_j, for n_1 < n_2 < ...; if the error has an expansion in powers of h,
 the results T_j1 are extrapolated to h = 0 (Brenan, Campbell and Petzold (4.6.1)):
 
     T_{j,k+1} = T_{j,k} + (T_{j,k} - T_{j-1,k}) / (n_j / n_{j-k} - 1).
@@ -31,11 +31,11 @@ SEQUENCES: dict[str, tuple[int, ...]] = {
 """Sequences by name: 1, 2, 3, ...; 2, 3, 4, 5, ...; 2, 3, 4, 6, 8, 12, 16, ... and the same with 1 before it."""
 
 
-_MOST = 10_000  # steps of Euler's method in one step
+_MOST = 10_000  # Euler steps per basic step
 
 
 def step_numbers(sequence: str | Sequence[int]) -> tuple[int, ...]:
-    """The numbers n_1 < n_2 < ... of a sequence, given by its name or as it is.
+    """The numbers n_1 < n_2 < ... of a sequence, given by name or directly.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def step_numbers(sequence: str | Sequence[int]) -> tuple[int, ...]:
 
 
 def amplification(numbers: Sequence[int]) -> np.ndarray:
-    """Sums of the absolute weights of T_j1 in T_kk, for k = 1, 2, ...: by how much round-off grows.
+    """Sums of the absolute weights of T_j1 in T_kk, k = 1, 2, ...: the amplification of round-off.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def amplification(numbers: Sequence[int]) -> np.ndarray:
 def extrapolation_table(numbers: Sequence[int], base: Callable[[int], Any], power: int = 1) -> list[list[Any]]:
     """The table T_jk of Aitken and Neville, row by row, from T_j1 = base(n_j), for an expansion in h^power.
 
-    Works with all numbers that can be added and divided by integers: floats, fractions, mpmath, arrays of them.
+    Works for any numbers that can be added and divided by integers: floats, fractions, mpmath, arrays of them.
 
     Examples
     --------

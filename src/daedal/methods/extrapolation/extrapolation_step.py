@@ -1,6 +1,6 @@
 r"""A basic step of extrapolated Euler methods in compiled code.
 
-The error of a step is the larger of the difference of the last two entries of a row, and the error of the polynomial.
+The error of a step is the larger of the difference of the last two entries of a row and the error of the polynomial.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _call = caller(ATTEMPT)
 
 @entry(STEP)
 def extrapolation_begin(address):
-    """Columns that suit the tolerance; derivatives at the start, for the owner to see whether the index is 0 or 1."""
+    """Initial columns for the tolerance; derivatives at the start, for the owner to check that the index is 0 or 1."""
     run = record_at(address, RUN)
     method = record_at(run.method, EXTRAPOLATION)
     begin_table(run, method)
@@ -31,7 +31,7 @@ def extrapolation_begin(address):
 
 @entry(ATTEMPT)
 def extrapolation_attempt(address, t, h):
-    """Rows of the table until the error is small enough, or there is no hope for it."""
+    """Compute rows of the table until the error is small enough, or convergence is hopeless."""
     run = record_at(address, RUN)
     method = record_at(run.method, EXTRAPOLATION)
     if not method.jacobian_known:
@@ -50,7 +50,7 @@ def extrapolation_accept(address, t, h):
 
 @entry(ATTEMPT)
 def extrapolation_measure(address, t, h):
-    """The error of the last column, and of the polynomial where that is small enough."""
+    """The error of the last column, and of the polynomial if the former is small enough."""
     run = record_at(address, RUN)
     return _measure(run.system, run, record_at(run.method, EXTRAPOLATION), h)
 

@@ -1,4 +1,4 @@
-r"""Extrapolation for mechanisms in the manner of MEXX: the half-explicit mid-point rule on the form of index 2.
+r"""Extrapolation for mechanisms in the manner of MEXX: the half-explicit midpoint rule in index-2 form.
 
 References
 ----------
@@ -29,17 +29,17 @@ _PROJECTIONS = ("drift", "always", "never")
 
 @dataclass(frozen=True)
 class MEXX(Method):
-    """Extrapolated half-explicit mid-point rule with variable order and step, for mechanisms that are not stiff.
+    """Extrapolated half-explicit midpoint rule of variable order and step size, for nonstiff mechanisms.
 
-    A basic step is taken with 2, 6, 10, ... steps of the mid-point rule, each with one linear system whose multipliers
-    make the velocity constraint hold at the next point; the results are extrapolated, and every row of the table
-    raises the order by two. Made for sharp tolerances.
+    A basic step is taken with 2, 6, 10, ... steps of the midpoint rule, each with one linear system whose multipliers
+    make the velocity constraint hold at the next point; the results are extrapolated, and every row of the table raises
+    the order by two. Suited to tight tolerances.
 
     Parameters
     ----------
     columns : "auto" or int
-        Columns of the table, from 2 to 9: the order is twice their number. "auto" chooses them along the run by the
-        work per unit step, and has 4 with `fixed_step`.
+        Columns of the table, 2 to 9: the order is twice their number. "auto" adapts them to minimise work per unit
+        step, and uses 4 with `fixed_step`.
     projection : {"drift", "always", "never"}
         When positions (and with them velocities) are projected onto the constraints: when the drift reaches a
         twentieth of the tolerance, after every step, or never.
@@ -75,10 +75,10 @@ class MEXX(Method):
         return 2 * (_MOST if self.columns == "auto" else int(self.columns))
 
     def prepare(self, equations: Equations) -> MechanicalRun:
-        """Room for the table."""
+        """Allocate the extrapolation table."""
         if equations.mechanism.linear:
             raise InvalidProblemError(
-                "MEXX is made for mechanical systems; a HessenbergDAE is solved by dassl, or by dopri5 in a form that "
+                "MEXX requires a mechanical system; solve a HessenbergDAE by dassl, or by dopri5 in a form that "
                 "is an ordinary differential equation"
             )
         return _MEXXRun(self, equations)

@@ -1,13 +1,13 @@
-r"""Extrapolation of the half-explicit mid-point rule for mechanical systems, in compiled code.
+r"""Extrapolation of the half-explicit midpoint rule for mechanical systems, in compiled code.
 
-With y = (q, v, r) and the multipliers that make the velocity constraint hold at the next point (Lubich, IMPACT 1 (1989)
+With y = (q, v, r) and the multipliers that enforce the velocity constraint at the next point (Lubich, IMPACT 1 (1989)
 260-268, and MEXX: Lubich, Nowak, Poehle, Engstler, ZIB SC 92-12 (1992)),
 
     y_1 = y_0 + h f(y_0, lambda_0),   y_{n+1} = y_{n-1} + 2h f(y_n, lambda_n),   G(q_{n+1}) v_{n+1} + g_t = 0,
 
-every step is one linear system, and y_n has an expansion in h^2 for even n, and another one for odd n. Step numbers are
-2, 6, 10, ...: the middle of the step is always an odd point. The polynomial of the step has value and slope at both
-ends, and in the middle the value and three derivatives, from central differences of the slopes (as in ODEX: Hairer,
+every step solves one linear system, and y_n has an expansion in h^2 for even n, and another one for odd n. Step numbers
+are 2, 6, 10, ...: the midpoint of the step is always an odd point. The polynomial of the step has value and slope at
+both ends, and at midstep the value and three derivatives, from central differences of the slopes (as in ODEX: Hairer,
 Ostermann, Numer. Math. 58 (1990) 419-439).
 """
 
@@ -36,14 +36,14 @@ from daedal.methods.one_step import ATTEMPT, HOPELESS, give_to_owner, size_in, s
 from daedal.methods.run_record import RUN, STEP, differences
 
 MIDDLE = 4
-"""Conditions in the middle of a step: the value and three derivatives."""
+"""Conditions at midstep: the value and three derivatives."""
 
 MEXX = Struct(
     "MEXX",
     [
         *TABLE,
         ("mechanism", at(CONSTRAINED)),
-        ("derivatives", f64[MIDDLE * MOST_COLUMNS, "n"]),  # in the middle, from every row
+        ("derivatives", f64[MIDDLE * MOST_COLUMNS, "n"]),  # at midstep, from every row
         ("inner", f64[MIDDLE, "n"]),
         ("start", f64[2, "n"]),  # value and slope at both ends
         ("end", f64[2, "n"]),
@@ -54,12 +54,12 @@ MEXX = Struct(
 _NODES = np.array([0.5, 0.5, 0.5, 0.5, 1.0, 1.0, 0.0, 0.0])
 _COUNT = _NODES.size
 _room = local_words(_COUNT)
-_SHARE = 0.25  # of the error of the polynomial of one degree less
+_SHARE = 0.25  # for the error of the polynomial of one degree less
 
 
 @entry(STEP)
 def mexx_begin(address):
-    """Columns to begin with."""
+    """Initial number of columns."""
     run = record_at(address, RUN)
     begin_table(run, record_at(run.method, MEXX))
     return 0
@@ -67,7 +67,7 @@ def mexx_begin(address):
 
 @entry(ATTEMPT)
 def mexx_attempt(address, t, h):
-    """The table of a step."""
+    """Compute the table of a step."""
     run = record_at(address, RUN)
     method = record_at(run.method, MEXX)
     if not run.slope_known:
@@ -80,7 +80,7 @@ def mexx_attempt(address, t, h):
 
 @entry(ATTEMPT)
 def mexx_row(address, t, h):
-    """The mid-point steps of the row ``method.current``."""
+    """The midpoint steps of row ``method.current``."""
     run = record_at(address, RUN)
     method = record_at(run.method, MEXX)
     return _row(run.system, method.mechanism, run, method, h)
@@ -88,7 +88,7 @@ def mexx_row(address, t, h):
 
 @entry(ATTEMPT)
 def mexx_measure(address, t, h):
-    """The error of the last column, and of the polynomial where that is small enough."""
+    """The error of the last column, and of the polynomial if the former is small enough."""
     run = record_at(address, RUN)
     method = record_at(run.method, MEXX)
     return _measure(run.system, method.mechanism, run, method, t, h)
@@ -133,7 +133,7 @@ def _row(system, c, run, method, h):
 
 @part
 def _collect(method, n, place, count, h, total, slope):
-    """H^k y^(k) in the middle: central differences of the slopes there, with steps 2h."""
+    """H^k y^(k) at midstep: central differences of the slopes, with increment 2h."""
     if abs(place) > 2:
         return
     rates = method.derivatives
@@ -182,7 +182,7 @@ def _measure(system, c, run, method, t, h):
 
 @part
 def _extrapolate(method, n, order, target):
-    """A derivative in the middle from the rows that have enough steps."""
+    """A derivative at midstep from the rows with enough steps."""
     numbers, rates = method.numbers, method.derivatives
     first = 1 if order > 1 else 0
     for i in range(n):

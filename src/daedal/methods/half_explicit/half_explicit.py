@@ -1,7 +1,7 @@
-r"""Half-explicit Runge-Kutta methods: the fastest way through a mechanism that is not stiff.
+r"""Half-explicit Runge-Kutta methods: the most efficient methods for nonstiff mechanisms.
 
-The state (q, v) is advanced explicitly, and every stage solves one linear system for its accelerations and
-multipliers, which makes the velocity constraints hold exactly.
+The state (q, v) is advanced explicitly, and every stage solves one linear system for accelerations and multipliers,
+which enforces the velocity constraints exactly.
 
 References
 ----------
@@ -34,7 +34,7 @@ _CONTROLLERS, _PROJECTIONS = ("pi", "classic"), ("drift", "always", "never")
 
 @dataclass(frozen=True)
 class HalfExplicit(Method):
-    """A half-explicit Runge-Kutta method, given by its tableau.
+    """A half-explicit Runge-Kutta method defined by its tableau.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class HalfExplicit(Method):
         When positions (and with them velocities) are projected onto the constraints: when the drift reaches a
         twentieth of the tolerance, after every step, or never.
     stop_when_stiff : bool or int
-        End the run where the steps seem to be limited by stability (the automatic choice looks into it and goes on with
-        a stiff method); a number is that of suspicious steps to let pass.
+        Stop the run if the steps seem limited by stability (the automatic choice checks it and switches to a stiff
+        method); a number is the count of suspicious steps to allow.
     """
 
     tableau: HalfExplicitTableau = PHEM56_TABLEAU
@@ -85,17 +85,17 @@ class HalfExplicit(Method):
         return self.tableau.order
 
     def require_error_estimate(self, fixed_step: float | None) -> None:
-        """A tableau may be without one."""
+        """Raise if the tableau has no error estimate."""
         if fixed_step is None and self.tableau.embedded_order is None:
             raise InvalidProblemError(f"{self.tableau.name} has no error estimate: give fixed_step")
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """The tableau as a record, and room for the stages."""
+        """The tableau as a record, and storage for the stages."""
         if equations.semi_explicit is not None:
             return _GeneralRun(self, equations)
         if equations.mechanism.linear:
             raise InvalidProblemError(
-                f"{type(self).__name__} is made for mechanical systems and SemiExplicitDAE; a HessenbergDAE is "
+                f"{type(self).__name__} requires a mechanical system or a SemiExplicitDAE; a HessenbergDAE is "
                 "solved by dassl, or by dopri5 in a form that is an ordinary differential equation"
             )
         return _MechanicalRun(self, equations)
@@ -163,7 +163,7 @@ class HEDOP5(HalfExplicit):
 
 @dataclass(frozen=True)
 class _Coefficients:
-    """A tableau as the kernel takes it; `inner` are the weights at theta = 4/5, 3/5, 2/5, 1/5."""
+    """A tableau as kernel arguments; `inner` are the weights at theta = 4/5, 3/5, 2/5, 1/5."""
 
     arrays: dict[str, np.ndarray]
     error_order: int
@@ -269,7 +269,7 @@ class _MechanicalRun(MechanicalRun):
         )
 
     def load(self, task: Task) -> None:
-        """Whether values inside of steps will be asked for."""
+        """Whether values inside steps will be needed."""
         super().load(task)
         if not self._known_first and (task.dense or task.t_eval is not None or task.switching is not None):
             self.own["end_slope"] = 1
@@ -334,7 +334,7 @@ def _rows_with_z(problem, t0: float, x0: np.ndarray) -> np.ndarray:
         depends |= problem.constraint(t0, y, moved) != base
     if depends.all():
         raise InvalidProblemError(
-            "every equation of g contains z: the problem has index 1, and half-explicit methods are made for index 2; "
+            "every equation of g contains z: the problem has index 1, but half-explicit methods require index 2; "
             "use method='dassl'"
         )
     return depends

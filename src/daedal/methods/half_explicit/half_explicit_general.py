@@ -5,14 +5,15 @@ Brasey and Hairer (2.1), (2.2): the constraint at the point of stage i determine
     g(t_0 + cb_i h, y_0 + h sum_{j<i} ab_ij k_j + h ab_ii f(Y_i, Z_i)) = 0,
 
 by a simplified Newton method whose matrix g_y f_z is formed once for a step. Rows of g that do contain z (the auxiliary
-equations 0 = k(y, z, u) of (1.4)) are imposed at (Y_i, Z_i) itself.
+equations 0 = k(y, z, u) of (1.4)) are imposed at (Y_i, Z_i).
 
-Between its ends a step is the polynomial with their values and slopes and the slopes at two points inside. Error
-estimates of half-explicit methods are blind to what the constraint determines, since the stages satisfy it exactly: how
-far the polynomial without the second point misses the slope there takes part in the error test.
+Between its ends a step is the polynomial matching values and slopes there and the slopes at two interior points. Error
+estimates of half-explicit methods do not detect errors of quantities determined by the constraint, which the stages
+satisfy exactly; therefore the slope defect at the second point of the polynomial without it is included in the error
+test.
 
-Where (y, z) are a solution and its sensitivities, copies of the leading unknowns, the matrix of all is block triangular
-with equal blocks on its diagonal. One block serves all; what is neglected is nilpotent, and costs one iteration.
+If (y, z) holds a solution and its sensitivities, copies of the leading unknowns, the full matrix is block triangular
+with equal diagonal blocks. One block serves all; the neglected part is nilpotent and costs one iteration.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ _CALLBACK_RAISED, _UNEVALUABLE = int(Ending.CALLBACK_RAISED), int(Ending.UNEVALU
 _MAX_ITERATIONS = 25
 _MOVE, _LEAST_MOVE, _LARGEST_MOVE = 1e-6, 1e-8, 1e-2  # of y by an increment of z, relative to y
 _MOST_TRIALS, _FURTHER = 8, 1e6
-_NEGLIGIBLE = 1e-3  # of the tolerance, for what round-off leaves of a Newton iteration
+_NEGLIGIBLE = 1e-3  # fraction of the tolerance, for the round-off of a Newton iteration
 _ROUNDOFF_LEVEL = 1e-13
-_STANDSTILL = 1e-10  # of z, for changes of the unknowns that others follow
-_FLOW_INCREMENT = 0.1  # of the step, for differences along the flow
-_FIRST, _SECOND = 0.4, 0.75  # where the slope of a step is looked at
+_STANDSTILL = 1e-10  # of z, for changes of the leading unknowns
+_FLOW_INCREMENT = 0.1  # fraction of the step, for differences along the flow
+_FIRST, _SECOND = 0.4, 0.75  # points where the slope of a step is checked
 # of theta^2 (1 - theta)^3, the form of the error: its maximum over its slope at the second point
 _ERROR_PER_DEFECT = 0.4**2 * 0.6**3 / (_SECOND * (1.0 - _SECOND) ** 2 * (5.0 * _SECOND - 2.0))
 
@@ -66,7 +67,7 @@ GENERAL = Struct(
         ("k", f64["stages + 2", "n_y"]),
         ("stage", f64["n_y"]),
         ("bar", f64["n_y"]),
-        ("middle", f64["n_y"]),  # y and its slope inside of the step
+        ("middle", f64["n_y"]),  # y and its slope inside the step
         ("middle_slope", f64["n_y"]),
         # c_4 and c_5: the step is its cubic plus theta^2 (1 - theta)^2 (c_4 + c_5 (1 - theta))
         ("quartic", f64["n_y"]),
@@ -82,7 +83,7 @@ GENERAL = Struct(
         ("slope", f64["n_y"]),
         ("matrix", LU),
         ("matrix_known", INTEGER),
-        ("moved", FLOAT),  # by how much of the tolerance the last Newton iteration has moved the point of the stage
+        ("moved", FLOAT),  # change of the stage point in the last Newton iteration, in units of the tolerance
     ],
 )
 
@@ -127,7 +128,7 @@ def _evaluate(system, callback, t, y, z, target):
 
 @part
 def _stage_residual(system, method, run, t, h, i, stage, z, slope, residual):
-    """Rows without z: g at the point of stage i, divided by h ab_ii; rows with z: g at the stage. `slope` becomes f."""
+    """Rows without z: g at the stage point, divided by h ab_ii; rows with z: g at the stage. `slope` becomes f."""
     n_y, n_z = method.n_y, method.n_z
     ab, cb, start = method.ab, method.cb, differences(run)[0]
     k, bar, own = method.k, method.bar, method.shifted
@@ -164,7 +165,7 @@ def _stage_residual(system, method, run, t, h, i, stage, z, slope, residual):
 
 @part
 def _increment(system, method, run, t, h, j, stage, z, base_slope):
-    """An increment of z_j that moves h f visibly, and not by much: g is known to the round-off of y only."""
+    """An increment of z_j that changes h f noticeably but slightly: g is known to the round-off of y only."""
     slope, largest, scale = method.middle_slope, 0.0, 0.0
     n_y = method.n_y // method.copies
     for l in range(method.n_z // method.copies):
@@ -184,7 +185,7 @@ def _increment(system, method, run, t, h, j, stage, z, base_slope):
         move = 0.0
         for l in range(n_y):
             size = max(abs(stage[l]), abs(h * base_slope[l]))
-            if size == 0.0:  # a variable at rest at 0 is as large as the others
+            if size == 0.0:  # a variable at rest at 0 is assumed as large as the others
                 size = scale
             if size > 0.0:
                 move = max(move, abs(h * (slope[l] - base_slope[l])) / size)
@@ -225,7 +226,8 @@ def _form_matrix(system, method, run, t, h, i, stage, z, slope, residual):
 
 @part
 def _improve(method, z, residual):
-    """Newton's step of z: its size, where copies count in relation to their own, that of the leading one, and of z."""
+    """Newton correction of z: its size, with copies scaled by their own values, that of the leading unknowns, and that
+    of z."""
     n, size, change, leading = method.matrix.n, 0.0, 0.0, 0.0
     for k in range(method.copies):
         part = residual[k * n : (k + 1) * n]
@@ -256,11 +258,11 @@ def _solve_stage(system, method, run, t, h, i, stage, z, slope):
         status = _stage_residual(system, method, run, t, h, i, stage, z, slope, residual)
         if status != 0:
             return status
-        # Rounding errors of g appear in z divided by h: the iteration cannot do better than that.
+        # Rounding errors of g enter z divided by h, which bounds the attainable accuracy.
         stalled = iteration > late and change >= 0.3 * before and method.moved <= _NEGLIGIBLE
         if change <= 1e-14 * size or stalled:
             return 0
-        # Copies follow the leading unknowns one iteration later, and once these stand still, they need no new matrix.
+        # Copies lag the leading unknowns by one iteration; once these have converged, no new matrix is needed.
         moving = method.copies == 1 or leading > _STANDSTILL * size
         if iteration > 1 and leading > 0.2 * leading_before and moving:
             if fresh and leading > 2.0 * leading_before:
@@ -281,7 +283,7 @@ def _solve_stage(system, method, run, t, h, i, stage, z, slope):
 
 @part
 def _hidden(system, method, t, h, y, z, slope, enough):
-    """z at a point from g_y f + g_t = 0 (3.6), by a difference along the flow; rows with z as they stand."""
+    """z at a point from g_y f + g_t = 0 (3.6), by a difference along the flow; rows with z are used directly."""
     n_y, n_z = method.n_y, method.n_z
     residual, own, bar = method.residual, method.shifted, method.bar
     contains = method.contains_z
@@ -341,7 +343,7 @@ def _attempt(system, method, run, t, h):
 
 @part
 def _look_inside(system, method, run, t, h):
-    """Slopes and z at the end and at two points inside of the step, and the error of interpolation from them."""
+    """Slopes and z at the end and at two interior points, and the interpolation error from them."""
     n_y, n_z, s = method.n_y, method.n_z, method.stages
     y, k, slope = run.y, method.k, method.slope
     z, z_start, missing = method.z, method.z_start, method.middle
@@ -371,7 +373,7 @@ def _look_inside(system, method, run, t, h):
         return status
     total, start, rtol, atol = 0.0, differences(run)[0], run.rtol, run.atol
     for j in range(n_y):
-        # theta^2 (1 - theta)^3 has no slope at the first point, so that what was found there remains
+        # theta^2 (1 - theta)^3 has zero slope at the first point, so the value found there is unaffected
         quintic[j] = missing[j] / (_SECOND * (1.0 - _SECOND) ** 2 * (2.0 - 5.0 * _SECOND))
         value = _ERROR_PER_DEFECT * abs(missing[j]) / (rtol[j] * max(abs(y[j]), abs(start[j])) + atol[j])
         total = max(total, value) if method.maximum_norm else total + value * value
@@ -382,7 +384,7 @@ def _look_inside(system, method, run, t, h):
 
 @part
 def _missing_slope(system, method, run, h, theta, z):
-    """z at t_0 + theta h, and what the polynomial so far lacks of h y' there, left in ``method.middle``."""
+    """z at t_0 + theta h, and the defect of the current polynomial in h y' there, stored in ``method.middle``."""
     n_y, s = method.n_y, method.stages
     middle, middle_slope = method.middle, method.middle_slope
     k = method.k
@@ -412,7 +414,7 @@ def _inside(method, run, end, h, theta, j):
 
 @part
 def _bulge(start, first, end):
-    """b in the parabola start + theta (end - start) + theta (1 - theta) b through the first point inside."""
+    """b in the parabola start + theta (end - start) + theta (1 - theta) b through the first interior point."""
     return (first - start - _FIRST * (end - start)) / (_FIRST * (1.0 - _FIRST))
 
 

@@ -1,6 +1,6 @@
 r"""One stage of half-explicit methods for mechanical systems, in compiled code.
 
-At the point (q, v) of the stage, with the velocity constraint imposed at another one, qb, after a step from vb,
+At the point (q, v) of the stage, with the velocity constraint imposed at another point, qb, after a step from vb,
 
     [ M(q)   G(q)^T ] [ a      ]   [ f ]
     [ G(qb)  0      ] [ lambda ] = [ -(G(qb) vb + g_t) / step ].
@@ -39,9 +39,9 @@ def slope_at(system, c, t, y, target):
 
 @part
 def stage_slope(system, c, t, stage, t_bar, bar, step, known, straight, slope):
-    """V' and r' of a stage in `slope`, whose positions have their V already.
+    """V' and r' of a stage in `slope`, whose positions already contain V.
 
-    `known` says that the constraint gradients at the stage are there; `straight`, that straight-line code may be used.
+    `known`: the constraint gradients at the stage are available; `straight`: straight-line code may be used.
     """
     nx = c.nx
     load_state(c, stage, stage[2 * nx :])
@@ -71,7 +71,7 @@ def stage_slope(system, c, t, stage, t_bar, bar, step, known, straight, slope):
 
 @part
 def _write_dynamics(c):
-    """M and G^T at the stage in the matrix of the stage, which is stored column by column."""
+    """M and G^T at the stage in the stage matrix, stored by columns."""
     nx, n_c = c.nx, c.n_c
     matrix, mass, forces = c.kkt.data, c.mass, c.columns
     for j in range(nx):
@@ -86,7 +86,7 @@ def _write_dynamics(c):
 
 @part
 def _impose_constraint(c, t_bar, stage, bar, step):
-    """G at the point of the constraint in the lower rows of the matrix, and the constraint in the bias."""
+    """G at the constraint point in the lower rows of the matrix, and the constraint in the bias."""
     nx, n_c = c.nx, c.n_c
     load_state(c, bar, stage[2 * nx :])
     status = evaluate(c, t_bar, JACOBIAN | VELOCITY)

@@ -1,14 +1,14 @@
 r"""Half-explicit Runge-Kutta steps for mechanical systems, in compiled code.
 
-Brasey and Hairer (2.1), (5.5), and the partitioned methods of Murua and Arnold, in one form: stage i has
+Brasey and Hairer (2.1), (5.5), and the partitioned methods of Murua and Arnold in one form: stage i has
 
     Q_i = q0 + h sum_{j<i} a_ij V_j,      V_i = v0 + h sum_{j<i} a_ij V'_j
 
-and its multiplier makes the velocity constraint hold at a point of its own,
+and its multiplier enforces the velocity constraint at a separate point,
 
     Qb_i = q0 + h sum_{j<=i} ab_ij V_j,   G(Qb_i) (v0 + h sum_{j<=i} ab_ij V'_j) + g_t = 0,
 
-so that one linear system gives V'_i and Lambda_i:
+so one linear system determines V'_i and Lambda_i:
 
     [ M_i       G_i^T ] [ V'_i     ]   [ f_i ]
     [ G(Qb_i)   0     ] [ Lambda_i ] = [ r_i ],    r_i = -(G(Qb_i) (v0 + h sum_{j<i} ab_ij V'_j) + g_t) / (h ab_ii).
@@ -42,7 +42,7 @@ from daedal.methods.run_record import RUN, differences
 
 NODES = 5  # intervals between the points that define the polynomial of a step
 PLAIN_ERROR, PROJECTED_ERROR, TWO_ESTIMATES = 0, 1, 2
-_STIFF_LIMIT = 1.2  # of |h lambda|, as that of DOPRI5, on whose stages these methods stand; `Method.suspicious`
+_STIFF_LIMIT = 1.2  # of |h lambda|, as for DOPRI5, on whose stages these methods are based; `Method.suspicious`
 
 HALF_EXPLICIT = Struct(
     "HALF_EXPLICIT",
@@ -51,8 +51,8 @@ HALF_EXPLICIT = Struct(
         ("n", INTEGER),
         ("stages", INTEGER),
         ("chained", INTEGER),  # ab_i = a_{i+1}
-        ("known_first", INTEGER),  # the first stage is the last one of the step before
-        ("end_slope", INTEGER),  # the accelerations at the end of the step are wanted for the polynomial
+        ("known_first", INTEGER),  # the first stage is the last one of the previous step
+        ("end_slope", INTEGER),  # the accelerations at the end of the step are needed for the polynomial
         ("error_kind", INTEGER),
         ("maximum_norm", INTEGER),
         ("a", f64["stages", "stages"]),
@@ -62,7 +62,7 @@ HALF_EXPLICIT = Struct(
         ("e", f64["stages"]),
         ("e2", f64["stages"]),
         ("inner", f64[NODES - 1, "stages + 2"]),
-        ("k", f64["stages + 2", "n"]),  # slopes of (q, v, r), one row for each stage, then at the start and at the end
+        ("k", f64["stages + 2", "n"]),  # slopes of (q, v, r), one row per stage, then at the start and at the end
         ("stage", f64["n"]),
         ("bar", f64["n"]),
     ],
@@ -79,7 +79,7 @@ def half_explicit_attempt(address, t, h):
 
 @entry(ATTEMPT)
 def half_explicit_accept(address, t, h):
-    """The polynomial of the step, and the slope that the next one begins with."""
+    """The polynomial of the step, and the initial slope of the next one."""
     run = record_at(address, RUN)
     method = record_at(run.method, HALF_EXPLICIT)
     return _accept(run.system, method, method.mechanism, run, t, h)
@@ -124,7 +124,7 @@ def _stage(system, method, c, run, i, h):
     t, t_bar = run.t + method.c[i] * h, run.t + method.cb[i] * h
     straight = c.n_c > 0 and is_given(c.stage)
     leaves_matrix = method.error_kind == PROJECTED_ERROR and i == s - 1  # for the error
-    # the constraint gradients of a chained stage are those of the last one's own point
+    # the constraint gradients of a chained stage are those at the point of the previous one
     known = method.chained and i > method.known_first and not straight
     return stage_slope(system, c, t, stage, t_bar, bar, h * ab[i, i], known, straight and not leaves_matrix, k[i])
 
@@ -159,7 +159,7 @@ def _error(method, c, run, h):
 
 @part
 def _project_error(c, error):
-    """Take the part of the error in the velocities away that violates their constraints."""
+    """Remove the part of the velocity error that violates the velocity constraints."""
     nx, n_c = c.nx, c.n_c
     solution, jacobian = c.solution, c.jacobian
     for i in range(nx):

@@ -7,14 +7,14 @@ A step of a method of the class of Brasey and Hairer for y' = f(y, z), 0 = g(y) 
     Y_i = y_0 + h \sum_{j<i} a_{ij} f(Y_j, Z_j), \quad 0 = g(Y_i), \qquad
     y_1 = y_0 + h \sum_i b_i f(Y_i, Z_i), \quad 0 = g(y_1),
 
-where the constraint of the next stage determines :math:`Z_i`. In a *partitioned* method each stage beyond the first has
-a point of its own for that,
+where the constraint of the next stage determines :math:`Z_i`. In a *partitioned* method each stage beyond the first
+uses a separate point for this,
 
 .. math::
 
     0 = g\Bigl(y_0 + h \sum_{j\le i} \bar a_{ij} f(Y_j, Z_j)\Bigr), \qquad i \ge 2,
 
-and :math:`Z_1 = z_0` is known from the step before.
+and :math:`Z_1 = z_0` is known from the previous step.
 
 >>> HEM4.c[2], HEM4.exact
 ((4 - √6)/10, True)
@@ -104,11 +104,11 @@ def _vanishes(value: Number) -> bool:
 
 
 def hem4_family(c2: Any, c3: Any) -> HalfExplicitTableau:
-    r"""The methods of order 4 with five stages: two nodes are free.
+    r"""The methods of order 4 with five stages: two nodes are free parameters.
 
     With :math:`b_1 = b_2 = 0`, :math:`c_5 = 1` and the simplifying assumptions C(2), D(1) and :math:`b_i\omega_{i1} =
-    0`, all coefficients follow from c2 and c3, and all twenty conditions hold, also for f nonlinear in z. HEM4 is the
-    member with c2 = 3/10 and c3 = (4 - √6)/10.
+    0`, all coefficients are determined by c2 and c3, and all twenty conditions hold, also for f nonlinear in z. HEM4 is
+    the member with c2 = 3/10 and c3 = (4 - √6)/10.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def hem4_family(c2: Any, c3: Any) -> HalfExplicitTableau:
     c2, c3 = as_coefficient(c2), as_coefficient(c3)
     for factor, reason in _EXCLUDED:
         if _vanishes(factor(c2, c3)):
-            raise InvalidProblemError(f"There is no method of the family here: {reason}.")
+            raise InvalidProblemError(f"The family has no method with these nodes: {reason}.")
     # The solution of (4.4) in closed form: the determinant of that system is 1.
     p, r = 6 * c3**2 - 4 * c3 + 1, 6 * c3**2 - 6 * c3 + 1
     t = 12 * c3**3 - 20 * c3**2 + 8 * c3 - 1
@@ -256,7 +256,8 @@ PHEM56 = HalfExplicitTableau(
     embedded_order=4,
 )
 
-# Arnold 1998: the constraint at stage i + 1 determines Z_i, i = 2, ..., 6; one point more, at 19/20, gives z_1 = Z_7.
+# Arnold 1998: the constraint at stage i + 1 determines Z_i, i = 2, ..., 6; an additional point at 19/20 gives z_1 =
+# Z_7.
 HEDOP5 = HalfExplicitTableau(
     name="HEDOP5",
     a=DOPRI5_A,

@@ -1,4 +1,4 @@
-r"""Collocation for second-order DAEs: implicit Runge-Kutta methods of high order that need no reduction of the index.
+r"""Collocation for second-order DAEs: implicit Runge-Kutta methods of high order without index reduction.
 
 References
 ----------
@@ -22,10 +22,10 @@ from daedal.methods.second_order_methods import SecondOrderWorkspace, set_fixed_
 from daedal.methods.task import Equations, Outcome, Task
 
 LARGEST = 300
-"""Unknowns up to which collocation works."""
-_KEPT_RATIO = 1.2  # steps grow only if it is worth a new factorisation
+"""Number of unknowns up to which collocation is used."""
+_KEPT_RATIO = 1.2  # steps grow only if a new factorisation pays off
 _MOST_FAILURES = 15
-_UNKNOWN = 1000.0  # rate / (1 - rate) of Newton's method before a rate has been seen: a second correction is computed
+_UNKNOWN = 1000.0  # rate / (1 - rate) of Newton's method before a rate is known: forces a second correction
 _PROJECTIONS = ("auto", "always", "never")
 
 
@@ -39,13 +39,13 @@ class Collocation(Method):
     Parameters
     ----------
     kind : {"radau", "gauss", "lobatto"}
-        Radau IIA (classical order 2s - 1, damps what is stiff: the one to use for constrained and stiff systems), Gauss
+        Radau IIA (classical order 2s - 1, damps stiff components: recommended for constrained and stiff systems), Gauss
         (2s, conserves), Lobatto IIIA (2s - 2).
     stages : int
         2 to 5.
     projection : {"auto", "always", "never"}
         For mechanisms: whether positions and velocities are projected onto their constraints after every step, which
-        raises the order of the velocities and is what keeps Gauss and Lobatto stable. "auto" projects.
+        raises the order of the velocities and stabilises Gauss and Lobatto. "auto" projects.
     controller : {"default", "thesis"}
         "thesis": error estimate by extrapolation and doubling of the step, as in Wunderlich's experiments.
 
@@ -91,13 +91,13 @@ class Collocation(Method):
         return collocation_stages(self.kind, self.stages).order
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """Room for the stages and their matrices."""
+        """Storage for the stages and their matrices."""
         form = equations.second_order
         problem = form.problem
         if problem.sparsity is not None or problem.bandwidth is not None or problem.n > LARGEST:
             raise InvalidProblemError(
                 f"collocation works with dense matrices, for up to {LARGEST} unknowns; use method='modified_bdf', "
-                "which makes use of sparsity and bandwidth"
+                "which exploits sparsity and bandwidth"
             )
         return _CollocationRun(self, equations, SecondOrderWorkspace(form, hook=equations.hook))
 
@@ -186,14 +186,14 @@ class _CollocationRun(OneStepRun):
         )
 
     def integrate(self, task: Task) -> Outcome:
-        """Integrate, if the method suits the equations."""
+        """Integrate, if the method supports the equations."""
         method, problem = self.method, self._form.problem
         free = not np.any(problem.order == 0) and task.excluded is None
         damped = method.kind == "radau" or method.controller == "thesis" or task.fixed_step is not None
         if not (damped or free or _projects(problem.residual)):
             raise InvalidProblemError(
                 f"{method.kind} does not damp errors of multipliers: for equations with constraints use "
-                "Collocation('radau'), or state a mechanism as MechanicalSystem, which is projected after every step"
+                "Collocation('radau'), or a MechanicalSystem, which is projected after every step"
             )
         return super().integrate(task)
 

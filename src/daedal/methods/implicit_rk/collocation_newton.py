@@ -1,9 +1,9 @@
 r"""The stages of a collocation step for F(t, x, x', x'') = 0: their residuals, Jacobians, prediction and tests.
 
-The unknowns are the deviations Z of the stage values from the tangent, so that second derivatives lose no digits, and
-multipliers are unknowns by their stage values: the matrix stays well conditioned for small steps, where one for second
-derivatives of the multipliers (Wunderlich chapter 6) does not. Newton's method is that of `stages`, with the systems
-F_x + (g/h) F_x' + (g/h)^2 F_x'' for the eigenvalues g of A^{-1}.
+The unknowns are the deviations Z of the stage values from the tangent, which avoids loss of digits in second
+derivatives; multipliers are represented by their stage values: the matrix stays well conditioned for small steps, where
+one for second derivatives of the multipliers (Wunderlich chapter 6) does not. Newton's method is that of `stages`, with
+the systems F_x + (g/h) F_x' + (g/h)^2 F_x'' for the eigenvalues g of A^{-1}.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from daedal.methods.implicit_rk.stages import STAGE_FIELDS
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.run_record import RUN
 
-_MAX_ITERATIONS, _POLISHING = 10, 50  # the latter where round-off has to be reached
+_MAX_ITERATIONS, _POLISHING = 10, 50  # the latter if round-off must be reached
 _TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
-_ROUNDING = 1e-3  # corrections that may be round-off where it has to be reached
+_ROUNDING = 1e-3  # corrections that may be round-off, if round-off must be reached
 _NOISE = 100.0 * np.finfo(np.float64).eps
 _INCREMENT = 2.0**-26
 _WEIGHT_SHARE = 2.0**-13
@@ -39,7 +39,7 @@ COLLOCATION = Struct(
         ("known", INTEGER),
         ("stiffly_accurate", INTEGER),
         ("position_ratio", FLOAT),
-        ("filtered", INTEGER),  # whether errors along constraint forces may be left out of the test
+        ("filtered", INTEGER),  # whether errors along constraint forces may be excluded from the test
         ("c", f64["s"]),
         ("w", f64["s - known", "s - known"]),
         ("w2", f64["s - known", "s - known"]),
@@ -62,7 +62,7 @@ COLLOCATION = Struct(
         ("stage", f64[3, "second_order.n"]),
         ("theta", f64[3, "s"]),
         ("n_mass", INTEGER),
-        ("mass", optional(f64["n_mass", "n_mass"])),  # F_x'' of the leading variables, if the residual leaves it
+        ("mass", optional(f64["n_mass", "n_mass"])),  # F_x'' of the leading variables, if the residual omits it
     ],
 )
 
@@ -166,7 +166,7 @@ def _jacobians(system, method, form, run, h):
 
 @part
 def _given_jacobians(system, method, form, run, h):
-    """F_x, F_x' and F_x'' from F_x + c1 F_x' + c2 F_x'': in the units of the step, so that no digits are lost."""
+    """F_x, F_x' and F_x'' from F_x + c1 F_x' + c2 F_x'', scaled by the step size to avoid loss of digits."""
     n, g = form.n, method.gamma[0] / h
     x, xp, xpp = method.x, method.xp, method.xpp
     size = n * n
@@ -230,7 +230,7 @@ def inside(order, theta, k, j, stages, a, h, x, xp):
 
 @part
 def expect_stages(method, form, run, h):
-    """Corrections are judged by what they mean for x and x'; those of multipliers when x has converged."""
+    """Corrections are measured by their effect on x and x'; those of multipliers are checked after x has converged."""
     source, inverse, g, progress = form.source, run.inverse_weights, abs(method.gamma[0] / h), run.newton
     weights, others, order, included = method.weights, method.others, form.order, run.included
     for j in range(form.n_y):
@@ -242,7 +242,7 @@ def expect_stages(method, form, run, h):
         i = source[j] - form.n
         if i >= 0 and included[j] != 0.0:
             weights[i] = max(weights[i], g * inverse[j])
-    noise = _NOISE * wrms(method.x, weights)  # corrections that round-off explains
+    noise = _NOISE * wrms(method.x, weights)  # corrections explained by round-off
     if run.fixed or method.thesis:
         expect(progress, TO_ROUNDOFF, _POLISHING, _TOLERANCE, 0.0, _ROUNDING)
         progress.slowest, progress.stalls_to_stop, progress.stalls_to_fail = 0.5, 1, _POLISHING
@@ -254,7 +254,7 @@ def expect_stages(method, form, run, h):
 
 @part
 def evaluate_stages(system, method, form, run, h):
-    """R_i = F at the stages, from Z; the highest derivatives are left in k."""
+    """R_i = F at the stages, from Z; stores the highest derivatives in k."""
     n, stages, known = form.n, method.s, method.known
     x, xp, xpp = method.x, method.xp, method.xpp
     z, k, r = method.deviations, method.k, method.r

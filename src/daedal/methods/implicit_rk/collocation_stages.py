@@ -1,4 +1,4 @@
-"""Collocation methods as their steps see them: for second-order equations, and Radau IIA for first-order ones."""
+"""Collocation methods as used by their steps: for second-order equations, and Radau IIA for first-order ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CollocationStages(Stages):
 
     With the nodes c and the Lagrange polynomials :math:`L_j` the coefficients are :math:`a_{ij} = \int_0^{c_i} L_j` and
     :math:`b_j = \int_0^1 L_j` (Wunderlich (6.7)); for :math:`\ddot x = f` they become :math:`A^2` and :math:`b^T A`
-    (6.14e). A stage whose node is 0 is known, and A stands for the rest of the matrix where it has to be inverted.
+    (6.14e). A stage at node 0 is known; where A must be inverted, it denotes the rest of the matrix.
     """
 
     def __init__(self, kind: str, stages: int):
@@ -39,7 +39,7 @@ class CollocationStages(Stages):
 
     @cached_property
     def _slopes(self) -> np.ndarray:
-        """Slopes at 0 and at the nodes of the Lagrange polynomials of both; exact, or with 60 digits, till rounded."""
+        """Slopes at 0 and at the nodes of the Lagrange polynomials of both; exact or with 60 digits until rounded."""
         nodes = _NODES[self.kind](self.s)[0]
         return np.array([[float(value) for value in row] for row in _differentiation([Fraction(0), *nodes])])
 
@@ -91,9 +91,9 @@ class CollocationStages(Stages):
     def error_weights(self) -> tuple[np.ndarray, float]:
         r"""Weights of x'' at the start and at the stages in the error of x' (times h), and their ratio to those of x.
 
-        The embedded method interpolates x'' at the start of the step and at all stages but the last, which makes it of
-        order s; the difference of both is a multiple of the divided difference of x'' over all of these nodes. A first
-        node that is 0 already leaves an embedded method of order s - 1.
+        The embedded method interpolates x'' at the start of the step and at all stages but the last, which gives order
+        s; the difference of both is a multiple of the divided difference of x'' over all of these nodes. A first node
+        that is 0 already leaves an embedded method of order s - 1.
         """
         nodes = self.c if self.known else np.concatenate([[0.0], self.c])
         m = nodes.size
@@ -101,7 +101,7 @@ class CollocationStages(Stages):
         shape = Polynomial.fromroots(nodes[: m - 1]) if self.known else Polynomial.fromroots(nodes[1 : m - 1])
         factor = 1.0 if self.known else nodes[-1]
         single, double = shape.integ()(1.0), shape.integ(2)(1.0)
-        if abs(single) < 1e-10:  # Lobatto's inner nodes are symmetric: the distance of the end point measures as well
+        if abs(single) < 1e-10:  # Lobatto's inner nodes are symmetric: the distance of the end point is included
             single, double = float(Polynomial.fromroots(nodes[: m - 1]).integ()(nodes[1])), 0.0
         weights = factor * single * divided
         ratio = abs(double / single) if double else 0.5
@@ -119,7 +119,7 @@ class CollocationStages(Stages):
 
     @property
     def share(self) -> float:
-        """The largest error of u inside of a step in units of (h / gamma) (y'_0 - u'(t_0)), for smooth solutions.
+        """The largest error of u inside a step in units of (h / gamma) (y'_0 - u'(t_0)), for smooth solutions.
 
         y - u is h^(s+1) y^(s+1) / s! times int_0^theta M, M = prod (theta - c_i), and h (y' - u') the same times M.
         """
@@ -128,7 +128,8 @@ class CollocationStages(Stages):
 
     @cached_property
     def worst(self) -> tuple[float, np.ndarray, np.ndarray]:
-        """Where u errs most, that is |theta prod (theta - c_i)| is largest; weights of the Z_i in u there, and h u'."""
+        """Point of the largest error of u, where |theta prod (theta - c_i)| is largest; weights of the Z_i in u there,
+        and h u'."""
         nodes = np.concatenate([[0.0], self.c])
         shape = Polynomial.fromroots(nodes)
         places = np.real(shape.deriv().roots())
@@ -141,7 +142,7 @@ class CollocationStages(Stages):
 
 @cache
 def collocation_stages(kind: str, stages: int) -> CollocationStages:
-    """The collocation method of a kind with so many stages.
+    """The collocation method of this kind and number of stages.
 
     Examples
     --------
@@ -154,7 +155,7 @@ def collocation_stages(kind: str, stages: int) -> CollocationStages:
 
 
 def kind_of(given: RungeKuttaTableau) -> tuple[str, int] | None:
-    """Kind and number of stages of the method with these coefficients, if it is one of those here.
+    """Kind and number of stages of the method with these coefficients, if it is one of these.
 
     Examples
     --------

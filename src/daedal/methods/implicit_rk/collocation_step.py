@@ -1,10 +1,10 @@
 r"""Collocation for F(t, x, x', x'') = 0 in compiled code: steps, error estimate and output.
 
-The error estimate is the difference to an embedded method, sent through the matrix
+The error estimate is the difference from an embedded method, filtered by the matrix
 
     E d = (g/h)^2 F_x'' e,    E = F_x + (g/h) F_x' + (g/h)^2 F_x'',
 
-which takes out what acts along constraint forces or is damped by stiffness.
+which removes components along constraint forces and those damped by stiffness.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def collocation_attempt(address, t, h):
 
 @entry(ATTEMPT)
 def collocation_accept(address, t, h):
-    """The polynomial of the step, and what the next one begins with."""
+    """The polynomial of the step, and initial data of the next one."""
     run = record_at(address, RUN)
     method = record_at(run.method, COLLOCATION)
     return _accept(run.system, method, method.second_order, run, t, h)
@@ -77,7 +77,7 @@ def _attempt(system, method, form, run, address, t, h):
         error = _error(method, form, run, h, 0.0)
         run.least_error = 0.0
         if not error <= _TARGET:
-            # what round-off explains is no reason to repeat the step, nor to shorten the next one
+            # errors explained by round-off neither fail the step nor shorten the next one
             error = _error(method, form, run, h, _NOISE)
             run.least_error = _TARGET
         if not error < np.inf:
@@ -126,7 +126,7 @@ def _finish(method, form, h):
 
 @part
 def _error(method, form, run, h, noise):
-    """The error of the step in units of the tolerance, filtered, less what errors `noise` |x| of x make."""
+    """The filtered error of the step in units of the tolerance, minus the effect of errors `noise` |x| of x."""
     n, stages = form.n, method.s
     x, xp, xpp = method.x, method.xp, method.xpp
     k, order = method.k, form.order
@@ -139,7 +139,7 @@ def _error(method, form, run, h, noise):
         value = weights[0] * first
         for i in range(stages):
             value += weights[i + 1] * k[i, j]
-        # in units of a position: (h/g) times the error of the velocity
+        # in units of positions: (h/g) times the error of the velocity
         e[j] = h * value / g if order[j] == 2 else h * value if order[j] == 1 else 0.0
         e[j] = np.copysign(max(abs(e[j]) - noise * abs(x[j]), 0.0), e[j])
     for i in range(n):
@@ -172,16 +172,17 @@ def _error(method, form, run, h, noise):
 
 @inlined
 def _node(method, c, h, j):
-    """The points through which x is differentiated, from t_n: t_{n-1}, t_n, and the stages after it."""
+    """Points for differentiating x, relative to t_n: t_{n-1}, t_n, and the stages after it."""
     return -method.old_h if j == 0 else 0.0 if j == 1 else c[method.known + j - 2] * h
 
 
 @part
 def _along_stiff_forces(method, form, t, g, e):
-    """Of the error e of velocities by differentiation the part along stiff forces, S^2 e.
+    """The component S^2 e along stiff forces of the differentiation error e of velocities.
 
-    S = (g^2 M + g C + K)^{-1} (g C + K) is 1 there. The rest is corrected: along constraint forces by the projection,
-    elsewhere, where S is about (h omega)^2, by the equations of motion. Constraints are the rows without accelerations.
+    S = (g^2 M + g C + K)^{-1} (g C + K) is 1 there. The other components are corrected: along constraint forces by the
+    projection, elsewhere, where S is about (h omega)^2, by the equations of motion. Constraints are the rows without
+    accelerations.
     """
     n = form.n
     j0, j1, j2 = jacobian(method, 0), jacobian(method, 1), jacobian(method, 2)
@@ -202,11 +203,11 @@ def _along_stiff_forces(method, form, t, g, e):
 
 @part
 def _differentiation_error(method, form, h, e):
-    r"""The error of velocities along constraint forces that no projection corrects, and along stiff forces.
+    r"""The error of velocities along constraint forces, if no projection corrects it, and along stiff forces.
 
     There x is given at all stages, and x' is the derivative of the polynomial through x_n and the stages. Its error is
-    the divided difference of x over these points and one more, x_{n-1}, or in the first step x'_0, times the derivative
-    of prod (t - t_j), without that one, at t_{n+1}.
+    the divided difference of x over these points and x_{n-1} (x'_0 in the first step), times the derivative of prod (t
+    - t_j) without that point at t_{n+1}.
     """
     n, count = form.n, method.s - method.known + 2
     x, xp = method.x, method.xp
@@ -246,7 +247,7 @@ def _differentiation_error(method, form, h, e):
 
 @part
 def _accept(system, method, form, run, t, h):
-    """Let the owner look at the step, then keep its polynomial."""
+    """Pass the step to the owner, then store its polynomial."""
     n, stages = form.n, method.s
     x, xp, xpp = method.x, method.xp, method.xpp
     new_x, new_xp, new_xpp = method.new_x, method.new_xp, method.new_xpp

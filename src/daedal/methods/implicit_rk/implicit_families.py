@@ -63,7 +63,7 @@ def _lobatto_c(c: Sequence[Any]) -> tuple[Matrix, list[Any]]:
 def _tableau(
     nodes: tuple[tuple[Any, ...], bool], rule: Callable[[Sequence[Any]], tuple[Matrix, list[Any]]], name: str
 ) -> RungeKuttaTableau:
-    """What the rule makes of the nodes; floats, rounded once, if these are not exact."""
+    """Apply the rule to the nodes; floats, rounded once, if the nodes are not exact."""
     c, exact = nodes
     a, b = rule(c)
     if not exact:

@@ -26,17 +26,17 @@ from daedal.methods.task import Equations
 from daedal.methods.workspace import Workspace
 
 _PROJECTIONS = ("never", "always")
-_ROUNDED = 1e-6  # errors of coefficients with few digits
+_ROUNDED = 1e-6  # errors of coefficients given with few digits
 
 
 def _check_consistency(tableau: RungeKuttaTableau) -> None:
-    """The weights add up to 1, and embedded ones are others: otherwise nothing would be solved or estimated."""
+    """Check that the weights sum to 1 and that embedded weights differ from them."""
     total = float(sum(tableau.b))
     if abs(total - 1.0) > _ROUNDED:
-        raise InvalidProblemError(f"{tableau.name} is not consistent: the weights b add up to {total:.4g} instead of 1")
+        raise InvalidProblemError(f"{tableau.name} is not consistent: the weights b sum to {total:.4g} instead of 1")
     differences = [abs(float(x) - float(y)) for x, y in zip(tableau.b, tableau.embedded, strict=False)]
     if differences and max(differences) <= _ROUNDED:
-        raise InvalidProblemError(f"{tableau.name}: the embedded weights are b itself, and would estimate no error")
+        raise InvalidProblemError(f"{tableau.name}: the embedded weights equal b, so they estimate no error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,41 +47,41 @@ class ImplicitRungeKutta(Method):
 
         F\Bigl(t_n + c_i h,\; y_n + h \sum_j a_{ij} Y'_j,\; Y'_i\Bigr) = 0, \qquad y_{n+1} = y_n + h \sum_i b_i Y'_i
 
-    Stages that depend on each other are found together, those of diagonally implicit methods one after the other.
+    Coupled stages are computed together, those of diagonally implicit methods one after the other.
 
     Parameters
     ----------
     tableau : str, RungeKuttaTableau or tuple
-        A name that :func:`daedal.formula` knows, such as ``"gauss2"`` or ``"sdirk4"``; coefficients; or ``(A, b)`` or
+        A name known to :func:`daedal.formula`, such as ``"gauss2"`` or ``"sdirk4"``; coefficients; or ``(A, b)`` or
         ``(A, b, c)``.
     linear_solver : {"auto", "dense", "banded", "sparse"}
         "auto" follows the problem's `sparsity` and `bandwidth`.
     error_test : {"auto", "all", "differential"} or mask
-        Which components take part in the error test: all; all but the algebraic ones; a mask or list of the components
-        to include. "auto" tests all of those of first-order problems.
+        The components in the error test: all; all but the algebraic ones; a mask or list of the components to include.
+        "auto" tests all components of first-order problems.
     variable_index : sequence of int, optional
         Index class 1, 2 or 3 of each variable, as for :class:`Radau`.
     projection : {"never", "always"}
         "always", for problems of index 2 in Hessenberg form y' = f(t, y, z), 0 = g(t, y): after every step y is moved
-        along f_z until g = 0, and z is taken from the stages. Gauss methods then have their order 2s in y.
+        along f_z until g = 0, and z is interpolated from the stages. Gauss methods then have their order 2s in y.
 
     Notes
     -----
-    With `fixed_step` the equations of every step are solved up to round-off. Otherwise the error is estimated by the
-    embedded weights of the tableau, or by two steps of half the size.
+    With `fixed_step` every step is solved to round-off. Otherwise the error is estimated by the embedded weights of the
+    tableau, or by two steps of half the size.
 
-    A :class:`SecondOrderDAE`, and a mechanism with ``formulation="index3"``, is solved as it stands by
-    :class:`Collocation` where the coefficients are those of one of its methods, and in first-order form otherwise.
+    A :class:`SecondOrderDAE`, and a mechanism with ``formulation="index3"``, is solved directly by :class:`Collocation`
+    if the coefficients are those of one of its methods, and in first-order form otherwise.
 
-    What is compared with the tolerance is the error at the end of a step and that of the polynomial inside it, so
-    that output between steps is as accurate as that at steps; for problems of index 2 and 3 it is the former alone.
-    Methods of stage order 1 need short steps for algebraic and stiff variables on that account; `error_test` can leave
-    out those whose course inside steps does not matter.
+    The error test uses the error at the end of a step and that of the polynomial inside it, so that output between
+    steps is as accurate as at steps; for problems of index 2 and 3 just the former. Methods of stage order 1 therefore
+    need short steps for algebraic and stiff variables; `error_test` can exclude variables whose values inside steps do
+    not matter.
 
-    What orders are to be expected is said by :func:`daedal.analyse_method`. Where none is guaranteed for the index of
-    the problem, variable steps are refused, and a run with `fixed_step` says so in its message.
+    :func:`daedal.analyse_method` gives the expected orders. If none is guaranteed for the index of the problem,
+    variable steps raise an error, and a run with `fixed_step` includes a note in its message.
 
-    The trapezoidal rule and Lobatto IIIA begin with y' of all variables; without `yp0` it is computed from the
+    The trapezoidal rule and Lobatto IIIA start with y' of all variables; if `yp0` is not given it is computed from the
     equations and their derivative.
 
     Examples
@@ -118,7 +118,7 @@ class ImplicitRungeKutta(Method):
 
     @property
     def analysis(self) -> Any:
-        """What follows from the coefficients, see :func:`daedal.analyse_method`."""
+        """Properties derived from the coefficients, see :func:`daedal.analyse_method`."""
         return _analysis(self.coefficients)
 
     @property
@@ -128,16 +128,16 @@ class ImplicitRungeKutta(Method):
 
     @property
     def title(self) -> str:
-        """What a solution says of the method."""
+        """Description of the method in solutions."""
         return f"ImplicitRungeKutta, {self.coefficients.name}, order {self.max_order}"
 
     @property
     def begins_with_slopes(self) -> bool:
-        """Of the trapezoidal rule and Lobatto IIIA, whose first stage is the start of the step."""
+        """True for the trapezoidal rule and Lobatto IIIA, whose first stage is the start of the step."""
         return stages_of(self.coefficients).known
 
     def for_second_order(self) -> Method:
-        """:class:`Collocation` where the coefficients are one of its methods, with no option that it lacks."""
+        """:class:`Collocation` if the coefficients are one of its methods and no option is used that it lacks."""
         found = kind_of(self.coefficients)
         plain = isinstance(self.error_test, str) and self.error_test == "auto" and self.variable_index is None
         if found is None or not plain or self.projection != "never" or self.linear_solver not in ("auto", "dense"):
@@ -145,7 +145,7 @@ class ImplicitRungeKutta(Method):
         return Collocation(*found)
 
     def prepare(self, equations: Equations) -> OneStepRun:
-        """Matrices for all blocks of stages, and room for the stages."""
+        """Matrices for all blocks of stages, and storage for the stages."""
         from daedal.methods.implicit_rk.implicit_runge_kutta_run import ImplicitRungeKuttaRun
 
         problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
@@ -160,7 +160,7 @@ def _analysis(tableau: RungeKuttaTableau) -> Any:
 
 
 def _coefficients(given: Any) -> RungeKuttaTableau:
-    """The tableau that is meant by a name, by coefficients, or by itself."""
+    """The tableau given by a name, by coefficients, or directly."""
     if isinstance(given, RungeKuttaTableau):
         return given
     if isinstance(given, str):

@@ -4,9 +4,9 @@ The unknowns are the slopes of the stages (Brenan, Campbell and Petzold (4.1.2))
 
     F(t_n + c_i h, y_n + h sum_j a_ij Y'_j, Y'_i) = 0,
 
-found block by block: the stages of a block depend on each other, and on those of earlier blocks. Newton's method is
-that of `stages`, with derivatives at the start of the step. Where it fails with constant steps, which cannot be
-shortened, derivatives at all stages and of every iteration take their place, in one matrix for all stages of a block.
+solved block by block: the stages of a block depend on each other and on those of earlier blocks. Newton's method is
+that of `stages`, with derivatives at the start of the step. If it fails with constant steps, which cannot be shortened,
+derivatives at all stages are updated in every iteration instead, in one matrix for all stages of a block.
 """
 
 from __future__ import annotations
@@ -53,77 +53,78 @@ IRK = Struct(
         ("block_first", i64["blocks"]),
         ("block_size", i64["blocks"]),
         ("block_matrix", i64["blocks"]),
-        ("doubling", INTEGER),  # whether the error is found by two steps of half the size
-        ("embedded", f64["s"]),  # else weights of the slopes in the error
+        ("doubling", INTEGER),  # whether the error is estimated by two half steps
+        ("embedded", f64["s"]),  # otherwise weights of the slopes in the error
         ("filtering", INTEGER),  # and the block whose matrix filters it, or -1
         ("end_slope", f64["s + 1"]),
-        ("straight", INTEGER),  # whether the slopes of stages are too rough to be extrapolated
+        ("straight", INTEGER),  # whether the slopes of stages are too rough to extrapolate
         ("halves", f64["2 * s", "s + 1"]),  # slopes of the whole step at the stages of its halves
         ("degree", INTEGER),
         ("inner", optional(f64["2 * (degree - 1)", "s + 1"])),
-        # the polynomial of the step by its values at equidistant points, the last one first, and its defect: where it
-        # is looked for, with weights of the values and of the slopes; the matrix F_y + (g/h) F_y' and its h, or 0
+        # the step polynomial by its values at equidistant points, last one first, and its defect: sample points,
+        # weights of the values and of the slopes; the matrix F_y + (g/h) F_y' and its h, or 0
         ("points", f64[MOST_DEGREE + 1, "n"]),
         ("inside", optional(f64[PLACES])),
         ("inside_value", optional(f64[PLACES, "g"])),
         ("inside_slope", optional(f64[PLACES, "g"])),
         ("g", INTEGER),
-        ("inherits", INTEGER),  # whether errors of algebraic variables are passed on to the next step
-        ("inside_inherited", optional(f64[PLACES])),  # by which factors, at the places inside
+        ("inherits", INTEGER),  # whether errors of algebraic variables propagate to the next step
+        ("inside_inherited", optional(f64[PLACES])),  # amplification factors at the inner points
         ("of_halves", FLOAT),  # and in the difference of a step and its halves
         ("factor_defect", ADDRESS),
-        # systems of stages: for steps, then for their halves
+        # stage systems: for steps, then for their halves
         ("n_matrices", INTEGER),
         ("level", INTEGER),  # 1 for halves
-        # constant steps: one matrix for all stages of a block, with derivatives at each of them, where it is needed
+        # constant steps: one matrix for all stages of a block, with derivatives at each of them, if needed
         ("at_stages", INTEGER),
         ("form", ADDRESS),  # the function that solves with it
         ("linearise_there", ADDRESS),
-        ("matrices", i64["n_matrices"]),  # addresses, and of the places of their blocks; 0 with variable steps
+        ("matrices", i64["n_matrices"]),  # addresses, and block positions; 0 with variable steps
         ("places", i64["n_matrices"]),
-        ("f_y", f64["s + 1", "entries"]),  # dF/dy and dF/dy' at every stage; the last ones belong to projections
+        ("f_y", f64["s + 1", "entries"]),  # dF/dy and dF/dy' at every stage; the last ones are for projections
         ("f_yp", f64["s + 1", "entries"]),
-        ("slot", INTEGER),  # which of them
+        ("slot", INTEGER),  # index of the current one
         ("stage_t", FLOAT),
-        # slopes, with that of the start in front: of the step, of its halves, and a guess
+        # slopes, preceded by that of the start: of the step, of its halves, and a guess
         *[(name, f64["s + 1", "n"]) for name in ("whole", "first", "second", "guess")],
         *[(name, f64["n"]) for name in ("middle", "secant", "inherited")],
-        ("suspicious", INTEGER),  # whether the owner of the run is to look at the equations in any case
-        # the block that is being solved: the start of its step, and the addresses of y there and of slopes
+        ("suspicious", INTEGER),  # whether the owner of the run must check the equations
+        # the current block: start of its step, addresses of y there and of slopes
         ("block", INTEGER),
         ("t0", FLOAT),
         ("h", FLOAT),
         ("start", ADDRESS),
         ("slopes", ADDRESS),
-        ("slowest", FLOAT),  # rate of convergence in this step
-        ("trouble", INTEGER),  # steps that are not to grow, since Newton's method has failed
-        # projection: which unknown is which multiplier, which equation which constraint, or -1, and which derivative
-        # stands in an equation; the directions of the multipliers, and constraints times these
+        ("slowest", FLOAT),  # convergence rate in this step
+        ("trouble", INTEGER),  # number of steps that must not grow after a Newton failure
+        # projection: multiplier of each unknown, constraint of each equation, or -1, and the derivative in each
+        # equation; directions of the multipliers, and constraints applied to them
         ("projects", INTEGER),
         ("n_z", INTEGER),
         ("multiplier", optional(i64["n"])),
         ("constraint", optional(i64["n"])),
         ("derivative", optional(i64["n"])),
-        ("end_value", f64["s"]),  # weights of slopes in the end of multipliers
+        ("end_value", f64["s"]),  # weights of slopes in the end values of multipliers
         ("direction", optional(f64["n", "n_z"])),
         ("lu", LU),
     ],
 )
 
-_TOLERANCE = 1e-3  # of Newton's method, in units of the error tolerance
-_MOST, _POLISHING = 15, 60  # iterations; the latter of constant steps, which end at round-off
+_TOLERANCE = 1e-3  # Newton tolerance, in units of the error tolerance
+_MOST, _POLISHING = 15, 60  # iterations; the latter for constant steps, which iterate to round-off
 _NOISE = 30.0 * np.finfo(np.float64).eps
-_ROUNDING = 0.1  # corrections, in units of the tolerance, that may be round-off if they do not fall
-_ROUNDING_FIXED = 1e-5  # the same with constant steps, as long as derivatives at the stages are left to try
+_ROUNDING = 0.1  # stagnating corrections, in units of the tolerance, that may be round-off
+_ROUNDING_FIXED = 1e-5  # the same with constant steps, while derivatives at the stages remain to be tried
 _PLATEAU = 300.0  # the same in units of the round-off of y
-_FOLLOWING, _SMALL = 3e-3, 1e-2  # what is left of variables of index 2 and 3, and the last correction with them
+# remaining corrections of variables of index 2 and 3, and the last correction including them
+_FOLLOWING, _SMALL = 3e-3, 1e-2
 
 _call, _call_step = caller(ATTEMPT), caller(STEP)
 
 
 @part
 def solve_all_stages(system, run, method, address, t0, t1, h, start, k):
-    """The slopes of all stages of a step from t0 to t1 = t0 + h, in the rows of k after the first; `k` is a guess."""
+    """The slopes of all stages of a step from t0 to t1 = t0 + h, in rows 1.. of k; `k` holds a guess."""
     n, guess = run.n, method.guess
     for i in range(method.s + 1):
         for j in range(n):
@@ -145,14 +146,14 @@ def solve_all_stages(system, run, method, address, t0, t1, h, start, k):
 
 @part
 def take_block(method, block):
-    """Make a block of stages the one that is being solved."""
+    """Make a block of stages the current one."""
     method.block = block
     method.current = method.level * method.n_matrices + method.block_matrix[block]
 
 
 @part
 def _solve_block(run, method, address, t1, h, start):
-    """Constant steps lead to a second try with derivatives at the stages."""
+    """With constant steps, failures lead to a retry with derivatives at the stages."""
     progress, weights = run.newton, method.weights
     method.z, method.unit = method.slopes + 8 * run.n * (method.block_first[method.block] + 1), 1.0 / h
     noise = _NOISE * max(wrms(start, weights), 1.0 if run.fixed else 0.0)
