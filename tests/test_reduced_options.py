@@ -45,9 +45,7 @@ def test_error_tests_leave_out_what_they_are_told_to():
 
 @pytest.mark.parametrize("option", ["variable_index", "newton_weights", "row_scaling"])
 def test_powers_of_the_step_size_are_for_the_problem_as_it_stands(option):
-    with pytest.raises(
-        daedal.InvalidProblemError, match=f"{option} scales by powers of the step size .* Omit "
-    ):
+    with pytest.raises(daedal.InvalidProblemError, match=f"{option} scales by powers of the step size .* Omit "):
         solve(method="dassl", formulation="dummy_derivatives", **{option: [1] * 5})
     with pytest.raises(daedal.InvalidProblemError, match=rf"{option} has shape \(7,\); expected \(5,\)"):
         solve(method="dassl", **{option: [1] * 7})
