@@ -11,6 +11,7 @@ from daedal.analysis.advice import advise as advise
 from daedal.analysis.comparison import compare as compare
 from daedal.analysis.conditioning import conditioning as conditioning
 from daedal.analysis.conditioning.conditioning_result import Conditioning as Conditioning
+from daedal.analysis.linear_models.linearise import linearise as linearise
 from daedal.analysis.method_analysis import analyse_method as analyse_method
 from daedal.analysis.problem_page import Analysis as Analysis
 from daedal.analysis.problem_page.analyse_problem import analyse as analyse
