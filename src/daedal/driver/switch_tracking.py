@@ -191,6 +191,11 @@ class SwitchTracker:
 
     # --- within an arc -----------------------------------------------------------------------------------------------
 
+    @property
+    def watches_state(self) -> bool:
+        """Whether some switches depend on the state; all others end arcs at known times."""
+        return bool(self._watched)
+
     def functions(
         self,
         n: int,
@@ -199,14 +204,12 @@ class SwitchTracker:
         *,
         leading: bool = False,
         along: bool = False,
-    ) -> SwitchingFunctions | None:
-        """The user's events and the ends of modes, as functions of the n unknowns of a method; None if there are none.
+    ) -> SwitchingFunctions:
+        """The user's events and the ends of modes, as functions of the n unknowns of a method.
 
         ``state(t, y, yp)`` returns the arguments of switching functions if they are not the unknowns, or only the
         `leading` ones; with `along`, the fractions of sliding motions follow.
         """
-        if not self._watched and not along:
-            return own
         if own is None and (n, along) in self._functions:
             return self._functions[n, along]
         code, bounds = self.switched.events(n if state is None else self.switched.n_state, along=along)

@@ -60,7 +60,8 @@ class SwitchedRunState(FirstOrderRunState):
             changes["first_step"] = self._first_step(end)
         own = self._own_events(earlier)
         if along is None:
-            task = self.task(tracker.functions(plan.implicit.n, own), progress, **changes)
+            switching = tracker.functions(plan.implicit.n, own) if tracker.watches_state else own
+            task = self.task(switching, progress, **changes)
             outcome = self.ready.integrate(task)
         else:
             task = self.task(along.functions(own), progress, **(changes | along.task(self) | {"watch": None}))
