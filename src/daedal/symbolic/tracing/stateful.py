@@ -33,6 +33,6 @@ def stateful_words(name: str, function: Any, reason: Untraceable) -> str:
     return (
         f"{called} remembers '{reason.memory}' from call to call ({reason.reason}{place}). Functions are called "
         "several times in a step, and in steps that are rejected: that is not the state of the solution. Remedy: modes "
-        "(daedal.HybridProblem) for what switches with hysteresis, a daedal.Table for data, one run for each "
+        "(daedal.hybrid.HybridProblem) for what switches with hysteresis, a daedal.Table for data, one run for each "
         "interval of a sampled controller, with its output as a parameter, or one more equation"
     )
