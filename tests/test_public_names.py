@@ -113,7 +113,7 @@ def test_an_old_name_works_and_names_the_new_one(name):
 def test_importing_an_old_name_points_at_the_line_of_the_user():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        from daedal import DASSL  # noqa: F401
+        from daedal.methods import DASSL  # noqa: F401
     assert {Path(warning.filename) for warning in caught} == {Path(__file__)}
 
 
