@@ -162,9 +162,9 @@ def coefficients(name: str) -> RungeKuttaTableau | MultistepFormula:
     Examples
     --------
     >>> import daedal
-    >>> daedal.coefficients("lobatto_iiic3").b
+    >>> daedal.methods.coefficients("lobatto_iiic3").b
     (Fraction(1, 6), Fraction(2, 3), Fraction(1, 6))
-    >>> [str(x) for x in daedal.coefficients("bdf2").rho]
+    >>> [str(x) for x in daedal.methods.coefficients("bdf2").rho]
     ['3/2', '-2', '1/2']
     """
     if not isinstance(name, str):

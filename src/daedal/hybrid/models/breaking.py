@@ -51,7 +51,7 @@ def breaking_joint(
     >>> pendulum = daedal.MechanicalSystem(
     ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
     ... )
-    >>> problem = daedal.breaking_joint(pendulum, 0, limit=2 * 9.81)
+    >>> problem = daedal.hybrid.breaking_joint(pendulum, 0, limit=2 * 9.81)
     >>> sol = daedal.solve(problem, (0.0, 1.0), ("intact", ([1.0, 0.0], [0.0, 0.0])), rtol=1e-8)
     >>> print(f"{-sol.events[0].y[1]:.6f}", sol.mode[-1])
     0.666667 broken

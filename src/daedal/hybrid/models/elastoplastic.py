@@ -112,7 +112,7 @@ def elastoplastic_contact(
     >>> import daedal
     >>> ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1, names=["height"])
     >>> law = daedal.hybrid.ElastoPlastic(c1=2e3, c2=1e2, c3=4e3, p1=5e-3)
-    >>> problem = daedal.elastoplastic_contact(ball, lambda t, q: q[0], law)
+    >>> problem = daedal.hybrid.elastoplastic_contact(ball, lambda t, q: q[0], law)
     >>> sol = daedal.solve(problem, (0.0, 1.0), ([1.0], [0.0]), rtol=1e-8)
     >>> [event.target for event in sol.events[:4]]
     ['elastic', 'plastic', 'unloading', 'free']
