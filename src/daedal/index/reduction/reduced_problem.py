@@ -132,7 +132,7 @@ class ReducedProblem:
     >>> import daedal, numpy as np
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2, names=["x", "v"])
     >>> reduced = daedal.reduce_index(problem)
-    >>> isinstance(reduced, daedal.ReducedProblem), reduced.index, reduced.problem.n
+    >>> isinstance(reduced, daedal.formulations.ReducedProblem), reduced.index, reduced.problem.n
     (True, 2, 2)
     """
 
