@@ -120,7 +120,7 @@ def _discontinuity(assembly, segment, failure) -> list[str] | None:
                 f"Likely cause: {torn} at t = {t:.10g}, and no motion can follow a constraint that jumps.",
                 (
                     "Remedy: make the constraint a continuous function of time, or use modes with a reset "
-                    "(daedal.HybridProblem)."
+                    "(daedal.hybrid.HybridProblem)."
                 ),
             ]
         return [
@@ -163,7 +163,8 @@ def _switch_in_words(probe: Probe, motion: _Motion, path: Path, jump: Jump) -> l
         f"Likely cause: a discontinuity. {_jumps(motion, jump)}{where}, at t = {number(t)}.",
         (
             "Remedy: do not switch inside the functions of the model. Define both sides as modes "
-            "(daedal.HybridProblem), with daedal.Friction for dry friction and daedal.unilateral for contacts."
+            "(daedal.hybrid.HybridProblem), with daedal.hybrid.Friction for dry friction and "
+            "daedal.hybrid.UnilateralProblem for contacts."
         ),
     ]
 

@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from daedal.analysis.conditioning.conditioning_result import Conditioning
 
 
-def conditioning(problem: Any, along: Any, *, threshold: float = 1e-3, points: int | None = None) -> Conditioning:
+def analyse_conditioning(
+    problem: Any, along: Any, *, threshold: float = 1e-3, points: int | None = None
+) -> Conditioning:
     r"""The sensitivity of the solution of a DAE to perturbations, and its effective index.
 
     For :math:`x' = A x + B y + p,\; 0 = C x + D y + q` the result bounds the changes of x and y when initial values, p,
@@ -42,7 +44,7 @@ def conditioning(problem: Any, along: Any, *, threshold: float = 1e-3, points: i
     Examples
     --------
     >>> import daedal
-    >>> found = daedal.conditioning(daedal.library.nearly_index2(1e-6).problem, (0.0, 1.0))
+    >>> found = daedal.analysis.analyse_conditioning(daedal.library.nearly_index2(1e-6).problem, (0.0, 1.0))
     >>> found.index, found.effective_index
     (1, 2)
     >>> print(f"{found['D_inverse']:.3g} {found['layer_k2_hat']:.3g}")  # q that jumps, and smooth q

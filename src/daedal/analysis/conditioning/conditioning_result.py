@@ -209,7 +209,7 @@ _LONG = 0.01  # fraction of the interval that an initial layer may take
 
 @dataclass(frozen=True, repr=False)
 class Conditioning:
-    """The result of :func:`daedal.conditioning`; ``print`` describes it in words.
+    """The result of :func:`daedal.analysis.analyse_conditioning`; ``print`` describes it in words.
 
     Attributes
     ----------
@@ -235,7 +235,7 @@ class Conditioning:
     unresolved : tuple of float
         Times near which the coefficients change too fast for the grid: constants are uncertain from there onward.
     is_linear, has_stabilised_reduction : bool
-        Whether the problem is linear, and whether :class:`daedal.StabilisedReduction` applies.
+        Whether the problem is linear, and whether :class:`daedal.formulations.StabilisedReduction` applies.
     """
 
     names: tuple[str, ...]

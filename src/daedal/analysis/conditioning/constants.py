@@ -278,9 +278,11 @@ def initial_layer(B: np.ndarray, C: np.ndarray, D: np.ndarray, x0: np.ndarray, q
 # --- effect of coefficient errors on an index-2 problem, Wijckmans section 5.3 and Theorem 5.10 -----------------------
 
 # The dynamics of x' = A x + B y, 0 = C x are those of (I - P) A on the kernel of C, with P = B (C B)^-1 C. To first
-# order,  dA changes (I - P) A by (I - P) dA,     dB changes P by (I - P) dB (C B)^-1 C,     dC changes P by F dC (I -
-# P):  a large P, that is constraints nearly parallel to the directions in which y enforces them, amplifies small
-# errors.
+# order,
+#
+#     dA changes (I - P) A by (I - P) dA,     dB changes P by (I - P) dB (C B)^-1 C,     dC changes P by F dC (I - P):
+#
+# a large P, that is constraints nearly parallel to the directions in which y enforces them, amplifies small errors.
 
 
 @dataclass(frozen=True)

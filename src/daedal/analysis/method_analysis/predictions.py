@@ -247,7 +247,7 @@ _HEADER = ("index", "problem", "variables", "order", "theorem")
 
 @dataclass(frozen=True, repr=False)
 class MethodAnalysis(ABC):
-    """The result of :func:`daedal.analyse_method`; ``print`` shows a table.
+    """The result of :func:`daedal.analysis.analyse_method`; ``print`` shows a table.
 
     Attributes
     ----------

@@ -102,7 +102,8 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     the derivative array at the point.
 
     For first-order problems with up to 60 unknowns the page includes their conditioning at the point, if the matrices
-    there, taken as constant, have the same index; :func:`daedal.conditioning` computes it along a solution.
+    there, taken as constant, have the same index; :func:`daedal.analysis.analyse_conditioning` computes it along a
+    solution.
 
     Equations that do not determine their unknowns because some are redundant, contradictory or missing are accepted:
     the page names them, and `singular` is the exception raised by other functions.
@@ -136,6 +137,10 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     chain = tractability(equations, t, local.jet)
     conditioned = _conditioning(equations, t, local)
     return Analysis(problem, equations, t, structural, None, local, "", chain, scaling, conditioned)
+
+
+analyze = analyse
+"""The same, in American spelling."""
 
 
 def _conditioning(equations: SystemEquations, t: float, local: LocalStructure) -> LocalConditioning | None:
