@@ -327,7 +327,7 @@ ROWS = [
     Remedy(
         "a wrong Jacobian",
         lambda: solve(stiff, 1.0, [0.0, 1.0], [1.0, 0.0], problem={"jacobian": jacobian_of_stiff(-1.0)}),
-        ("row 1, column 1 (y[1]), counted from 0, is -1000; difference quotients give 1000", "or leave it out"),
+        ("row 1, column 1 (y[1]), counted from 0, is -1000; difference quotients give 1000", "or omit it"),
         (
             (
                 lambda: solve(stiff, 1.0, [0.0, 1.0], [1.0, 0.0], problem={"jacobian": jacobian_of_stiff(1.0)}),
@@ -339,7 +339,7 @@ ROWS = [
     Remedy(
         "an incomplete structure",
         lambda: solve(coupled, 1.0, [1.0, -1 / 24, 5 / 24], None, problem={"bandwidth": (0, 0)}),
-        ("sparsity or bandwidth is incomplete", "complete sparsity or bandwidth, or leave it out"),
+        ("sparsity or bandwidth is incomplete", "complete sparsity or bandwidth, or omit it"),
         (
             (
                 lambda: solve(coupled, 1.0, [1.0, -1 / 24, 5 / 24], None, problem={"bandwidth": (1, 1)}),
@@ -579,7 +579,7 @@ ROWS = [
         lambda: solve(
             lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], [-1.0], problem={"jacobian": lambda t, y, yp, cj: [[math.nan]]}
         ),
-        ("jacobian, not the residual, returned NaN", "or leave it out"),
+        ("jacobian, not the residual, returned NaN", "or omit it"),
         ((lambda: solve(lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], [-1.0]), [E1]),),
     ),
     Remedy(

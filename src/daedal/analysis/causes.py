@@ -384,12 +384,12 @@ def wrong_jacobian(case: Case) -> list[str] | None:
         return [
             "Likely cause: sparsity or bandwidth is incomplete. "
             f"The entry {place} is {number(entry.expected)}, but the given structure has none.",
-            "Remedy: complete sparsity or bandwidth, or leave it out.",
+            "Remedy: complete sparsity or bandwidth, or omit it.",
         ]
     return [
         f"Likely cause: the given jacobian is wrong. The entry {place} is {number(entry.used)}; "
         f"difference quotients give {number(entry.expected)} (cj = {number(case.failure.cj)}).",
-        "Remedy: correct jacobian, which must return dF/dy + cj dF/dy', or leave it out.",
+        "Remedy: correct jacobian, which must return dF/dy + cj dF/dy', or omit it.",
     ]
 
 
