@@ -132,6 +132,8 @@ GROUPS = (
             "analysis.ComparedRun",
             "linearise",
             "analysis.LinearModel",
+            "linearise",
+            "analysis.LinearModel",
         ),
     ),
     Group(
