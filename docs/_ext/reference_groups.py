@@ -132,8 +132,6 @@ GROUPS = (
             "analysis.ComparedRun",
             "linearise",
             "analysis.LinearModel",
-            "linearise",
-            "analysis.LinearModel",
         ),
     ),
     Group(
