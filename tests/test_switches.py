@@ -673,7 +673,7 @@ def test_a_staircase_of_the_state_is_followed_to_its_end():
 @pytest.mark.parametrize("key", [lambda t: f"{t:.0f}", lambda t: str(int(t)), lambda t: {5: "5"}.get(round(t, 1))])
 def test_functions_that_jump_and_are_not_traced_are_named(key):
     problem = daedal.ODE(lambda t, y: [100.0 if key(t) == "5" else 0.0], 1)
-    with pytest.warns(daedal.SwitchWarning, match="is not traced: where it jumps is not known"):
+    with pytest.warns(daedal.SwitchWarning, match="is not traced: its jumps cannot be located"):
         daedal.solve(problem, (0.0, 10.0), [0.0])
     with warnings.catch_warnings():
         warnings.simplefilter("error", daedal.SwitchWarning)

@@ -339,7 +339,7 @@ def rolling_wheel():
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (rolling_wheel, "belongs to a system with contact coordinates, which are found by an iteration"),
+        (rolling_wheel, "belongs to a system with contact coordinates, which require an iteration"),
         (lambda: library.get("chain_of_pendulums").problem, "belongs to a system with sparse matrices"),
         (
             lambda: daedal.MechanicalSystem(np.ones(501), lambda t, q, v: -q, n_q=501),
