@@ -265,7 +265,7 @@ def _estimate(system, linear, run, method, t, h):
         noise += abs(weight)
         for j in range(n):
             slope[j] -= weight * z[i, j]
-    if method.some_powers or method.sharp:  # round-off, which is divided by h once more
+    if method.some_powers:  # round-off, which is divided by h once more
         for j in range(n):
             of_stage = max(_ROUNDOFF * abs(start[j]), roundoff[j])
             slope[j] = np.copysign(max(abs(slope[j]) - noise * of_stage, 0.0), slope[j])
