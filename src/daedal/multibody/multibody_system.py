@@ -376,7 +376,7 @@ class MotionEquations:
 def null_space(matrix: np.ndarray, scale: np.ndarray, sizes: np.ndarray | float = 0.0) -> np.ndarray:
     """Directions of the coordinates that conditions allow: an orthonormal basis in coordinates divided by `scale`.
 
-    `sizes` of the conditions identify rows that are rounding errors throughout, as of a loop of bodies fixed to another.
+    `sizes` of the conditions identify rows that are rounding errors throughout, as of a loop within a rigid group.
     """
     if not matrix.size:
         return np.diag(scale)
