@@ -282,7 +282,7 @@ def test_combined_equations(method):
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "strangeness_free"])
 def test_combined_equations_are_refused_by_ways_that_need_the_structure(way):
-    with pytest.raises(daedal.InvalidProblemError, match="cannot be found from the structure"):
+    with pytest.raises(daedal.InvalidProblemError, match="cannot be determined from the structure"):
         daedal.reduce_index(daedal.ImplicitDAE(mixed, 5), by=way)
 
 

@@ -262,7 +262,7 @@ class LinearSolution(Shown):
 
     @property
     def derivatives_needed(self) -> tuple[int, ...]:
-        """For each equation, how many derivatives of its right-hand side occur in the solution; -1 if only integrals."""
+        """For each equation, the number of derivatives of its right-hand side in the solution; -1 if only integrals."""
         return tuple(k - 1 for k in _last_nonzero(self._powers(), 0, len(self.form.P)))
 
     def _powers(self) -> list[np.ndarray]:
