@@ -311,7 +311,7 @@ def test_undetermined_solutions_are_refused():
 
 def test_second_order_problems_are_refused_by_the_strangeness_free_form():
     problem = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + x[1], x[0] - np.sin(t)], 2)
-    with pytest.raises(daedal.InvalidProblemError, match="first order"):
+    with pytest.raises(daedal.InvalidProblemError, match="for first-order problems"):
         daedal.reduce_index(problem, by="strangeness_free")
 
 

@@ -407,7 +407,7 @@ def test_given_derivatives_determine_a_start():
     np.testing.assert_allclose(by_value.rates, [5.0, 2.0], atol=1e-12)
     with pytest.raises(InconsistentInitialError, match="contradict the equations"):
         system.initial_values(0.0, x={0: -6.0}, rates={0: 1.0})
-    with pytest.raises(InvalidProblemError, match="no unknown 2"):
+    with pytest.raises(InvalidProblemError, match="unknown 2 does not exist"):
         system.initial_values(0.0, x={2: 1.0})
 
 
