@@ -365,7 +365,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
     # --- contacts ---------------------------------------------------------------------------------------------------
 
     def contact(self, name: str, t: Any = None):
-        """Gap, forces and state of a contact of :func:`daedal.hybrid.UnilateralProblem`, at the output points or at the
+        """Gap, forces and state of a contact of :class:`daedal.hybrid.UnilateralProblem`, at the output points or at the
         times `t`.
 
         Parameters
