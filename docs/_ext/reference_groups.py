@@ -130,6 +130,8 @@ GROUPS = (
             "compare",
             "analysis.Comparison",
             "analysis.ComparedRun",
+            "linearise",
+            "analysis.LinearModel",
         ),
     ),
     Group(

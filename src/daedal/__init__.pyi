@@ -15,6 +15,7 @@ from daedal import studies as studies
 from daedal import viz as viz
 from daedal.analysis.advice import advise as advise
 from daedal.analysis.comparison import compare as compare
+from daedal.analysis.linear_models.linearise import linearise as linearise
 from daedal.analysis.problem_page.analyse_problem import analyse as analyse
 from daedal.analysis.problem_page.analyse_problem import analyze as analyze
 from daedal.driver.below_atol import ToleranceWarning as ToleranceWarning

@@ -6,6 +6,7 @@ from daedal.analysis.comparison import ComparedRun as ComparedRun
 from daedal.analysis.comparison import Comparison as Comparison
 from daedal.analysis.conditioning import analyse_conditioning as analyse_conditioning
 from daedal.analysis.conditioning.conditioning_result import Conditioning as Conditioning
+from daedal.analysis.linear_models.linear_model import LinearModel as LinearModel
 from daedal.analysis.method_analysis import MethodAnalysis as MethodAnalysis
 from daedal.analysis.method_analysis import MultistepAnalysis as MultistepAnalysis
 from daedal.analysis.method_analysis import Prediction as Prediction

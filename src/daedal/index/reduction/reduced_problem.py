@@ -352,6 +352,12 @@ class ReducedProblem:
         n = self.prolongation.n
         return stacked(self.blocks, self.chosen, n, n <= LARGEST_DENSE)
 
+    def coordinates(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows S of all blocks on u, in the order of the columns, and the same rows on the derivatives."""
+        fixed, following = (m.toarray() if hasattr(m, "toarray") else m for m in self._fixed)
+        order = np.argsort(np.argmax(np.abs(fixed), axis=1), kind="stable")
+        return fixed[order], following[order]
+
     def watch(self) -> Any:
         """What is called after every accepted step of a run, with memory of its own; None if nothing is."""
         from daedal.index.reduction.watch import PivotWatch
