@@ -6,6 +6,7 @@ import sys
 import warnings
 from operator import attrgetter
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -21,7 +22,7 @@ SURFACE = {
         RecognisedSolution SecondOrderDAE SecondOrderSolution SemiExplicitDAE SensitivityWarning Solution Solver
         StatefulFunctionWarning Statistics StructurallySingularError SwitchWarning Table ToleranceWarning
         TraceWarning Unevaluable UnknownNameError __version__ advise analyse analysis analyze circuits compare
-        consistent_initial ensembles fit formulations from_sympy gradient hybrid lagrange library linear
+        consistent_initial ensembles fit formulations from_sympy gradient hybrid lagrange library linear linearise
         linear_solvers load methods multibody prepare reduce_index sensitivity solve solve_dae solve_ivp solve_many
         studies
     """.split(),
@@ -49,7 +50,7 @@ SURFACE = {
         Experiment Fit Gradient Uncertainty uncertainty
     """.split(),
     "analysis": """
-        Advice Analysis ComparedRun Comparison Conditioning MethodAnalysis MultistepAnalysis Prediction
+        Advice Analysis ComparedRun Comparison Conditioning LinearModel MethodAnalysis MultistepAnalysis Prediction
         RungeKuttaAnalysis StructureAlong analyse_along analyse_conditioning analyse_method order_conditions
     """.split(),
     "studies": """
@@ -92,10 +93,8 @@ def test_no_public_name_is_hidden_by_a_module_of_the_same_name():
     """``import daedal.methods.tableau`` sets an attribute of `daedal.methods`."""
     for name, words in SURFACE.items():
         package = module_of(name)
-        for path in getattr(package, "__path__", ()):
-            modules = {entry.stem for entry in Path(path).iterdir() if entry.suffix in {".py", ""}}
-            both = {word for word in modules & {*words} if f"{package.__name__}.{word}" not in sys.modules}
-            assert not both, both
+        modules = {entry.stem for path in getattr(package, "__path__", ()) for entry in Path(path).iterdir()}
+        assert [word for word in words if word in modules and not isinstance(getattr(package, word), ModuleType)] == []
 
 
 OLD = {f"daedal.{name}": place for name, place in daedal._OLD_NAMES.items()}
@@ -113,7 +112,7 @@ def test_an_old_name_works_and_names_the_new_one(name):
 def test_importing_an_old_name_points_at_the_line_of_the_user():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        from daedal.methods import DASSL  # noqa: F401
+        from daedal import DASSL  # noqa: F401
     assert {Path(warning.filename) for warning in caught} == {Path(__file__)}
 
 
@@ -132,3 +131,18 @@ def test_unknown_names_are_attribute_errors(name):
 def test_names_are_imported_from_their_module(name):
     module = importlib.import_module(f"daedal.{name}")
     assert module is module_of(name)
+
+
+def decay():
+    return daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1)
+
+
+def test_an_old_keyword_works_and_names_the_new_one():
+    with pytest.warns(DeprecationWarning, match=r"^solve_many\(initials=\.\.\.\) is now initial=\.\.\.$") as caught:
+        ensemble = daedal.solve_many(decay(), (0.0, 1.0), initials=([[1.0], [2.0]], None))
+    assert ensemble.members == 2 and {Path(warning.filename) for warning in caught} == {Path(__file__)}
+
+
+def test_an_old_and_a_new_keyword_together_are_refused():
+    with pytest.warns(DeprecationWarning), pytest.raises(TypeError, match="both initials= and initial="):
+        daedal.solve_many(decay(), (0.0, 1.0), initial=([[1.0]], None), initials=([[1.0]], None))
