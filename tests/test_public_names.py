@@ -16,52 +16,216 @@ import daedal
 # `viz` and `library` have lists of their own.
 SURFACE = {
     "": """
-        DaedalError DerivativeWarning EnergyWarning Ensemble Event EventRecord EventTable HessenbergDAE
-        HybridSolution IVPResult ImplicitDAE InconsistentInitialError IntegrationError InvalidFileError
-        InvalidProblemError LinearDAE MassMatrixDAE MechanicalSolution MechanicalSystem NonUniqueWarning ODE
-        RecognisedSolution SecondOrderDAE SecondOrderSolution SemiExplicitDAE SensitivityWarning Solution Solver
-        StatefulFunctionWarning Statistics StructurallySingularError SwitchWarning Table ToleranceWarning
-        TraceWarning Unevaluable UnknownNameError __version__ advise analyse analysis analyze circuits compare
-        consistent_initial ensembles fit formulations from_sympy gradient hybrid lagrange library linear linearise
-        linear_solvers load methods multibody prepare reduce_index sensitivity solve solve_dae solve_ivp solve_many
+        DaedalError
+        DerivativeWarning
+        EnergyWarning
+        Ensemble
+        Event
+        EventRecord
+        EventTable
+        HessenbergDAE
+        HybridSolution
+        IVPResult
+        ImplicitDAE
+        InconsistentInitialError
+        IntegrationError
+        InvalidFileError
+        InvalidProblemError
+        LinearDAE
+        MassMatrixDAE
+        MechanicalSolution
+        MechanicalSystem
+        NonUniqueWarning
+        ODE
+        RecognisedSolution
+        SecondOrderDAE
+        SecondOrderSolution
+        SemiExplicitDAE
+        SensitivityWarning
+        Solution
+        Solver
+        StatefulFunctionWarning
+        Statistics
+        StructurallySingularError
+        SwitchWarning
+        Table
+        ToleranceWarning
+        TraceWarning
+        Unevaluable
+        UnknownNameError
+        __version__
+        advise
+        analyse
+        analysis
+        analyze
+        circuits
+        compare
+        consistent_initial
+        ensembles
+        fit
+        formulations
+        from_sympy
+        gradient
+        hybrid
+        lagrange
+        library
+        linear
+        linear_solvers
+        linearise
+        load
+        methods
+        multibody
+        prepare
+        reduce_index
+        sensitivity
+        solve
+        solve_dae
+        solve_ivp
+        solve_many
         studies
     """.split(),
     "methods": """
-        Collocation DASSL DOP853 DOPRI5 Extrapolation HEDOP5 HEM3 HEM4 HEM5 HalfExplicit ImplicitRungeKutta MEXX
-        Method ModifiedBDF Multistep MultistepFormula OneLeg PHEM56 RATTLE RK4 Radau Rosenbrock RungeKuttaTableau
-        SHAKE coefficients extrapolation_table
+        Collocation
+        DASSL
+        DOP853
+        DOPRI5
+        Extrapolation
+        HEDOP5
+        HEM3
+        HEM4
+        HEM5
+        HalfExplicit
+        ImplicitRungeKutta
+        MEXX
+        Method
+        ModifiedBDF
+        Multistep
+        MultistepFormula
+        OneLeg
+        PHEM56
+        RATTLE
+        RK4
+        Radau
+        Rosenbrock
+        RungeKuttaTableau
+        SHAKE
+        coefficients
+        extrapolation_table
     """.split(),
     "linear_solvers": """
-        BandedPreconditioner BlockDiagonalPreconditioner GMRES ILUPreconditioner Preconditioner
+        BandedPreconditioner
+        BlockDiagonalPreconditioner
+        GMRES
+        ILUPreconditioner
+        Preconditioner
     """.split(),
     "formulations": """
-        Baumgarte CoordinateProjection EssentialODE Formulation FuehrerLeimkuhler GGL Hanke Index1 Index2 Index3
-        Knorrenschild Loetstedt MinimalExtension Overdetermined ProjectedInvariants ReducedProblem
-        StabilisedReduction StateSpace regularise
+        Baumgarte
+        CoordinateProjection
+        EssentialODE
+        Formulation
+        FuehrerLeimkuhler
+        GGL
+        Hanke
+        Index1
+        Index2
+        Index3
+        Knorrenschild
+        Loetstedt
+        MinimalExtension
+        Overdetermined
+        ProjectedInvariants
+        ReducedProblem
+        StabilisedReduction
+        StateSpace
+        regularise
     """.split(),
     "hybrid": """
-        Contact ContactState ElastoPlastic Filippov Friction HybridEvent HybridProblem Impact ImpactResult Mode
-        Transition UnilateralProblem breaking_joint elastoplastic_contact
+        Contact
+        ContactState
+        ElastoPlastic
+        Filippov
+        Friction
+        HybridEvent
+        HybridProblem
+        Impact
+        ImpactResult
+        Mode
+        Transition
+        UnilateralProblem
+        breaking_joint
+        elastoplastic_contact
     """.split(),
     "ensembles": """
-        Aggregator GPU Histogram Quantiles sample solve_on_gpu
+        Aggregator
+        GPU
+        Histogram
+        Quantiles
+        sample
+        solve_on_gpu
     """.split(),
     "sensitivity": """
-        Experiment Fit Gradient Uncertainty uncertainty
+        Experiment
+        Fit
+        Gradient
+        Uncertainty
+        uncertainty
     """.split(),
     "analysis": """
-        Advice Analysis ComparedRun Comparison Conditioning LinearModel MethodAnalysis MultistepAnalysis Prediction
-        RungeKuttaAnalysis StructureAlong analyse_along analyse_conditioning analyse_method order_conditions
+        Advice
+        Analysis
+        ComparedRun
+        Comparison
+        Conditioning
+        LinearModel
+        MethodAnalysis
+        MultistepAnalysis
+        Prediction
+        RungeKuttaAnalysis
+        StructureAlong
+        analyse_along
+        analyse_conditioning
+        analyse_method
+        order_conditions
     """.split(),
     "studies": """
-        GeneralLinearMethod GeneralLinearResult ModifiedEulerResult corrected_multipliers general_linear
-        modified_euler reproduce
+        GeneralLinearMethod
+        GeneralLinearResult
+        ModifiedEulerResult
+        corrected_multipliers
+        general_linear
+        modified_euler
+        reproduce
     """.split(),
     "linear": """
-        CharacteristicValues Completion Consistency DerivativeArray FirstOrderForms InitialValues LinearSolution
-        MatrixChain Pencil QuasiPolynomial RankChangeError RankDecision SecondOrder SecondOrderStrangeness
-        Solvability StandardCanonicalForm Strangeness StrangenessFree TimeVarying UnclearRankError WeierstrassForm
-        drazin_inverse exponential linear_system polynomial rank_decision sine triangular_order
+        CharacteristicValues
+        Completion
+        Consistency
+        DerivativeArray
+        FirstOrderForms
+        InitialValues
+        LinearSolution
+        MatrixChain
+        Pencil
+        QuasiPolynomial
+        RankChangeError
+        RankDecision
+        SecondOrder
+        SecondOrderStrangeness
+        Solvability
+        StandardCanonicalForm
+        Strangeness
+        StrangenessFree
+        TimeVarying
+        UnclearRankError
+        WeierstrassForm
+        drazin_inverse
+        exponential
+        linear_system
+        polynomial
+        rank_decision
+        sine
+        triangular_order
     """.split(),
 }
 """Public names by module; "" is the package."""
