@@ -7,6 +7,7 @@ import numpy as np
 
 from daedal.analysis.thresholds import STIFF, TURNING
 from daedal.analysis.wording import counted
+from daedal.common.public_names import with_old_keywords
 from daedal.common.tabular import Tabular, plural
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.mechanics.formulations import ProjectedInvariants
@@ -93,7 +94,8 @@ class Advice:
         return rows
 
 
-def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -> Advice:
+@with_old_keywords(system="problem")
+def advise(problem, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -> Advice:
     r"""Recommend a formulation and a method for a constrained system, with reasons.
 
     A coarse trial run measures the quantities that decide: the stiffness of the frozen part of the equations
@@ -102,7 +104,7 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
 
     Parameters
     ----------
-    system : MechanicalSystem or HessenbergDAE
+    problem : MechanicalSystem or HessenbergDAE
     t_span, initial
         As for :func:`daedal.solve`.
     rtol, atol : float
@@ -141,20 +143,20 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
     from daedal.analysis.measures import decision, measure
     from daedal.mechanics.sparse.sparse_assembly import is_sparse
 
-    if not isinstance(system, (MechanicalSystem, HessenbergDAE)):
+    if not isinstance(problem, (MechanicalSystem, HessenbergDAE)):
         raise InvalidProblemError(
             "advise needs a MechanicalSystem or a HessenbergDAE, which have several formulations; a "
-            f"problem of type {type(system).__name__} is solved as given"
+            f"problem of type {type(problem).__name__} is solved as given"
         )
     rtol, atol = check_positive(rtol, "rtol"), check_positive(atol, "atol")
-    if is_sparse(system, float(t_span[0]), initial):
+    if is_sparse(problem, float(t_span[0]), initial):
         raise InvalidProblemError(
             "advise uses dense matrices, and those of this system are sparse; sparse systems are best solved "
             "with formulation='ggl' and method='dassl', the automatic choice"
         )
-    sol, ended, stumbled = _trial(system, t_span, initial, rtol, atol)
+    sol, ended, stumbled = _trial(problem, t_span, initial, rtol, atol)
     steps = _accuracy_steps(sol, rtol)
-    points = [(float(sol.t[i]), sol.y[:, i], float(steps[i])) for i in _sample_points(sol.t, system.n)]
+    points = [(float(sol.t[i]), sol.y[:, i], float(steps[i])) for i in _sample_points(sol.t, problem.n)]
     if ended:
         points.append(_last_point(sol, float(steps[-1])))
     elif stumbled is not None and stumbled.dense is not None:
@@ -166,7 +168,7 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
             if found is not None:
                 samples.append(found)
                 h.append(step)
-        half_explicit = isinstance(system, MechanicalSystem) and system.n_lambda and not assembly.has_straight_line
+        half_explicit = isinstance(problem, MechanicalSystem) and problem.n_lambda and not assembly.has_straight_line
     verdict = decision(samples, np.array(h))
     formulation, method = verdict.formulation, verdict.method
     if verdict.explicit and half_explicit:  # PHEM56 suits where an explicit method does, with fewer function calls
@@ -180,7 +182,7 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
         measures=samples,
         h=np.array(h),
         verdict=verdict,
-        about=_about(system, t_span, rtol),
+        about=_about(problem, t_span, rtol),
         trial=_told(sol, ended, samples, h),
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.advice import call
+from daedal.common.public_names import with_old_keywords
 from daedal.common.tabular import Tabular
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.mechanics.formulations import ProjectedInvariants, named_formulation
@@ -172,8 +173,9 @@ _SHORT = 0.2  # seconds below which a run is repeated
 _REPETITIONS = 2
 
 
+@with_old_keywords(system="problem")
 def compare(
-    system,
+    problem,
     t_span,
     initial,
     *,
@@ -191,7 +193,7 @@ def compare(
 
     Parameters
     ----------
-    system : MechanicalSystem or HessenbergDAE
+    problem : MechanicalSystem or HessenbergDAE
     t_span, initial
         As for :func:`daedal.solve`.
     formulations, methods : sequence
@@ -242,10 +244,10 @@ def compare(
     """
     from daedal.methods.named_methods import named_method
 
-    if not isinstance(system, (MechanicalSystem, HessenbergDAE)):
+    if not isinstance(problem, (MechanicalSystem, HessenbergDAE)):
         raise InvalidProblemError(
             "compare needs a MechanicalSystem or a HessenbergDAE, which have several formulations; a "
-            f"problem of type {type(system).__name__} is solved as given"
+            f"problem of type {type(problem).__name__} is solved as given"
         )
     tolerances = sorted((check_positive(value, "rtol") for value in np.atleast_1d(rtol).tolist()), reverse=True)
     forms = [(_label(form), form if _is_auto(form) else named_formulation(form)) for form in _listed(formulations)]
@@ -254,20 +256,20 @@ def compare(
     times = _times(span, t_eval, fixed_step)
     if atol is not None:
         atol = check_positive(atol, "atol")
-    exact, told, times = _reference(system, span, initial, reference, times, tolerances[-1], atol)
+    exact, told, times = _reference(problem, span, initial, reference, times, tolerances[-1], atol)
     levels: list[dict[str, Any]] = [{"rtol": value, "atol": _absolute(value, atol)} for value in tolerances]
     if fixed_step is not None:
         levels = [{"fixed_step": fixed_step}]
     pairs = [(form, kind) for form in forms for kind in kinds]
-    if formulations is FORMULATIONS and methods is METHODS and isinstance(system, MechanicalSystem):
+    if formulations is FORMULATIONS and methods is METHODS and isinstance(problem, MechanicalSystem):
         pairs += [(("auto", "auto"), (name, named_method(name, {}))) for name in DIRECT]
     rows = []
     for (form_label, form), (kind_label, kind) in pairs:
         choice = {"formulation": form, "method": kind, "max_steps": max_steps}
-        _warm_up(system, span, initial, choice, levels[0])
+        _warm_up(problem, span, initial, choice, levels[0])
         for level in levels:
             row = ComparedRun(form_label, kind_label, level.get("rtol"))
-            rows.append(_run(system, span, initial, choice | level, times, exact, row))
+            rows.append(_run(problem, span, initial, choice | level, times, exact, row))
             if rows[-1].status == "impossible":
                 break
     settings_told = f"constant steps of {fixed_step:g}" if fixed_step is not None else _listing("rtol", tolerances)

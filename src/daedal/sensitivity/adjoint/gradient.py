@@ -54,7 +54,7 @@ def gradient(
     parameters: Sequence[str] | None = None,
     params: Any = None,
     checkpoints: int | None = None,
-    rtol: float = 1e-7,
+    rtol: float = 1e-6,
     atol: Any = 1e-9,
     **options: Any,
 ) -> Gradient:
