@@ -140,7 +140,7 @@ def test_second_order_problems_take_names_too():
     [
         ({"x": 1.0}, "initial has no values for b, and the equations do not determine them"),
         ({"b": 1.0}, "initial has no values for x, y, and the equations do not determine them"),
-        ({"x": 1.0, "c": 1.0}, "initial has 'c', which is no variable; .*known: x, y, b, x', y', b'"),
+        ({"x": 1.0, "c": 1.0}, "initial has 'c', which is not a variable; .*known: x, y, b, x', y', b'"),
         ({"x": 1.0, x: 1.0}, "initial has 'x' twice"),
         ({"x": np.nan, "b": 1.0}, r"initial\['x'\]"),
         ({1: 1.0}, "neither a name nor a symbol"),

@@ -366,7 +366,7 @@ def test_options_of_consistent_initial(options, error, message):
 
 
 def test_held_velocities_that_cannot_be_kept_are_named():
-    with inconsistent(r"with x' held, no velocities satisfy the constraints .*'rod' \(2\)"):
+    with inconsistent(r"with fixed x', no velocities satisfy the constraints .*'rod' \(2\)"):
         daedal.consistent_initial(pendulum(), 0.0, ([1.0, 0.0], [1.0, 1.0]), fixed=["x'"])
 
 

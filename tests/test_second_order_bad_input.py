@@ -65,9 +65,9 @@ def test_the_problem(options, message):
 
 @pytest.mark.parametrize("method", ALL)
 def test_an_order_that_is_too_low_is_refused(method):
-    with refused(r"order\[1\] = 1 is too low: the residual responds to y''.*order=\[2, 2, 0\]"):
+    with refused(r"order\[1\] = 1 is too low: the residual depends on y''.*order=\[2, 2, 0\]"):
         daedal.solve(PENDULUM.with_order([2, 1, 0]), (0.0, 1.0), START, method=method)
-    with refused(r"order\[0\] = 0 is too low: the residual responds to x\[0\]'"):
+    with refused(r"order\[0\] = 0 is too low: the residual depends on x\[0\]'"):
         daedal.solve(
             SecondOrderDAE(lambda t, x, xp, xpp: xp + x, 1, order=[0]), (0.0, 1.0), ([1.0], None), method=method
         )
