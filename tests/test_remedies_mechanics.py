@@ -255,7 +255,7 @@ STARTS = [
     Remedy(
         "a coordinate that cannot be held",
         lambda: daedal.consistent_initial(system(), 0.0, ([2.0, 0.1], None), fixed=[0]),
-        ("with q[0] held", "fix other coordinates, or none"),
+        ("with fixed q[0]", "fix other coordinates, or none"),
         (
             (lambda: daedal.consistent_initial(system(), 0.0, ([2.0, 0.1], None), fixed=[1]).q, [math.sqrt(0.99), 0.1]),
             (lambda: np.linalg.norm(daedal.consistent_initial(system(), 0.0, ([2.0, 0.1], None)).q), 1.0),
@@ -264,7 +264,7 @@ STARTS = [
     Remedy(
         "a velocity that cannot be held",
         lambda: daedal.consistent_initial(system(), 0.0, ([1.0, 0.0], [0.3, 0.2]), fixed=["v[0]"]),
-        ("with v[0] held", "fix other velocities, or none"),
+        ("with fixed v[0]", "fix other velocities, or none"),
         (
             (
                 lambda: daedal.consistent_initial(system(), 0.0, ([1.0, 0.0], [0.3, 0.2]), fixed=["v[1]"]).v,
