@@ -141,6 +141,15 @@ class _Stages:
         made = self.structure
         return sp.csr_array((self._at(made.entries), (made.rows, made.columns)), shape=(made.n, made.n))
 
+    def _matrix(self) -> Any:
+        """The system Jacobian as it is factorised best."""
+        made = self.structure
+        if made.n > _LARGEST_DENSE:
+            return self._jacobian()
+        matrix = np.zeros((made.n, made.n))
+        matrix[made.rows, made.columns] = self._at(made.entries)
+        return matrix
+
     def constrain(self, weights: np.ndarray, reach: float) -> bool:
         """Whether the states satisfy their constraints, after they were moved."""
         made = self.structure
@@ -170,7 +179,7 @@ class _Stages:
         """Whether the derivatives of states, and the unknowns that are none, were found."""
         last, made = np.inf, self.structure
         for _ in range(_ITERATIONS):
-            residual, matrix = self._at(made.values), self._jacobian()
+            residual, matrix = self._at(made.values), self._matrix()
             self._factors = _StartFactors.of(matrix) if np.isfinite(residual).all() else None
             if self._factors is None:
                 return False
@@ -290,13 +299,13 @@ class _StartFactors:
         self._rows, self.columns, self._of = rows, columns, factors
 
     @classmethod
-    def of(cls, matrix: sp.csr_array) -> _StartFactors | None:
+    def of(cls, matrix: Any) -> _StartFactors | None:
         """None for a matrix that is nearly singular."""
-        n = matrix.shape[0]
-        if not np.isfinite(matrix.data).all():
+        n, is_dense = matrix.shape[0], isinstance(matrix, np.ndarray)
+        if not np.isfinite(matrix if is_dense else matrix.data).all():
             return None
         if n <= _LARGEST_DENSE:
-            dense = matrix.toarray()
+            dense = matrix if is_dense else matrix.toarray()
             rows, columns = equilibrate(dense)
             dense = scaled(dense, rows, columns)
             lu, pivots, _ = lapack.dgetrf(dense)

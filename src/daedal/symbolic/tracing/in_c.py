@@ -1,10 +1,10 @@
 r"""The equations of a traced problem as functions in C, for integrators that are compiled with them.
 
-Mechanisms: ``slopes``, the accelerations (and r'), ``correct_positions`` and ``correct_velocities``, the projections in
-the norm of M. First-order problems M y' = f(t, y) with a constant M: ``slopes`` where M is regular,
-``rosenbrock_step``, a whole step, and ``correct_algebraic``, Newton's step for the variables that no derivative
-determines. All are straight-line code, elimination included, of the state ``y`` and the parameters ``p``; they return
-0, 1 where a function raises, 2 where a pivot is bad.
+For mechanisms: ``slopes``, the accelerations (and r'), ``correct_positions`` and ``correct_velocities``, the
+projections in the norm of M. For first-order problems M y' = f(t, y) with constant M: ``slopes`` if M is regular,
+``rosenbrock_step``, a whole step, and ``correct_algebraic``, a Newton correction of the variables that no derivative
+determines. All are straight-line code, elimination included, in terms of the state ``y`` and the parameters ``p``; they
+return 0, 1 if a function raises, 2 if a pivot is bad.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from daedal.symbolic.tracing.switching_functions import code_of, switching_nodes
 from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
 WORST_SINGLE = 1e-4
-"""Quality of pivots below which results in single precision are not used."""
+"""Pivot quality below which single-precision results are not used."""
 WORST_SINGLE_REST = 1e-3
-"""What solutions in single precision may leave of a row, in units of its terms."""
+"""Largest residual of a row for solutions in single precision, in units of its terms."""
 
 
 @dataclass(frozen=True)
 class ProblemInC:
-    """Functions in C and what their callers have to know.
+    """C functions and their metadata.
 
     Attributes
     ----------
     text : str
         The functions.
     n : int
-        The length of the state: (q, v, r), or y.
+        Length of the state: (q, v, r), or y.
     n_parameters : int
-        The length of ``p``.
+        Length of ``p``.
     positions : int
-        How many of the state are positions; 0 for first-order problems.
+        Number of positions in the state; 0 for first-order problems.
     constraints, velocity_constraints : int
-        How many constraints there are on positions and on velocities alone.
+        Numbers of constraints on positions and on velocities alone.
     length : float
-        Of a machine, in which positions near zero are measured, or 0.
+        Typical length of a machine, the scale for positions near zero, or 0.
     algebraic : bool
-        Whether there is ``correct_algebraic``.
+        Whether ``correct_algebraic`` exists.
     operations : int
-        How many operations ``slopes``, or a step, takes.
+        Number of operations of ``slopes``, or of a step.
     """
 
     text: str
@@ -75,14 +75,14 @@ def problem_in_c(traced: TracedProblem, tableau: Any = None, *, single: bool = F
     ----------
     traced : TracedProblem
     tableau : RosenbrockTableau, optional
-        For steps of this method; without it ``slopes`` for explicit methods.
+        Method whose steps are generated; without it, ``slopes`` for explicit methods.
     single : bool
-        For single precision: pivots are judged by it.
+        Whether pivots are judged for single precision.
 
     Raises
     ------
     Untraceable
-        If there is no such code; the reason says why.
+        If such code is impossible; the reason is in the message.
     """
     problem = traced.problem
     code = code_of(problem)
@@ -96,7 +96,7 @@ def problem_in_c(traced: TracedProblem, tableau: Any = None, *, single: bool = F
     if code is None:
         raise Untraceable(_reason(traced, "has no traced residual F(t, y, y')"), "")
     if not code.constant_mass:
-        raise Untraceable("has a matrix dF/dy' that depends on t, y or y'", "", "state it as M y' = f(t, y)")
+        raise Untraceable("has a matrix dF/dy' that depends on t, y or y'", "", "write it as M y' = f(t, y)")
     with code.tracer.lock:
         if tableau is None:
             return _guarded(_explicit, code, single)
@@ -104,15 +104,15 @@ def problem_in_c(traced: TracedProblem, tableau: Any = None, *, single: bool = F
 
 
 def switching_functions_in_c(traced: TracedProblem, functions: Sequence[tuple[Any, int]]) -> tuple[str, list[int]]:
-    """Switching functions as ``switching_functions(t, y, p, result)``, and how many values each of them has.
+    """Switching functions as ``switching_functions(t, y, p, result)``, and the number of values of each.
 
     Parameters
     ----------
     traced : TracedProblem
-        One for which :func:`problem_in_c` has succeeded.
+        A problem for which :func:`problem_in_c` has succeeded.
     functions : sequence of (callable, int)
-        Functions ``f(t, y)``, ``f(t, q, v)`` or ``f(t, y, z)``, with the parameters last if there is one more argument;
-        and how many arguments each of them takes.
+        Functions ``f(t, y)``, ``f(t, q, v)`` or ``f(t, y, z)``, with the parameters as an optional last argument; and
+        their numbers of arguments.
     """
     problem = traced.problem
     tracer = code_of(problem).tracer
@@ -129,7 +129,7 @@ def switching_functions_in_c(traced: TracedProblem, functions: Sequence[tuple[An
 
 
 def _state(tracer: Tracer, problem: Any) -> list[int]:
-    """The nodes of the state."""
+    """Nodes of the state."""
     if isinstance(problem, MechanicalSystem):
         return [node for name in (("q", "v", "r") if problem.n_r else ("q", "v")) for node in tracer.nodes(name)]
     return code_of(problem).unknowns[0]
@@ -139,7 +139,7 @@ def _guarded(make, *arguments) -> ProblemInC:
     try:
         return make(*arguments)
     except StructurallySingular as error:
-        raise Untraceable("has equations without a fixed order of pivots", "") from error
+        raise Untraceable("has equations without a fixed pivot order", "") from error
 
 
 def _reason(traced: TracedProblem, otherwise: str) -> str:
@@ -149,13 +149,13 @@ def _reason(traced: TracedProblem, otherwise: str) -> str:
 
 
 def parameter_nodes(tracer: Tracer) -> list[int]:
-    """The nodes of the parameters."""
+    """Nodes of the parameters."""
     count = 0 if tracer.layout is None else tracer.layout.count
     return [tracer.graph.argument(NAME, k) for k in range(count)]
 
 
 class _CWriter:
-    """Writes functions of one state."""
+    """Writes functions of a common state."""
 
     def __init__(self, tracer: Tracer, state: Sequence[int], single: bool):
         self.tracer, self.graph = tracer, tracer.graph
@@ -182,7 +182,7 @@ def _mechanism(code: StraightLine, system: MechanicalSystem, single: bool) -> Pr
             raise Untraceable("has a state_rate that cannot be traced", "")
         nodes, raises = [*nodes, *rate.nodes], tracer.graph.either(raises, rate.raises)
     constrained = system.n_constraints + system.n_velocity_constraints > 0
-    # The corrections of velocities end every step, with the same matrix: its pivots are tested there.
+    # Corrections of velocities end every step and use the same matrix, so its pivots are tested there.
     texts = [writer.function("slopes", nodes, raises, [] if constrained else motion.solved.pivots)]
     if system.n_constraints:
         positions = code.formulas("position_correction")
@@ -241,7 +241,7 @@ def _linearly_implicit(code: LinearlyImplicit, tableau: Any, single: bool) -> Pr
 
 
 def _algebraic(code: LinearlyImplicit, writer: _CWriter) -> list[str]:
-    """Newton's step for the variables without derivatives, from the equations without; none if they are not as many."""
+    """Newton step of the variables without derivatives, by the equations without; empty if their numbers differ."""
     graph, (y, _) = writer.graph, code.unknowns
     rows = code.by_rates
     equations = [i for i, row in enumerate(rows) if not row]
@@ -263,7 +263,7 @@ def _algebraic(code: LinearlyImplicit, writer: _CWriter) -> list[str]:
 
 
 def _at_rest(code: LinearlyImplicit) -> tuple[list[int], int]:
-    """F(t, y, 0), and where it raises."""
+    """F(t, y, 0), and the condition under which it raises."""
     graph, (_, yp), residual = code.tracer.graph, code.unknowns, code.residual
     there = {
         graph.data[i]: graph.zero if i in set(yp) else i
