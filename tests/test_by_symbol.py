@@ -63,7 +63,7 @@ def test_a_run_takes_other_parameters_by_symbol_or_name(make, key):
 
 def test_unknown_parameters_are_named():
     with pytest.raises(
-        daedal.InvalidProblemError, match="'h' is not among the parameters of the problem; there are 'm', 'g'"
+        daedal.InvalidProblemError, match="'h' is not among the parameters of the problem; available are 'm', 'g'"
     ):
         daedal.solve(pendulum(params={m: 1.0, g: 1.0}), (0.0, 1.0), {x: 1.0, y: 0.0}, params={"h": 1.0})
     with pytest.raises(daedal.InvalidProblemError, match="must be a number"):
@@ -178,7 +178,7 @@ def test_what_numba_cannot_compile_is_said():
     with pytest.raises(daedal.InvalidProblemError, match=r"Numba compiles plain functions only, .*backend='trace'"):
         pendulum(params={m: 1.0, g: 1.0}).compiled(backend="numba")
     equations = daedal.from_sympy([x.diff(t) + x], [x])
-    with pytest.raises(daedal.InvalidProblemError, match="<residual, 1 operations> is none"):
+    with pytest.raises(daedal.InvalidProblemError, match="plain functions only, got <residual, 1 operations>"):
         equations.compiled("numba")
     sol = daedal.solve(equations.compiled(backend="trace"), (0.0, 1.0), {x: 1.0}, rtol=1e-9)
     assert sol.y[0, -1] == pytest.approx(np.exp(-1.0), rel=1e-7)

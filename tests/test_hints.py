@@ -53,7 +53,7 @@ def test_the_way_to_give_parameters_works():
 
 def test_what_belongs_to_the_problem_or_to_the_run_is_sent_there():
     assert "jacobian belongs to the problem" in refusal(DECAY, jacobian=lambda t, y, yp, cj: [[1.0 + cj]])
-    with pytest.raises(daedal.InvalidProblemError, match="t_eval goes with the run, not with what is prepared"):
+    with pytest.raises(daedal.InvalidProblemError, match="t_eval is an argument of the run, not of prepare"):
         daedal.prepare(DECAY, t_eval=[0.5])
 
 

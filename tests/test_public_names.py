@@ -22,8 +22,8 @@ SURFACE = {
         StatefulFunctionWarning Statistics StructurallySingularError SwitchWarning Table ToleranceWarning
         TraceWarning Unevaluable UnknownNameError __version__ advise analyse analysis analyze circuits compare
         consistent_initial ensembles fit formulations from_sympy gradient hybrid lagrange library linear
-        linear_solvers load methods multibody prepare reduce_index sensitivity solve solve_dae solve_ivp solve_many
-        studies
+        linear_solvers linearise load methods multibody prepare reduce_index sensitivity solve solve_dae solve_ivp
+        solve_many studies
     """.split(),
     "methods": """
         Collocation DASSL DOP853 DOPRI5 Extrapolation HEDOP5 HEM3 HEM4 HEM5 HalfExplicit ImplicitRungeKutta MEXX
@@ -49,7 +49,7 @@ SURFACE = {
         Experiment Fit Gradient Uncertainty uncertainty
     """.split(),
     "analysis": """
-        Advice Analysis ComparedRun Comparison Conditioning MethodAnalysis MultistepAnalysis Prediction
+        Advice Analysis ComparedRun Comparison Conditioning LinearModel MethodAnalysis MultistepAnalysis Prediction
         RungeKuttaAnalysis StructureAlong analyse_along analyse_conditioning analyse_method order_conditions
     """.split(),
     "studies": """

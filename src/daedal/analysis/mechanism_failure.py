@@ -63,7 +63,7 @@ def _in_words(request, assembly, segment, failure) -> str:
         "a variable does not matter; it may be an array with an entry for each",
         Ending.MAX_STEPS: more_steps(failure, request.span),
         Ending.STALLED: "loosen rtol and atol, use method='dassl' if the system is stiff, or give max_steps",
-        Ending.ERROR_TEST_FAILED: "look for a blow-up near this time, and stop before it with a terminal event "
+        Ending.ERROR_TEST_FAILED: "check for a blow-up near this time, and stop before it with a terminal event "
         "(events=...)",
         Ending.NEWTON_FAILED: "use formulation='ggl' with method='dassl'",
         Ending.MATRIX_SINGULAR: "look for constraints that become dependent and for coordinates without mass; or use "
