@@ -28,7 +28,11 @@ class Course(NamedTuple):
 
     coefficients: np.ndarray  # (degree + 1,), or (degree + 1, m)
     since: float
-    is_course = True
+
+    @property
+    def is_course(self) -> bool:
+        """True, also in a trace, in which classes are replaced."""
+        return True
 
     def at(self, t):
         """The value at `t`."""
@@ -47,7 +51,11 @@ class SampledCourse(NamedTuple):
     values: np.ndarray  # (n,), or (n, m): all samples
     weights: np.ndarray  # (degree + 1, n)
     since: float
-    is_course = True
+
+    @property
+    def is_course(self) -> bool:
+        """True, also in a trace, in which classes are replaced."""
+        return True
 
     def at(self, t):
         """The value at `t`."""

@@ -119,7 +119,7 @@ class ModesVariation(Variation):
 
     def with_problem(self, problem: HybridProblem, breakpoints: Any = None) -> ModesVariation:
         """The same equations for other parameters."""
-        primal = self.given.primal.with_problem(problem)
+        primal: Any = self.given.primal.with_problem(problem)
         other = ModesVariation(replace(self.given, problem=problem, primal=primal), breakpoints)
         other._plans = self._plans
         return other
@@ -133,7 +133,8 @@ class ModesVariation(Variation):
         request = request.changed(dense_output=True)
         if self.breakpoints is None:
             return self.given.primal.solve(request)
-        return solve_between(request, self.breakpoints, self.given.primal)
+        primal: Any = self.given.primal
+        return solve_between(request, self.breakpoints, primal)
 
     def along(self, base: HybridSolution, request: Request) -> HybridSolution:
         """The sensitivities of its stretches."""
