@@ -465,7 +465,7 @@ def test_an_exception_in_the_projection_of_a_formulation_arrives():
 def test_advice_and_comparisons_check_their_arguments():
     with inconsistent(r"'rod' \(0.25\)"):
         daedal.advise(pendulum(), (0.0, 1.0), ([1.0, 0.5], [0.0, 0.0]))
-    with refused("advise is for a MechanicalSystem or a HessenbergDAE"):
+    with refused("advise needs a MechanicalSystem or a HessenbergDAE"):
         daedal.advise(5, (0.0, 1.0), START)
     with refused("unknown formulation 'gll'; did you mean 'ggl'"):
         daedal.compare(pendulum(), (0.0, 1.0), START, formulations=["gll"])

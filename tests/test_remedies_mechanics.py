@@ -150,7 +150,7 @@ MECHANISMS = [
     Remedy(
         "a switch in a velocity",
         lambda: solve(point(sliding_spring), 5.0, ([1.0], [0.0]), max_steps=3000, switches="never"),
-        ("The derivative of v[0] jumps by 1 where v[0] passes 0", "daedal.hybrid.Friction does it"),
+        ("The derivative of v[0] jumps by 1 where v[0] passes 0", "daedal.hybrid.Friction for dry friction"),
         ((with_friction, [0.0]),),
     ),
     Remedy(
@@ -215,7 +215,7 @@ MECHANISMS = [
                 n_constraints=2,
             )
         ),
-        ("sparse systems need independent constraints; leave out those that follow from others",),
+        ("sparse systems need independent constraints; remove those that follow from others",),
         ((lambda: solve(rod()), swing()),),
         rel=1e-3,
     ),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.public_names import with_old_keywords
 from daedal.driver.request import check_span, check_times, checked_settings
 from daedal.ensembles.backends import Chosen, chosen_backend, probe
 from daedal.ensembles.checkpoint import Checkpoint, without
@@ -24,10 +25,11 @@ from daedal.problems.checks import check_positive
 from daedal.problems.problem_sources import is_source
 
 
+@with_old_keywords(initials="initial")
 def solve_many(
     problem: Any,
     t_span: Any,
-    initials: Any,
+    initial: Any,
     *,
     params: Any = None,
     inputs: Any = None,
@@ -55,7 +57,7 @@ def solve_many(
         one, or (problem, initial values), for what can only be varied by building the problem anew.
     t_span : (float, float)
         Start and end, the same for all.
-    initials : tuple, array, mapping, frame, list or iterator
+    initial : tuple, array, mapping, frame, list or iterator
         The initial values of :func:`daedal.solve`, where what varies has a leading axis of length N: ``(q0, v0)`` with
         `q0` of shape (N, n_q) and `v0` of shape (n_q,) or None. An array of shape (N, n) holds whole states, such as
         ``ensemble.final.y``. A mapping or a frame holds variables by name. A list or an iterator has one entry for each
@@ -137,10 +139,10 @@ def solve_many(
     span = check_span(t_span)
     times = None if t_eval is None else check_times(t_eval, span)
     if is_source(problem):
-        initials = problem.as_initial(None, span[0], None) if initials is None else initials
+        initial = problem.as_initial(None, span[0], None) if initial is None else initial
         problem = problem.as_problem()
     reductions = named_reductions(reduce)
-    starts = read_starts(problem, initials) if not callable(problem) or initials is not None else Listed("", [None])
+    starts = read_starts(problem, initial) if not callable(problem) or initial is not None else Listed("", [None])
     given = read_params(problem, params)
     if inputs is not None:
         problem, given = read_inputs(problem, inputs, hold, given)
@@ -229,7 +231,7 @@ class _Kept(Members):
             raise InvalidProblemError(f"retry: member {missing[0]} of the iterator was never read")
         starts, params = zip(*[self.inputs[int(k)] for k in rows])
         none = all(p is None for p in params)
-        return Members(Listed("initials", list(starts)), None if none else Listed("params", list(params)))
+        return Members(Listed("initial", list(starts)), None if none else Listed("params", list(params)))
 
 
 def _solve(request: EnsembleRequest, members: Members, reductions: list, plan: _ManyPlan) -> Ensemble:

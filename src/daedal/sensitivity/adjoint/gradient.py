@@ -51,7 +51,7 @@ def gradient(
     inputs: Any = None,
     hold: str = "zero",
     checkpoints: int | None = None,
-    rtol: float = 1e-7,
+    rtol: float = 1e-6,
     atol: Any = 1e-9,
     **options: Any,
 ) -> Gradient:
