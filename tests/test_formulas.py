@@ -280,8 +280,8 @@ def test_unknown_names_are_answered(name, message):
     ("a", "b", "message"),
     [
         ([["x"]], [1], "row 1 of a must hold real numbers"),
-        ([[1.0]], [math.nan], "b must hold finite"),
-        ([[1]], [1, 1], "1 rows of a and 2 weights"),
+        ([[1.0]], [math.nan], "b must contain finite"),
+        ([[1]], [1, 1], "1 row of a, but 2 weights"),
         ([[1, 2]], [1], "row 1 of a has 2 entries"),
         ([[1]], [0], "one of the weights"),
         (1, [1], "a must be a sequence"),

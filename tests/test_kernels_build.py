@@ -234,8 +234,8 @@ def test_where_nothing_can_be_kept_code_is_made_in_each_process(tiny, tmp_path, 
         place.write_text("")
     out, err = tiny(USE, **environment)
     assert out == "7.5\n"
-    assert "object code cannot be kept" in err
-    assert "DAEDAL_CACHE_DIR names a folder" in err
+    assert "object code cannot be stored" in err
+    assert "set DAEDAL_CACHE_DIR to a writable folder" in err
 
 
 @pytest.mark.race

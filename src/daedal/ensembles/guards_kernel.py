@@ -1,4 +1,4 @@
-"""The guards of a mode where a stretch begins, in compiled code: what :class:`daedal.hybrid.guards.Guards` says."""
+"""Guards of a mode at the start of a stretch, in compiled code; compare :class:`daedal.hybrid.guards.Guards`."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from daedal.mechanics.manifold import PROJECTOR
 
 _LOOK = np.array(LOOK)
 IMMEDIATE = 111
-"""A guard fires at once: the mode is left before it has begun."""
+"""A guard fires immediately: the mode is left before it has started."""
 
 MODE = Struct(
     "MODE",
@@ -22,20 +22,20 @@ MODE = Struct(
         ("batch", at(BATCH)),
         ("n", INTEGER),  # length of the state (q, v, r)
         ("n_q", INTEGER),
-        ("m", INTEGER),  # entries of the guards
-        ("leaving", INTEGER),  # where the numbers of `tracing.mode_code.LEAVING` stand in their block
+        ("m", INTEGER),  # number of entries of the guards
+        ("leaving", INTEGER),  # position of the values of `tracing.mode_code.LEAVING` in their block
         ("direction", i64["m"]),
         ("immediate", i64["m"]),
-        ("owner", i64["m"]),  # for each entry its transition
-        ("transition_names", i64["m"]),  # and the name of that, as a number
-        ("names", i64["m"]),  # and its own
+        ("owner", i64["m"]),  # the transition of each entry
+        ("transition_names", i64["m"]),  # the name of the transition, as a number
+        ("names", i64["m"]),  # the name of the guard
         ("transitions", i64["n_transitions"]),
         ("n_transitions", INTEGER),
         ("rtol", f64["n"]),
         ("atol", f64["n"]),
         ("projector", at(PROJECTOR)),  # in the norm of M
-        ("start", CALLBACK),  # not negative where a run may begin
-        ("step", FLOAT),  # typical of the last stretch, or 0
+        ("start", CALLBACK),  # nonnegative where a run may start
+        ("step", FLOAT),  # typical step of the last stretch, or 0
         # working memory
         *[(name, f64["m"]) for name in ("values", "band", "noise", "waits", "signs", "lasting", "found")],
         *[(name, i64["m"]) for name in ("zero", "sides")],
@@ -48,30 +48,30 @@ HYBRID = Struct(
     [
         ("modes", i64["n_modes"]),
         ("n_modes", INTEGER),
-        ("member", INTEGER),  # the one that is run, or comes next
-        ("count", INTEGER),  # of members
-        ("under_way", INTEGER),  # whether it has begun
+        ("member", INTEGER),  # the current or next member
+        ("count", INTEGER),  # number of members
+        ("under_way", INTEGER),  # whether it has started
         ("starts", f64["count", "n_first"]),
         ("first_mode", INTEGER),
-        ("n_first", INTEGER),  # length of a state of it
+        ("n_first", INTEGER),  # length of its initial state
         ("first_typical_step", FLOAT),
         ("reasons", i64["count"]),  # how each member ended
-        ("mode", INTEGER),  # where the member is
+        ("mode", INTEGER),  # the current mode of the member
         ("t", FLOAT),
         ("y", f64["longest"]),
-        ("longest", INTEGER),  # of the states
-        ("running", INTEGER),  # within a stretch
-        ("is_first", INTEGER),  # of the stretches
-        ("place", INTEGER),  # how many of its points are stored
+        ("longest", INTEGER),  # longest state
+        ("running", INTEGER),  # whether within a stretch
+        ("is_first", INTEGER),  # whether it is the first stretch
+        ("place", INTEGER),  # number of its stored points
         ("typical_step", FLOAT),
         ("fired", i64["most_guards"]),  # names and values of the guards that ended the last mode
         ("fired_values", f64["most_guards"]),
         ("most_guards", INTEGER),
         ("n_fired", INTEGER),
         ("before", INTEGER),  # the last mode, or -1
-        ("crossed", INTEGER),  # the name of the transition out of it, if its guard changed its sign; else -1
-        ("immediate", INTEGER),  # the entry of the guard that fires at once
-        ("n_immediate", INTEGER),  # how many have, one after the other
+        ("crossed", INTEGER),  # the name of the transition that left it, if its guard changed sign; otherwise -1
+        ("immediate", INTEGER),  # the entry of the guard that fires immediately
+        ("n_immediate", INTEGER),  # number of consecutive immediate ones
         ("t_begin", FLOAT),
         ("t_end", FLOAT),
         ("shortest", FLOAT),
@@ -88,14 +88,14 @@ HYBRID = Struct(
         ("n_events", INTEGER),
         ("max_events", INTEGER),
         ("hopeless", FLOAT),
-        ("event_member", i64["most_rows"]),  # a table of transitions
+        ("event_member", i64["most_rows"]),  # transition table
         ("event_t", f64["most_rows"]),
         ("event_name", i64["most_rows"]),
         ("event_direction", i64["most_rows"]),
         ("event_ends", i64["most_rows"]),  # whether the run ended there
         ("n_rows", INTEGER),
         ("most_rows", INTEGER),
-        ("n_seen", INTEGER),  # transitions that were taken
+        ("n_seen", INTEGER),  # number of transitions taken
         ("recent", f64[WINDOW]),
         ("named_times", f64["n_names", INTERVALS + 1]),
         ("named_counts", i64["n_names"]),
@@ -106,7 +106,7 @@ HYBRID = Struct(
 
 @part
 def guard_values(mode, roots, t, y, values):
-    """The guards at a point, held by nothing; False where they have no value."""
+    """The guards at a point, without held signs; False if undefined."""
     floats(roots.functions.block + 8 * mode.leaving, 1 + 2 * mode.m)[:] = 0.0
     if call_with(roots.functions, t, y, roots.yp, nothing()) != 0:
         return False
@@ -119,7 +119,7 @@ def guard_values(mode, roots, t, y, values):
 
 @part
 def memory_of(h, mode, fired, values):
-    """Keep the values of the guards that have fired."""
+    """Store the values of the guards that have fired."""
     names, kept = h.fired, h.fired_values
     h.n_fired = 0
     for i in range(mode.m):
@@ -130,7 +130,7 @@ def memory_of(h, mode, fired, values):
 
 @part
 def judge(h, mode, run, t, y, step):
-    """Directions of the guards, and signs that are held at first; 0, or IMMEDIATE where one fires at once."""
+    """Determine directions of the guards, and initially held signs; 0, or IMMEDIATE if one fires immediately."""
     m, roots = mode.m, run.roots
     values, direction = mode.values, roots.direction
     copy(direction, mode.direction)
@@ -183,13 +183,13 @@ def _look_closer(h, mode, run, roots, t, y, step, values):
 
 @part
 def _may_pass(h, mode, i):
-    """Whether it is the guard of the transition just taken, which may mark an instant: the driver looks closer."""
+    """Whether it is the guard of the transition just taken, which may mark an instant: left to the driver."""
     return h.before == h.mode and h.crossed == mode.transition_names[i]
 
 
 @part
 def _fired_before(h, mode, i):
-    """The value of the guard of this name where the last mode ended, if it fired there."""
+    """The value of the guard of this name at the end of the last mode, if it fired there."""
     name = mode.names[i]
     for k in range(h.n_fired):
         if h.fired[k] == name:
@@ -199,7 +199,7 @@ def _fired_before(h, mode, i):
 
 @part
 def _bands(mode, roots, t, y, values, band, noise):
-    """How much guards change with errors of the tolerance, and with round-off."""
+    """Changes of guards due to errors within the tolerance, and to round-off."""
     n, m = mode.n, mode.m
     rtol, atol = mode.rtol, mode.atol
     moved, rounded, found = mode.moved, mode.rounded, mode.found
@@ -220,7 +220,7 @@ def _bands(mode, roots, t, y, values, band, noise):
 
 @part
 def _leave(mode, run, roots, t, y, step, values, noise, zero, sides, waits):
-    """Of guards that are zero: the side to which they move, and when they are there in spite of round-off."""
+    """For guards that are zero: the side to which they move, and the time at which this exceeds round-off."""
     k, m = mode.n_q, mode.m
     slope, ahead, found = run.yp, mode.moved, mode.found
     if not zero.any():
