@@ -120,5 +120,5 @@ def test_damping_that_begins_later_is_seen():
 @pytest.mark.parametrize("method", ["rattle", "shake", "mexx"])
 def test_first_order_problems_are_told_to_become_mechanisms(method):
     problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1)
-    with pytest.raises(daedal.InvalidProblemError, match="is for mechanisms: use a MechanicalSystem"):
+    with pytest.raises(daedal.InvalidProblemError, match="needs a mechanism: use a MechanicalSystem"):
         daedal.solve(problem, (0.0, 1.0), ([1.0], [-1.0]), method=method, fixed_step=0.1)

@@ -43,8 +43,8 @@ def switching_functions(
 ) -> SwitchingFunctions | None:
     """The user's events as functions of the integrated unknowns, with the occurrences in earlier segments.
 
-    ``recover(t, y, yp)`` returns the event arguments from the unknowns of the method. Compiled events bypass it if the
-    problem's variables are the `leading` unknowns.
+    ``recover(t, y, yp)`` returns the event arguments from the unknowns of the method. Compiled events bypass this if
+    the problem's variables are the `leading` unknowns.
     """
     functions = gather_events(request.settings.events, view, t, y0, yp0)
     if functions is None:

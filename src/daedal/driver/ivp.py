@@ -317,7 +317,7 @@ def _at_one_time(problem, t: float, y: np.ndarray, t_eval, events, dense_output:
     """The result on an interval of length 0: the initial values twice, as in SciPy, or at t_eval."""
     times = np.array([t, t]) if t_eval is None else np.atleast_1d(check_real(t_eval, "t_eval", "be a vector"))
     if np.any(times != t):
-        raise InvalidProblemError(f"t_eval must lie in t_span, which begins and ends with {t:g}")
+        raise InvalidProblemError(f"t_eval must lie in t_span, which starts and ends at {t:g}")
     values = np.repeat(y[:, None], times.size, axis=1)
     names = tuple(problem.label(i) for i in range(y.size))
     dense = DenseOutput(t, np.array([t]), np.array([0]), np.array([0]), np.ones((1, 1)), y[None, :].copy())

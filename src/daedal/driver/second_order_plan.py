@@ -47,9 +47,9 @@ class SecondOrderPlan(Plan):
     def __init__(self, problem: SecondOrderDAE, settings: Settings):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE takes 'auto', 'none' or an "
-                "index reduction such as 'dummy_derivatives'. Define the mechanism as a MechanicalSystem to "
-                "choose its formulation"
+                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE accepts 'auto', 'none' "
+                "or an index reduction such as 'dummy_derivatives'. Define the mechanism as a MechanicalSystem "
+                "to choose its formulation"
             )
         self.problem, method = problem, settings.method
         if isinstance(method, str) and method == "auto":
@@ -252,7 +252,7 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
             f"the limit of {request.settings.max_steps} steps was reached",
             more_steps(failure, request.span),
         ),
-        Ending.STALLED: (Ending.STALLED.meaning, "loosen rtol and atol, or give max_steps"),
+        Ending.STALLED: (Ending.STALLED.meaning, "loosen rtol and atol, or increase max_steps"),
         Ending.ERROR_TEST_FAILED: (
             "the error estimate stayed above the tolerance for every step size",
             "check for a blow-up near this time, and stop before it with a terminal event (events=...)",

@@ -97,7 +97,7 @@ class Solver:
     def __init__(self, problem, settings: Settings):
         self._source = problem if is_source(problem) else None
         self._problem, self._settings = problem_of(problem), settings
-        self._stated = self._problem  # as it was handed over, whatever parameters and inputs follow
+        self._stated = self._problem  # the original problem, whatever parameters and inputs follow
         self._plan = plan_for(self._problem, settings)
 
     @property
@@ -108,7 +108,7 @@ class Solver:
     def solve(
         self, t_span, initial, params=None, *, inputs=None, hold="zero", t_eval=None, t_stop=None, progress=False
     ):
-        """Solve from `initial` over `t_span`, with other parameters and inputs if they are given.
+        """Solve from `initial` over `t_span`, optionally with other parameters and inputs.
 
         See :func:`daedal.solve`.
         """
@@ -149,7 +149,7 @@ class Solver:
         return self._with(with_other_params(self._problem, params))
 
     def with_inputs(self, values=None, /, *, hold="zero", **named) -> Solver:
-        """A solver for the same problem with other inputs, which shares all that is ready."""
+        """A solver for the same problem with other inputs; prepared data is shared."""
         require_inputs(self._problem)
         return self._with(self._problem.with_inputs(values, hold=hold, **named))
 
@@ -310,7 +310,7 @@ def with_jumps(breakpoints: Any, problem: Any) -> Any:
 def solve_pieces(request: Request, breakpoints: Any, stated: Any = None):
     """The solution of a request, piece by piece between break points.
 
-    `stated` is the same problem as it was stated, with which plans are kept.
+    `stated` is the original problem; plans are cached with it.
     """
     if request.settings.sensitivities is not None:
         from daedal.sensitivity.modes_variation import solve_pieces as solve_varied

@@ -60,8 +60,8 @@ def solve(
     t_span : (float, float)
         Start and end; backward integration is allowed.
     initial : tuple
-        (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism, with r0, w0 and a guess lam0 of
-        the multipliers after them where its forces depend on them. The second may be None or omitted: it is then
+        (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism, optionally followed by r0, w0 and
+        a guess lam0 of the multipliers if its forces depend on them. The second may be None or omitted: it is then
         computed (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0); for a
         second-order problem (x0, xp0); for a hybrid one (mode, initial values of the mode). Alternatively, a mapping
         from names or symbols of variables to values, such as ``{"x": 1.0, "x'": 0.0}``: velocities and algebraic
@@ -122,13 +122,13 @@ def solve(
         across. Functions must be continuous from the right. The result is a :class:`HybridSolution`.
     params : object, optional
         Parameters for this run, replacing the problem's. If these are a dictionary, a mapping by names or symbols
-        replaces the entries it names.
+        replaces the given entries.
     inputs : mapping, optional
-        What acts on a problem that was stated with inputs, by name: a number or a vector; a function of time; a
-        :class:`Table`; a pair (times, values) of samples. Inputs that are not named have their default values. Times at
-        which a table or samples jump, or have a kink, are break points.
+        Inputs of a problem defined with inputs, by name: a number or a vector; a function of time; a :class:`Table`; a
+        pair (times, values) of samples. Other inputs have their default values. Times at which a table or samples jump
+        or have a kink are break points.
     hold : {"zero", "first"}
-        How samples are held between their times: each constant up to the next, or linear between them.
+        Interpolation of samples between their times: piecewise constant or linear.
     sensitivities : True, name, index, or list of them, optional
         Parameters with respect to which the solution is differentiated, by name or index, or True for all; initial
         values are named like ``"x(0)"``. ``sol.sensitivity("k")`` then returns the derivative in the layout of
