@@ -493,4 +493,4 @@ def test_interpreted_entries_do_what_compiled_ones_do(compiled_tiny):
 
 def test_an_unknown_mode_is_refused(tiny):
     process = tiny.start(USE, DAEDAL_KERNELS="fast")
-    assert "DAEDAL_KERNELS='fast' is not known" in process.communicate()[1]
+    assert "DAEDAL_KERNELS='fast' is unknown" in process.communicate()[1]

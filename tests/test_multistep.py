@@ -362,8 +362,8 @@ def test_formulas_that_are_refused(make, says):
 @pytest.mark.parametrize(
     ("method", "options", "says"),
     [
-        ("multistep", {"fixed_step": None}, "give fixed_step"),
-        ("one_leg", {"fixed_step": None}, "give fixed_step"),
+        ("multistep", {"fixed_step": None}, "pass fixed_step"),
+        ("one_leg", {"fixed_step": None}, "pass fixed_step"),
         (daedal.methods.Multistep("bdf3", starting_values=[[1.0], [1.0]]), {"fixed_step": 0.1}, "starting_values must"),
         (daedal.methods.Multistep("bdf3"), {"fixed_step": 0.5}, "leave no step"),
     ],

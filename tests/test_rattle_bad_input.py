@@ -47,7 +47,7 @@ def test_a_mass_that_depends_on_time():
 @pytest.mark.parametrize(
     ("system", "options", "says"),
     [
-        (pendulum, {"method": "rattle"}, "give fixed_step"),
+        (pendulum, {"method": "rattle"}, "pass fixed_step"),
         (pendulum, {"method": "rattle", "order": 3, "fixed_step": 0.1}, "order must be one of 2, 4, 6, 8, got 3"),
         (pendulum, {"method": "rattle", "order": True, "fixed_step": 0.1}, "order must be one of"),
         (pendulum, {"method": "shake", "order": 4, "fixed_step": 0.1}, "unknown option order"),

@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KernelBuildError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"{len(chosen)} units in {time.perf_counter() - begun:.0f} s")
+    print(f"{len(chosen)} unit{'s' * (len(chosen) != 1)} in {time.perf_counter() - begun:.0f} s")
     return 0
 
 

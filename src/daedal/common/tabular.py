@@ -136,7 +136,7 @@ def listing(parts: Iterable[str], total: int | None = None) -> str:
 
 def plural(count: int, noun: str) -> str:
     """``1 equation``, ``2 equations``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count} {noun if count == 1 else re.sub('(?<![aeiou])y$', 'ie', noun) + 's'}"
 
 
 def times(count: int) -> str:

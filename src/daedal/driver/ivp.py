@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import warn
-from daedal.common.tabular import Tabular
+from daedal.common.tabular import Tabular, plural
 from daedal.driver.solving import about_y0, solve, stated_once
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.events.event import Event, named_events
@@ -99,7 +99,7 @@ class DenseSolution:
         self.ts = np.concatenate([[solution.dense.t0], solution.dense.ends])
 
     def __repr__(self) -> str:
-        return f"DenseSolution from {self.t_min:g} to {self.t_max:g}, {self.ts.size - 1} steps"
+        return f"DenseSolution from {self.t_min:g} to {self.t_max:g}, {plural(self.ts.size - 1, 'step')}"
 
     def __call__(self, t) -> np.ndarray:
         """Shape (n,) for a number, (n, len(t)) for an array."""

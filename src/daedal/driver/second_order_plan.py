@@ -9,6 +9,7 @@ import numpy as np
 
 from daedal.analysis.failure import more_steps
 from daedal.common.progress import Progress
+from daedal.common.tabular import plural
 from daedal.driver.event_view import EventView, switching_functions
 from daedal.driver.finish import delivered, ending, joined_history, joined_statistics, until_the_end
 from daedal.driver.first_order import FirstOrderPlan
@@ -249,7 +250,7 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
             "atol may be an array with an entry for each of (x, x')",
         ),
         Ending.MAX_STEPS: (
-            f"the limit of {request.settings.max_steps} steps was reached",
+            f"the limit of {plural(request.settings.max_steps, 'step')} was reached",
             more_steps(failure, request.span),
         ),
         Ending.STALLED: (Ending.STALLED.meaning, "loosen rtol and atol, or increase max_steps"),

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import warn
+from daedal.common.tabular import plural
 from daedal.ensembles.columns import Chunk, Listed, Members, Named, Streamed
 from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import NOT_RUN, Part, StateLayout
@@ -72,7 +73,7 @@ class Checkpoint:
             try:
                 _write(self.path / f"part-{part.first:010d}-{part.count}.npz", _packed(part))
             except OSError as error:
-                self.trouble = f"No checkpoints after {part.first} members: {error}."
+                self.trouble = f"No checkpoints after {plural(part.first, 'member')}: {error}."
                 warn(f"checkpoint: {error}; the runs continue without checkpoints")
         self._waiting = []
         self._written = time.monotonic()

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.common.tabular import plural
 from daedal.ensembles.columns import Chunk
 from daedal.ensembles.inputs import EnsembleRequest
 from daedal.ensembles.part import Part
@@ -118,7 +119,7 @@ class DaskBackend:
     def __init__(self, request: EnsembleRequest, workers: int, client: Any, gather: bool = True):
         self._client, self._request, self._gather = client, packed(request), gather
         self.workers = workers
-        self.name = f"Dask, {workers} threads of workers"
+        self.name = f"Dask, {plural(workers, 'worker thread')}"
 
     def run(self, chunks: Iterator[Chunk], deliver: Callable[[Part], None]) -> None:
         """Keep several chunks pending until all are delivered."""

@@ -131,7 +131,7 @@ def _sizes(problem: Any) -> list[tuple[str, int | None]]:
 def _vectors(problem: Any, initial: Sequence[Any]) -> list[MemberColumn | None]:
     sizes = _sizes(problem)
     if len(initial) > len(sizes):
-        raise InvalidProblemError(f"initial has {len(initial)} entries; expected {', '.join(n for n, _ in sizes)}")
+        raise InvalidProblemError(f"initial has length {len(initial)}; expected {', '.join(n for n, _ in sizes)}")
     columns: list[MemberColumn | None] = []
     for values, (name, size) in zip(initial, sizes):
         columns.append(

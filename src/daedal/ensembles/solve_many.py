@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.common.public_names import with_old_keywords
+from daedal.common.tabular import plural
 from daedal.driver.request import check_span, check_times, checked_settings
 from daedal.ensembles.backends import Chosen, chosen_backend, probe
 from daedal.ensembles.checkpoint import Checkpoint, without
@@ -321,7 +322,8 @@ def _in_words(collector: Collector, count: int, chosen: Chosen) -> str:
     """A message: number of successful runs, backend, and reason for its choice."""
     good = int(np.sum(collector.status != NOT_RUN)) - len(collector.failed_members)
     where = f" on {chosen.name}" if chosen.name else ""
-    text = f"{good} of {count} runs were successful{where}."
+    verb = "was" if good == 1 else "were"
+    text = f"{good} of {plural(count, 'run')} {verb} successful{where}."
     return f"{text} {chosen.reason}".rstrip()
 
 

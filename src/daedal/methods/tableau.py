@@ -174,7 +174,7 @@ class HalfExplicitTableau(_Tableau):
     def _of_length(self, what: str, values: Iterable[Any], length: int) -> tuple[Number, ...]:
         row = coefficients(values)
         if len(row) != length:
-            raise InvalidProblemError(f"{self.name}: {what} must have {length} entries, but has {len(row)}")
+            raise InvalidProblemError(f"{self.name}: {what} must have {plural(length, 'entry')}, but has {len(row)}")
         return row
 
     def _triangle(self, what: str, rows: Sequence[Iterable[Any]], first: int) -> tuple[tuple[Number, ...], ...]:
@@ -307,14 +307,14 @@ class RungeKuttaTableau(_Tableau):
             raise InvalidProblemError(f"{self.name}: {plural(len(rows), 'row')} of a, but {plural(s, 'weight')} b")
         for i, row in enumerate(rows, 1):
             if len(row) > s:
-                raise InvalidProblemError(f"{self.name}: row {i} of a has {len(row)} entries, but there are {s} stages")
+                raise InvalidProblemError(f"{self.name}: row {i} of a has {plural(len(row), 'entry')}, but s = {s}")
         a = tuple((*row, *[Fraction(0)] * (s - len(row))) for row in rows)
         c = as_row(self.c, f"{self.name}: c") or tuple(sum(row, Fraction(0)) for row in a)
         if len(c) != s:
-            raise InvalidProblemError(f"{self.name}: c must have {s} entries, but has {len(c)}")
+            raise InvalidProblemError(f"{self.name}: c must have {plural(s, 'entry')}, but has {len(c)}")
         embedded = as_row(self.embedded, f"{self.name}: embedded")
         if len(embedded) not in (0, s):
-            raise InvalidProblemError(f"{self.name}: embedded must have {s} weights, but has {len(embedded)}")
+            raise InvalidProblemError(f"{self.name}: embedded must have {plural(s, 'weight')}, but has {len(embedded)}")
         self._keep(a=a, b=b, c=c, embedded=embedded)
 
     def _coefficients(self) -> Iterator[Number]:
