@@ -18,12 +18,12 @@ SURFACE = {
         DaedalError DerivativeWarning EnergyWarning Ensemble Event EventRecord EventTable HessenbergDAE
         HybridSolution IVPResult ImplicitDAE InconsistentInitialError IntegrationError InvalidFileError
         InvalidProblemError LinearDAE MassMatrixDAE MechanicalSolution MechanicalSystem NonUniqueWarning ODE
-        RecognisedSolution SecondOrderDAE SecondOrderSolution SemiExplicitDAE SensitivityWarning Solution Solver
-        StatefulFunctionWarning Statistics StructurallySingularError SwitchWarning Table ToleranceWarning
-        TraceWarning Unevaluable UnknownNameError __version__ advise analyse analysis analyze circuits compare
-        consistent_initial ensembles fit formulations from_sympy gradient hybrid lagrange library linear
-        linear_solvers linearise load methods multibody prepare reduce_index sensitivity solve solve_dae solve_ivp
-        solve_many studies
+        RecognisedSolution SecondOrderDAE SecondOrderSolution SemiExplicitDAE SensitivityWarning Solution
+        Solver StatefulFunctionWarning Statistics StructurallySingularError SwitchWarning Table
+        ToleranceWarning TraceWarning Unevaluable UnknownNameError __version__ advise analyse analysis
+        analyze circuits compare consistent_initial ensembles export_fmu fit formulations from_sympy
+        gradient hybrid lagrange library linear linear_solvers linearise load methods multibody prepare
+        reduce_index sensitivity solve solve_dae solve_ivp solve_many studies
     """.split(),
     "methods": """
         Collocation DASSL DOP853 DOPRI5 Extrapolation HEDOP5 HEM3 HEM4 HEM5 HalfExplicit ImplicitRungeKutta MEXX

@@ -70,5 +70,7 @@ def compiled(compiler: Compiler, source: str, identifier: str, ending: str) -> b
         command = [*compiler.command, *_FLAGS, str(path), "-o", str(library), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
         if done.returncode != 0 or not library.exists():
-            raise DaedalError(f"export_fmu: the compiler {compiler} fails on the sources of the FMU:\n{done.stderr[-2000:]}")
+            raise DaedalError(
+                f"export_fmu: the compiler {compiler} fails on the sources of the FMU:\n{done.stderr[-2000:]}"
+            )
         return library.read_bytes()

@@ -38,11 +38,11 @@ def variables_of(model: FMUModel, version: str) -> list[Variable]:
     outputs = [unique(name) for name in model.outputs]
     approximate = model.constrained
     for j, name in enumerate(model.states):
-        shown = unique(name if name not in taken else f"state {name}")
+        causality = "output" if name in model.shown and name not in model.outputs else "local"
         integrated = j in model.integrated
         initial = "exact" if integrated and not approximate else "approx" if integrated else "calculated"
         start = float(model.start[j]) if initial != "calculated" else None
-        found.append(Variable(shown, 1 + j, "local", "continuous", initial, start, description="state"))
+        found.append(Variable(unique(name), 1 + j, causality, "continuous", initial, start))
     for k, j in enumerate(model.integrated):
         name = unique(f"der({found[1 + j].name})")
         found.append(Variable(name, 1 + n + k, "local", "continuous", "calculated", derivative_of=1 + j))
@@ -63,13 +63,13 @@ def variables_of(model: FMUModel, version: str) -> list[Variable]:
     if model.modes:
         words = ", ".join(f"{k}: {name}" for k, name in enumerate(model.modes))
         kind = "Integer" if version == "2.0" else "Int32"
-        found.append(
-            Variable(unique("mode"), first, "output", "discrete", "calculated", kind=kind, description=words)
-        )
+        found.append(Variable(unique("mode"), first, "output", "discrete", "calculated", kind=kind, description=words))
     return found
 
 
-def description(model: FMUModel, *, name: str, token: str, kind: str, version: str, identifier: str, **more: str) -> str:
+def description(
+    model: FMUModel, *, name: str, token: str, kind: str, version: str, identifier: str, **more: str
+) -> str:
     """The text of modelDescription.xml."""
     make = _version_2 if version == "2.0" else _version_3
     root = make(model, variables_of(model, version), name, token, kind, identifier, more)
@@ -83,7 +83,10 @@ def _number(value: float | int) -> str:
 
 def _flags(model: FMUModel, version: str) -> dict[str, str]:
     state = "canGetAndSetFMUstate" if version == "2.0" else "canGetAndSetFMUState"
-    flags = {state: "true", state.replace("GetAndSet", "Serialize").replace("canSerializeFMU", "canSerializeFMU"): "true"}
+    flags = {
+        state: "true",
+        state.replace("GetAndSet", "Serialize").replace("canSerializeFMU", "canSerializeFMU"): "true",
+    }
     if model.partials:
         flags["providesDirectionalDerivative" if version == "2.0" else "providesDirectionalDerivatives"] = "true"
         if version == "3.0":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,9 @@ from daedal.problems.checks import check_finite, check_tolerances
 from daedal.problems.named_inputs import Inputs
 from daedal.problems.problem_sources import is_source
 
-_SHARP = 1e-5
+_SHARP = 1e-5  # relative tolerance from which the Rosenbrock method of order 5 takes less time
+_LARGE = 100.0  # 1 / (h gamma) of a typical step, for the choice of pivots
+_DATE = (1980, 1, 1, 0, 0, 0)  # of all entries: the same model gives the same file
 KINDS = ("cs", "me")
 VERSIONS = ("2.0", "3.0")
 
@@ -132,7 +134,8 @@ def export_fmu(
     t0 : float
         Default start time.
     method : str or method
-        ``"auto"`` takes DOPRI5 for mechanisms and ODEs, a Rosenbrock method for DAEs; ``"rosenbrock"`` suits stiff ODEs.
+        ``"auto"`` takes DOPRI5 for mechanisms and ODEs, and a Rosenbrock method for DAEs. ``"rosenbrock"`` suits stiff
+        ODEs.
     rtol, atol : float or array
         Tolerances of the integrator of a Co-Simulation FMU.
     name : str, optional
@@ -222,9 +225,20 @@ def _with_inputs(problem: Any, inputs: Any) -> tuple[list[str], Any]:
 
 
 def _plain_model(
-    problem: Any, initial: Any, t0: float, chosen: list[str], outputs: Any, method: Any, rtol: Any, atol: Any, options: Any
+    problem: Any,
+    initial: Any,
+    t0: float,
+    chosen: list[str],
+    outputs: Any,
+    method: Any,
+    rtol: Any,
+    atol: Any,
+    options: Any,
 ) -> FMUModel:
+    n_stated = getattr(problem, "n", 0)
     problem, start, labels, names = _integrable(problem, initial, t0)
+    if outputs is None and names is not None:  # further unknowns of a problem that was reduced are not shown
+        outputs = [(name, None) for name in names[:n_stated]]
     tableau = _tableau(method, problem, float(np.min(rtol)))
     mode = mode_in_c("", problem, tableau if hasattr(tableau, "gamma") else None)
     parameters, values, places = _parameters(problem, mode, chosen, labels)
@@ -299,9 +313,43 @@ def _reduced(problem: Any, initial: Any, t0: float, equations: Any, signature: A
     u = lift(reduction, t0, y, yp)
     sizes = np.maximum(np.abs(u), 1e-3)
     selected = reduction.selected(t0, u, sizes)
-    start, _ = selected.start(t0, u, sizes)
+    start, slope = selected.start(t0, u, sizes)
     labels = [] if equations.layout is None else equations.layout.labels(equations.problem.params)
-    return selected.problem, start, labels, [selected.problem.label(j) for j in range(selected.problem.n)]
+    fixed = _with_fixed_selection(selected, len(labels))
+    return (
+        _in_order_of_pivots(fixed, t0, start, slope),
+        start,
+        labels,
+        [selected.problem.label(j) for j in range(selected.problem.n)],
+    )
+
+
+def _with_fixed_selection(reduction: ReducedProblem, count: int) -> ImplicitDAE:
+    """The reduced problem, its selection written into the equations: only what is selected has derivatives."""
+    problem: Any = reduction.problem
+    numbers = np.zeros(0) if problem.params is None else np.asarray(problem.params, dtype=float)
+    residual = problem.residual.with_constants(count, numbers[count:])
+    return ImplicitDAE(residual, problem.n, params=numbers[:count] if count else None, names=problem.names)
+
+
+def _in_order_of_pivots(problem: ImplicitDAE, t0: float, y: np.ndarray, yp: np.ndarray) -> ImplicitDAE:
+    """The equations in the order in which the largest entries of dF/dy + c dF/dy' at the start are on the diagonal.
+
+    Elimination without pivoting at run time takes its pivots from there.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    equations = required_equations(problem, "export_fmu writes functions as C: a function")
+    entries = [(i, j, k, node) for i, row in enumerate(equations.partials) for (j, k), node in row.items()]
+    matrix = np.zeros((problem.n, problem.n))
+    values = equations.values([node for *_, node in entries], t0, [y, yp])
+    for (i, j, k, _), value in zip(entries, values, strict=True):
+        matrix[i, j] += value * (_LARGE if k else 1.0)
+    sizes = np.abs(matrix) / np.maximum(np.abs(matrix).max(axis=1, keepdims=True), 1e-300)
+    rows, columns = linear_sum_assignment(-np.log(np.maximum(sizes, 1e-30)))
+    order = rows[np.argsort(columns)]
+    residual: Any = problem.residual
+    return replace(problem, residual=residual.in_order(order))
 
 
 def _parameters(
@@ -318,7 +366,9 @@ def _parameters(
     places = list[int]()
     if chosen:
         for one in chosen:
-            own = [k for k, label in enumerate(found) if label == one or re.fullmatch(rf"{re.escape(one)}\[\d+\]", label)]
+            own = [
+                k for k, label in enumerate(found) if label == one or re.fullmatch(rf"{re.escape(one)}\[\d+\]", label)
+            ]
             if not own:
                 raise InvalidProblemError(
                     f"inputs: '{one}' has no numbers that an FMU could set, since its value is a function of time or a "
@@ -432,7 +482,7 @@ def _written(
 ) -> ExportedFMU:
     identifier = re.sub(r"\W", "_", path.stem, flags=re.ASCII)
     identifier = identifier if identifier[:1].isalpha() else f"model_{identifier}"
-    token = token_of("\n".join([model.source, name, kind, version, *model.states, *model.parameters, *model.outputs]))
+    token = token_of("\n".join([model.source, name, kind, version, *model.states, *model.parameters, *model.shown]))
     source = f'#define MODEL_TOKEN "{token}"\n{model.source}'
     text = description(
         model,
@@ -454,7 +504,9 @@ def _written(
     try:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for entry, content in sorted(entries.items()):
-                archive.writestr(zipfile.ZipInfo(entry, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
+                info = zipfile.ZipInfo(entry, _DATE)
+                info.external_attr = 0o644 << 16
+                archive.writestr(info, content, zipfile.ZIP_DEFLATED)
     except OSError as error:
         raise DaedalError(f"export_fmu: {path} cannot be written: {error}") from error
     kinds = {"cs": "Co-Simulation", "me": "Model Exchange"}
@@ -475,10 +527,8 @@ def _written(
         tuple(model.states),
         tuple(shown),
         tuple(model.parameters[k] for k in model.inputs),
-        tuple(model.outputs),
+        tuple(model.shown),
         None if found is None else found.name,
         None if found is None else folder,
         message,
     )
-
-

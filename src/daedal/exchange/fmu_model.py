@@ -76,7 +76,9 @@ class FMUModel:
     hidden : int
         Parameters beyond these, which an FMU does not show.
     outputs : list of str
-        Names of the outputs.
+        Names of the outputs that are computed from the state.
+    shown : list of str
+        Names of all outputs; those that are not among `outputs` are entries of the state.
     n_indicators : int
         Number of event indicators.
     modes : list of str
@@ -95,6 +97,7 @@ class FMUModel:
     inputs: list[int]
     hidden: int
     outputs: list[str]
+    shown: list[str]
     n_indicators: int
     modes: list[str]
     start_mode: int
@@ -259,7 +262,7 @@ def stated_outputs(outputs: Any) -> list[tuple[str, Any]] | None:
 # --- the text ---------------------------------------------------------------------------------------------------------
 
 
-class _Writer:
+class _ModeWriter:
     """Functions of (t, y, p) in C, one for each mode, and the function that calls the one of the current mode."""
 
     def __init__(self, modes: Sequence[ModeInC]):
@@ -276,10 +279,12 @@ class _Writer:
 
     def dispatched(self, name: str) -> str:
         """``name`` for the mode in p[P]."""
-        cases = " ".join(f"case {k}: return {name}_{k}(t, y, p, result);" for k in range(len(self.modes)))
+        last = len(self.modes) - 1
+        cases = " ".join(f"case {k}: return {name}_{k}(t, y, p, result);" for k in range(last))
+        choice = f"  switch ((int)p[P]) {{ {cases} }}\n" if cases else ""
         return (
             f"FUNCTION int {name}(real t, const real* y, const real* p, real* result) {{\n"
-            f"  switch ((int)p[P]) {{ {cases} }}\n  return RAISES;\n}}"
+            f"{choice}  return {name}_{last}(t, y, p, result);\n}}"
         )
 
 
@@ -307,9 +312,10 @@ def model_of(
     version: str,
 ) -> FMUModel:
     """The model of modes with states of the same length, as text in C."""
-    writer, first = _Writer(modes), modes[0]
+    writer, first = _ModeWriter(modes), modes[0]
     n, count = first.code.n, first.code.n_parameters
-    shown = [(name, None) for name in names[:n]] if outputs is None else outputs
+    stated = [(name, None) for name in names[:n]] if outputs is None else outputs
+    computed = [(name, output) for name, output in stated if output is not None or name not in names]
     output_names = list[str]()
     is_hybrid = len(modes) > 1 or bool(first.guards)
     indicators = list[list[int]]()
@@ -318,10 +324,7 @@ def model_of(
         with mode.tracer.lock:
             graph, rates = mode.tracer.graph, mode.rates
             graph.most_nodes = max(graph.most_nodes, len(graph) + 10 * MOST_OPERATIONS)
-            if outputs is None:
-                output_names, of_outputs = list(names), list(rates.state[: len(names)])
-            else:
-                output_names, of_outputs = output_nodes(mode, shown)
+            output_names, of_outputs = output_nodes(mode, computed)
             writer.function("rates", k, rates.nodes, rates.raises, rates.pivots)
             writer.function("model_outputs", k, of_outputs, graph.false)
             if is_hybrid:
@@ -333,7 +336,8 @@ def model_of(
                 has_partials = nodes is not None
                 if nodes is not None:
                     writer.function("partials", k, nodes, rates.raises, rates.pivots)
-    if len(set(output_names)) < len(output_names):
+    shown = [name for name, output in stated if output is None and name in names] + output_names
+    if len(set(shown)) < len(shown):
         raise InvalidProblemError("outputs names an output twice; give each a name of its own")
     m = max(map(len, indicators))
     for k, mode in enumerate(modes):
@@ -412,6 +416,7 @@ def model_of(
         inputs=list(inputs),
         hidden=count - len(names_of_p),
         outputs=output_names,
+        shown=shown,
         n_indicators=m,
         modes=[mode.name for mode in modes] if is_hybrid else [],
         start_mode=start_mode,
@@ -459,10 +464,10 @@ def _hidden_switches(graph: Any, rates: Rates) -> list[int]:
 
 
 def _partials(mode: ModeInC, outputs: Sequence[int], inputs: Sequence[int]) -> list[int] | None:
-    """The derivatives of rates and outputs by states and inputs, row by row; None if there are too many operations."""
+    """The derivatives of rates, state and outputs by states and inputs, row by row; None if there are too many operations."""
     graph, rates = mode.tracer.graph, mode.rates
     known = [rates.state[j] for j in rates.integrated] + [parameter_nodes(mode.tracer)[k] for k in inputs]
-    rows = [*rates.nodes, *outputs]
+    rows = [*rates.nodes, *rates.state, *outputs]
     algebraic, equations = rates.algebraic
     try:
         by_known = jacobian(graph, [*rows, *equations], known)
@@ -474,9 +479,7 @@ def _partials(mode: ModeInC, outputs: Sequence[int], inputs: Sequence[int]) -> l
             order = matching(matrix)
             by_algebraic = jacobian(graph, rows, variables)
             constraint_rows = by_known[len(rows) :]
-            rights = [
-                [graph.negative(constraint_rows[i].get(k, graph.zero)) for i in order] for k in range(len(known))
-            ]
+            rights = [[graph.negative(constraint_rows[i].get(k, graph.zero)) for i in order] for k in range(len(known))]
             changes = solve(graph, [matrix[i] for i in order], rights).solutions
         nodes = list[int]()
         for i in range(len(rows)):
@@ -490,7 +493,7 @@ def _partials(mode: ModeInC, outputs: Sequence[int], inputs: Sequence[int]) -> l
     return nodes if graph.count(nodes) <= MOST_OPERATIONS else None
 
 
-def _transitions(writer: _Writer, modes: Sequence[ModeInC]) -> list[str]:
+def _transitions(writer: _ModeWriter, modes: Sequence[ModeInC]) -> list[str]:
     """reset_map and next_mode for all modes and guards."""
     if not any(mode.guards for mode in modes):
         return []
@@ -549,5 +552,3 @@ def token_of(text: str) -> str:
     """The guid of a model: the digest of what it was made from."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"{{{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}}}"
-
-

@@ -31,7 +31,9 @@ enum {
 };
 
 enum { MOST_EVENTS = 100000, CHATTERING = 200 };
-#define AT_ONCE 1e-10 /* time between transitions, relative to the time, that counts as none */
+#define AT_ONCE (IS_COSIMULATION ? 1e-10 : 1e-6) /* time between transitions, relative to the time, that counts as none */
+
+#define NO_TIME 1e-13 /* relative to the time */
 
 /* All that changes while a model runs: copied as a whole to save and restore it. */
 typedef struct {
@@ -259,6 +261,10 @@ static int advance_to(Instance* c, double t_end) {
   w->is_stale = 1;
   w->m.steps = 0;
   while (w->m.t < t_end) {
+    if (t_end - w->m.t <= NO_TIME * fmax(fabs(t_end), fabs(w->m.t))) { /* after an event: nothing moves in it */
+      w->m.t = t_end;
+      break;
+    }
     w->m.status = RUNNING;
     w->m.failures = w->m.errors = 0;
     if (!(fabs(w->m.h) > 0) || !(fabs(w->m.h) < INFINITY)) w->m.h = t_end - w->m.t;
@@ -339,10 +345,11 @@ static int set_number(Instance* c, unsigned int reference, double value) {
 }
 
 #if PARTIALS
-/* The place of a variable among unknowns (derivatives, outputs) or knowns (states, inputs) of partials; -1 if none. */
+/* The place of a variable among unknowns (derivatives, state, outputs) or knowns (states, inputs) of partials; -1 if none. */
 static int place_of_unknown(unsigned int reference) {
+  if (reference >= FIRST_STATE && reference < FIRST_RATE) return (int)(N_STATES + reference - FIRST_STATE);
   if (reference >= FIRST_RATE && reference < FIRST_PARAMETER) return (int)(reference - FIRST_RATE);
-  if (reference >= FIRST_OUTPUT && reference < FIRST_INDICATOR) return (int)(N_STATES + reference - FIRST_OUTPUT);
+  if (reference >= FIRST_OUTPUT && reference < FIRST_INDICATOR) return (int)(N_STATES + N + reference - FIRST_OUTPUT);
   return -1;
 }
 
@@ -354,14 +361,14 @@ static int place_of_known(unsigned int reference) {
 
 static int derivative_along(Instance* c, const unsigned int* unknowns, size_t n, const unsigned int* knowns, size_t m,
                             const double* seed, double* result) {
-  enum { ROWS = N_STATES + N_OUTPUTS, COLUMNS = N_STATES + N_INPUTS };
+  enum { ROWS = N_STATES + N + N_OUTPUTS, COLUMNS = N_STATES + N_INPUTS };
   real matrix[ROWS * COLUMNS + 1];
   if (update(c)) return 1;
   const int status = partials((real)c->model.m.t, c->model.m.y, c->model.m.p, matrix);
   if (status != 0) return evaluation_failed(c, status);
   for (size_t i = 0; i < n; i++) {
     const int row = place_of_unknown(unknowns[i]);
-    if (row < 0) return fail(c, "value reference %u is no derivative and no output", unknowns[i]);
+    if (row < 0) return fail(c, "value reference %u is no derivative, state or output", unknowns[i]);
     result[i] = 0;
     for (size_t j = 0; j < m; j++) {
       const int column = place_of_known(knowns[j]);
@@ -419,7 +426,11 @@ static int step_completed(Instance* c, int* event) {
 #if E
   real now[E];
   if (look(w, w->m.t, w->m.y, now) == 0) {
-    for (int k = 0; k < E; k++) if (now[k] != 0 && (k >= GUARDS[mode_of(w)] || now[k] > 0)) w->m.switching[k] = now[k];
+    for (int k = 0; k < E; k++) {
+      const int is_guard = k < GUARDS[mode_of(w)];
+      if (is_guard && now[k] < 0 && w->m.switching[k] > 0) *event = 1; /* crossed, unseen by the importing program */
+      else if (now[k] != 0) w->m.switching[k] = now[k];
+    }
   }
 #endif
 #if ME_PROJECTS
@@ -431,7 +442,7 @@ static int step_completed(Instance* c, int* event) {
     const real x = (real)fabs(y[i] - w->m.y[i]) / weight(&c->setting, w->m.y[i], i);
     distance = MAXIMUM(distance, x);
   }
-  *event = distance > 1;
+  if (distance > 1) *event = 1;
 #endif
   return 0;
 }
