@@ -1,1 +1,1 @@
-"""Derivatives of solutions: forward (begin with `sensitivity_plan.py`), adjoint (`adjoint`), and fits (`fitting`)."""
+"""Derivatives of solutions: forward (start at `sensitivity_plan.py`), adjoint (`adjoint`), and fits (`fitting`)."""

@@ -1,4 +1,4 @@
-"""Sensitivities through modes: the run first, then the variational equations of every stretch, with jumps between."""
+"""Sensitivities through modes: first the run, then the variational equations of every arc, with jumps between them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TAKEN = ("transition", "immediate")
 
 
 class VariedModes:
-    """A hybrid problem as a function of the parameters that are varied."""
+    """A hybrid problem as a function of the varied parameters."""
 
     def __init__(self, problem: HybridProblem, names: tuple[str, ...]):
         self.names, self._given = names, problem
@@ -56,7 +56,7 @@ class VariedModes:
         return [labels.index(name) if name in labels else None for name in self.names]
 
     def guard(self, theta: np.ndarray, source: str, name: str) -> Any:
-        """The guard of a transition as a function of (t, y, yp), with these values of the parameters."""
+        """The guard of a transition as a function of (t, y, yp), with these parameter values."""
         problem, forms = self.at(theta)
         if (source, name) not in self._guards:
             own = next(x for x in problem.transitions_from(source) if x.name == name)
@@ -65,7 +65,7 @@ class VariedModes:
         return self._guards[source, name]
 
     def at(self, theta: np.ndarray) -> tuple[HybridProblem, Mapping[str, StateForm]]:
-        """The problem with these values of the parameters, and the forms of its states."""
+        """The problem with these parameter values, and the forms of its states."""
         key = theta.tobytes()
         if self._made is None or self._made[0] != key:
             problem = self._given if np.array_equal(theta, self.theta) else self._with(theta)
@@ -75,7 +75,7 @@ class VariedModes:
 
     def _with(self, theta: np.ndarray) -> HybridProblem:
         given, holder = self._given, self._given.parameter_holder
-        if holder is not None:  # guards and resets hold parameters inside, and are made again
+        if holder is not None:  # guards and resets that hold parameters are rebuilt
             return given.with_params(self._params(_numbers_of(holder), theta))
         modes = {
             name: replace(mode, problem=mode.problem.with_params(self._params(self._parameters[name], theta)))
@@ -95,12 +95,12 @@ def _numbers_of(problem: Any) -> ParameterNumbers:
 
 
 class ModesVariation(Variation):
-    """The variational equations of the modes of a hybrid problem, stretch by stretch along its solution.
+    """Variational equations of the modes of a hybrid problem, arc by arc along its solution.
 
     Parameters
     ----------
     given : Differentiation
-        With columns that are parameters of some mode, by name.
+        Columns are parameters of some mode, by name.
     """
 
     times_events = False
@@ -111,7 +111,7 @@ class ModesVariation(Variation):
         self._plans: dict[str, Any] = {}
 
     def is_current(self) -> bool:
-        """Whether the functions read the same from outside as when they were traced."""
+        """Whether the values captured from outside are unchanged since the functions were traced."""
         return all(plan.is_current() for plan in self._plans.values())
 
     def base(self, request: Request) -> HybridSolution:
@@ -119,7 +119,7 @@ class ModesVariation(Variation):
         return self.given.primal.solve(request.changed(dense_output=True))
 
     def along(self, base: HybridSolution, request: Request) -> HybridSolution:
-        """The sensitivities of its stretches."""
+        """Sensitivities of its arcs."""
         walk = _Walk(self, request.changed(dense_output=True), base)
         base.sensitivities = walk.to_the_end()
         base.events = EventTable(walk.events)
@@ -138,7 +138,7 @@ class ModesVariation(Variation):
 def modes_plan(
     problem: HybridProblem, settings: Settings, make_plan: Callable[[Any, Settings], Plan]
 ) -> SensitivityPlan:
-    """The plan of a hybrid problem with the sensitivities that `settings` ask for."""
+    """The plan of a hybrid problem with the sensitivities requested in `settings`."""
     wanted = settings.sensitivities
     assert wanted is not None
     for name in problem.mode_names:
@@ -156,7 +156,7 @@ def modes_plan(
 
 
 def _names(problem: HybridProblem, wanted: SensitivityRequest) -> tuple[str, ...]:
-    """The parameters that are asked for, which some mode has."""
+    """The requested parameters, each of which some mode has."""
     labels = (_numbers_of(problem.modes[mode].problem).labels for mode in problem.mode_names)
     known = dict.fromkeys(label for mode in labels for label in mode)
     names = tuple(known) if wanted.names is True else wanted.names
@@ -164,7 +164,7 @@ def _names(problem: HybridProblem, wanted: SensitivityRequest) -> tuple[str, ...
 
 
 def _check_models(problem: HybridProblem):
-    """Functions that Daedal has made of a model and that hold its parameters inside cannot be differentiated."""
+    """Raise for functions created from a model that hold its parameters, since these cannot be differentiated."""
     if problem.parameter_holder is not None:
         return
     for transition in problem.transitions:
@@ -174,13 +174,13 @@ def _check_models(problem: HybridProblem):
             if callable(function) and module.startswith("daedal.") and len(names or ()) < 4:
                 raise InvalidProblemError(
                     f"sensitivities through '{transition.name}', which was made by {module.split('.')[-1]}, are "
-                    "not known: state guard and reset as functions of the parameters, Transition(..., "
+                    "not supported: define guard and reset as functions of the parameters, Transition(..., "
                     "guard=lambda t, q, v, p: ..., reset=lambda t, q, v, p: ...)"
                 )
 
 
 class _Walk:
-    """From stretch to stretch: where the sensitivities are."""
+    """Integration of the sensitivities from arc to arc."""
 
     def __init__(self, variation: ModesVariation, request: Request, solution: HybridSolution):
         self.variation, self.request, self.solution = variation, request, solution
@@ -188,14 +188,14 @@ class _Walk:
         common = RunSettings.of(request.settings).common
         self.settings = ByMode(variation.given.problem.modes, lambda name: ModeSettings(request, common, name))
         self.events: list[HybridEvent] = list(solution.events)
-        self._next = 0  # event
+        self._next = 0  # index of the next event
         self.parts: list[Any] = []
         self.tau = np.zeros(len(self.names))
 
     def to_the_end(self) -> HybridSensitivities:
-        """The sensitivities of all stretches."""
+        """Sensitivities of all arcs."""
         segments = self.solution.segments
-        total = None  # d(state)/dp at the time of the last transition, which depends on p as well
+        total = None  # d(state)/dp at the time of the last transition, including its dependence on p
         if segments:
             form = self.modes.at(self.modes.theta)[1][segments[0].mode]
             total = self._given(form)
@@ -221,7 +221,7 @@ class _Walk:
         return start
 
     def _stretch(self, segment: HybridSegment, total: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Integrate the sensitivities over a stretch; those at its end, and what came out."""
+        """Integrate the sensitivities over an arc; returns their final values and the result."""
         settings = self.settings[segment.mode]
         plan = self.variation.mode_plan(segment.mode, settings.request.settings)
         form, (t0, t1) = StateForm(plan.problem), (segment.t0, segment.t1)
@@ -238,9 +238,9 @@ class _Walk:
         return found.sensitivities.values[:, :, -1], found
 
     def _through(self, segment: HybridSegment, s: np.ndarray, follows: str | None) -> np.ndarray | None:
-        """d(state)/dp after the transitions at the end of a stretch, in the mode that follows; None if there is none.
+        """d(state)/dp after the transitions at the end of an arc, in the next mode; None if it does not exist.
 
-        Where transitions accumulate, the next stretch begins before the time at which they do.
+        After an accumulation of transitions, the next arc begins before the accumulation time.
         """
         t, mode = segment.t1, segment.mode
         problem, _ = self.modes.at(self.modes.theta)
@@ -309,8 +309,8 @@ class _Walk:
 
     def _say(self, event: HybridEvent, why: str):
         warn(
-            f"sensitivities do not exist behind the transition '{event.name}' at t = {event.t:.6g}, {why}: they are "
-            "nan from there on",
+            f"sensitivities do not exist after the transition '{event.name}' at t = {event.t:.6g}, {why}: they are "
+            "NaN from there on",
             SensitivityWarning,
         )
 

@@ -1,4 +1,4 @@
-"""The public function: a run forward, with checkpoints where memory is short, and one backward."""
+"""Public function: a forward run, with checkpoints if memory is limited, and a backward run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from daedal.sensitivity.adjoint.costs import LinearisedRun
 from daedal.sensitivity.adjoint.sweep import AdjointSweep, graded
 from daedal.sensitivity.differentiation import as_floats, entries_of, unknown_quantity, with_floats
 
-_MOST_KEPT = 8  # costs for which a problem keeps its linearised form
+_MOST_KEPT = 8  # number of costs for which a problem caches its linearised form
 
 
 class Gradient(NamedTuple):
@@ -24,11 +24,11 @@ class Gradient(NamedTuple):
     Attributes
     ----------
     value : float
-        The cost.
+        Value of the cost.
     gradient : numpy.ndarray
         Its derivatives, in the order of `names`.
     names : tuple of str
-        What it was differentiated by.
+        Names of the parameters and initial values.
     """
 
     value: float
@@ -36,10 +36,10 @@ class Gradient(NamedTuple):
     names: tuple[str, ...]
 
     def __getitem__(self, key):
-        """The derivative by a parameter of that name; otherwise as for a tuple."""
+        """The derivative with respect to the parameter of that name; otherwise as for a tuple."""
         if isinstance(key, str):
             if key not in self.names:
-                raise unknown_name(key, self.names, "derivative by")
+                raise unknown_name(key, self.names, "derivative with respect to")
             return float(self.gradient[self.names.index(key)])
         return tuple.__getitem__(self, key)
 
@@ -64,34 +64,34 @@ def gradient(
 
         J(p) = \int_{t_0}^{T} g(t, y, p)\, dt + h(T, y(T), p), \qquad F(t, y, y', p) = 0 .
 
-    One run forward and one backward give the derivatives by all parameters, however many there are.
+    One forward and one backward run give the derivatives with respect to all parameters, whatever their number.
 
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE or MechanicalSystem
-        Of index 0 or 1, of index 2 in Hessenberg form, or a mechanism; stated with ``params``. Its functions must be
+        Of index 0 or 1, of index 2 in Hessenberg form, or a mechanism, with ``params``. Its functions must be
         traceable.
     t_span, initial
         As for :func:`daedal.solve`.
     cost, final_cost : callable
         ``g(t, y)`` and ``h(t, y)`` with the arguments of the problem's functions, ``(t, y, z)`` for a semi-explicit
-        problem and ``(t, q, v)`` for a mechanism, the parameters last if there are some; told by their names, as
-        those of an :class:`Event`. At least one of them.
+        problem and ``(t, q, v)`` for a mechanism, with the parameters as an optional last argument; recognised by name,
+        as for an :class:`Event`. At least one is required.
     parameters : sequence of str, optional
-        By what to differentiate: parameters by name, that of a vector for all of its numbers, and initial values such
-        as ``"x(0)"``. All parameters by default.
+        Variables of differentiation: parameters by name (the name of a vector selects all of its numbers), and initial
+        values such as ``"x(0)"``. All parameters by default.
     params : object, optional
-        Parameters for this run in place of the problem's.
+        Parameters for this run, replacing those of the problem.
     checkpoints : int, optional
-        Store the solution at so many times only and compute the pieces between them again on the way back: memory is
-        that of one piece. By default everything is kept.
+        Number of times at which the solution is stored; the pieces between them are recomputed in the backward run, so
+        memory is that of one piece. By default everything is stored.
     rtol, atol, **options
-        Of the runs; as for :func:`daedal.solve`.
+        For the runs; as for :func:`daedal.solve`.
 
     Returns
     -------
     Gradient
-        ``value, gradient, names``; ``result["k"]`` is the derivative by k.
+        ``value, gradient, names``; ``result["k"]`` is the derivative with respect to k.
 
     Notes
     -----
@@ -111,13 +111,15 @@ def gradient(
         raise InvalidProblemError("gradient: give cost, final_cost, or both")
     if not isinstance(problem, (daedal.ImplicitDAE, daedal.SemiExplicitDAE, daedal.MechanicalSystem)):
         raise InvalidProblemError(
-            f"gradient is for an ImplicitDAE, SemiExplicitDAE or MechanicalSystem, not for a {type(problem).__name__}"
+            f"gradient supports ImplicitDAE, SemiExplicitDAE and MechanicalSystem, not {type(problem).__name__}"
         )
     if options.get("events") is not None:
         raise InvalidProblemError("gradient: runs with events have jumps; use solve(..., sensitivities=[...]) for them")
     for name in ("t_eval", "dense_output", "sensitivities"):
         if name in options:
-            raise InvalidProblemError(f"gradient: {name} cannot be given; what is stored of the run is its own matter")
+            raise InvalidProblemError(
+                f"gradient: {name} cannot be given; gradient itself decides what is stored of the run"
+            )
     equations = _linearised(problem, cost, final_cost)
     problem = equations.problem
     names = _names(problem, equations, parameters)
@@ -139,7 +141,7 @@ def gradient(
 
 
 def _linearised(problem: Any, cost: Callable | None, final_cost: Callable | None) -> LinearisedRun:
-    """The linearised problem, which the problem keeps: an optimiser asks for many gradients."""
+    """The linearised problem, cached with the problem: an optimiser computes many gradients."""
     kept, key = prepared_of(problem).setdefault("linearised", {}), (id(cost), id(final_cost))
     found = kept.get(key)
     if found is not None and found[0].is_current(found[0].problem.params):
@@ -147,23 +149,23 @@ def _linearised(problem: Any, cost: Callable | None, final_cost: Callable | None
     made = LinearisedRun(with_floats(problem), cost, final_cost)
     if len(kept) >= _MOST_KEPT:
         kept.clear()
-    kept[key] = made, cost, final_cost  # costs that are kept keep their id
+    kept[key] = made, cost, final_cost  # cached costs keep their id
     return made
 
 
 class _Runs:
-    """Runs of a problem forward, with the parameters of one call."""
+    """Forward runs of a problem with the parameters of one call."""
 
     def __init__(self, problem: Any, params: Any, settings: dict[str, Any]):
         self.problem, self._params, self._settings = problem, params, settings
 
     def solve(self, span: tuple[float, float], initial: Any, t_eval: Any = None, **further: Any) -> Any:
-        """One run that reaches its end."""
+        """One run, which must reach its end."""
         solver = daedal.prepare(self.problem, **(self._settings | further))
         return solver.solve(span, initial, self._params, t_eval=t_eval)
 
     def pieces(self, span: tuple[float, float], initial: Any, checkpoints: int | None):
-        """Solutions with dense output over pieces of the interval, the last one first."""
+        """Solutions with dense output on pieces of the interval, in reverse order."""
         if checkpoints is None:
             yield _whole(self.solve(span, initial, dense_output=True))
             return
@@ -204,9 +206,7 @@ def _variables(problem: Any) -> list[str]:
 def _names(problem: Any, equations: LinearisedRun, wanted: Sequence[str] | None) -> tuple[str, ...]:
     if wanted is None:
         if not equations.labels:
-            raise InvalidProblemError(
-                "gradient: the problem was stated without params; name initial values, such as 'x(0)'"
-            )
+            raise InvalidProblemError("gradient: the problem has no params; name initial values, such as 'x(0)'")
         return tuple(equations.labels)
     names = (wanted,) if isinstance(wanted, str) else tuple(str(name) for name in wanted)
     names = tuple(entry for name in names for entry in entries_of(name, equations.labels) or (name,))
@@ -225,13 +225,13 @@ def _picked(
     span: tuple[float, float],
     initial: Any,
 ) -> np.ndarray:
-    """The derivatives by what was asked for, with what follows from the initial values."""
+    """The requested derivatives, including the contributions of the initial values."""
     variables = _variables(run.problem)
     moved = {equations.labels[k] for k in equations.constraints_by_parameters}
     bound = equations.is_mechanical or sweep.is_bound
     starts = {name for name in names if name in moved or (bound and name.endswith("(0)"))}
     rows: dict[str, np.ndarray] = {}
-    if starts:  # what the constraints demand of the initial values
+    if starts:  # contributions of the constraints on the initial values
         short = (span[0], span[0] + 1e-6 * (span[1] - span[0]))
         sol = run.solve(short, initial, sensitivities=sorted(starts))
         rows = {name: np.asarray(sol.sensitivity(name))[:, 0] for name in starts}
