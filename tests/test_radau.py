@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal import Radau, library
+from daedal import library
 from daedal.errors import InvalidProblemError
+from daedal.methods import Radau
 from daedal.methods.implicit_rk.collocation_stages import RADAU_STAGES, collocation_stages
 
 # --- coefficients -----------------------------------------------------------------------------------------------------
@@ -241,7 +242,7 @@ def test_stages_are_chosen_along_the_run():
     [
         ({"stages": 4}, "stages must be 'auto', 3, 5 or 7, got 4"),
         ({"stages": True}, "stages must be 'auto'"),
-        ({"linear_solver": "gmres"}, "linear_solver of Radau must be one of 'auto', .* GMRES goes with DASSL"),
+        ({"linear_solver": "gmres"}, "linear_solver of Radau must be one of 'auto', .* GMRES requires DASSL"),
         ({"error_test": "filtered"}, "unknown error_test 'filtered'"),
         ({"variable_index": [1, 4]}, "variable_index must hold 1, 2 or 3"),
     ],

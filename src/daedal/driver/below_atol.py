@@ -16,6 +16,7 @@ _SEEN = 1e-4  # fraction of its values to which a variable should be accurate
 _FEW = 3  # turning points too few to be conclusive
 _WIGGLES = 0.3  # fraction of turning points that identifies noise; motions have fewer
 _MOST_NAMED = 6
+_ERRORS = 2.0  # times atol: explicit methods let errors of a variable that started smaller grow this large
 _SHARPEST = {"modified_bdf": 3e-9}
 """Smallest rtol of methods that differentiate positions numerically; below it round-off dominates."""
 
@@ -32,7 +33,7 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
     atol = np.asarray(settings.atol, dtype=float)
     sizes = np.abs(y)
     largest = sizes.max(axis=1, initial=0.0)
-    here = largest <= atol
+    here = largest <= np.where(sizes[:, 0] <= atol, _ERRORS, 1.0) * atol
     if not here.any() or not solution.success or settings.fixed_step is not None or y.shape[0] != len(names):
         return
     begun = (y[:, 0] != 0.0) | (sizes[:, -1] < largest)  # excluding those that start at 0 and have only just left it
@@ -45,20 +46,23 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
         return
     atol = np.broadcast_to(atol, largest.shape)
     largest = np.abs(y).max(axis=1)
-    small = small[largest[small] <= atol[small]]
+    small = small[largest[small] <= np.where(sizes[small, 0] <= atol[small], _ERRORS, 1.0) * atol[small]]
     if not small.size:
         return
     slopes = np.diff(y[small], axis=1)
     turns = np.count_nonzero(slopes[:, 1:] * slopes[:, :-1] < 0.0, axis=1)
     stated = np.abs(y[small, 0]) > _STATED * atol[small]
-    small = small[stated | (turns <= np.maximum(_FEW, _WIGGLES * y.shape[1]))]
+    kept = stated | (turns <= np.maximum(_FEW, _WIGGLES * y.shape[1]))
+    small = small[kept]
     if not small.size:
         return
     shown = [f"{names[i]} (at most {largest[i]:.2g}, atol {atol[i]:.2g})" for i in small[:_MOST_NAMED]]
     verb, it, matters = ("exceeds", "it", "it matters") if small.size == 1 else ("exceed", "them", "they matter")
+    how = "never" if np.all(largest[small] <= atol[small]) else "hardly"
+    least = np.where(stated[kept], sizes[small, 0], largest[small]).min()
     warn(
-        f"{listing(shown, small.size)} never {verb} the absolute tolerance: errors of {it} are not controlled. "
-        f"Remedy: if {matters}, give atol as a vector, with about {_SEEN * largest[small].min():.0e} for {it}, or "
+        f"{listing(shown, small.size)} {how} {verb} the absolute tolerance: errors of {it} are not controlled. "
+        f"Remedy: if {matters}, give atol as a vector, with about {_SEEN * least:.0e} for {it}, or "
         "choose other units",
         ToleranceWarning,
     )

@@ -1,7 +1,7 @@
 """What a user says about an event, and the vector of switching functions a kernel works on."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -180,12 +180,28 @@ class SwitchingFunctions:
         """With some of them enclosed."""
         return replace(self, enclosed=(*self.enclosed, *enclosed))
 
+    def with_parameters(self, params: Any, evaluate: Callable[..., Any]) -> "SwitchingFunctions":
+        """The same functions with other parameters; `evaluate` has them."""
+        enclosed = tuple(replace(one, params=params) for one in self.enclosed)
+        return replace(self, evaluate=evaluate, plain=evaluate, params=params, enclosed=enclosed)
+
+    def differs_in_parameters_only(self, other: "SwitchingFunctions") -> bool:
+        """Whether both are machine code made once, with the same options."""
+        if self.native is None or other.native is None or len(self.enclosed) != len(other.enclosed):
+            return False
+        shared = all(getattr(self, name) is getattr(other, name) for name in _SHARED)
+        return shared and all(a.program is b.program for a, b in zip(self.enclosed, other.enclosed))
+
     def checked(self, values: np.ndarray) -> np.ndarray:
         """Values of the compiled functions, none of them NaN."""
         bad = np.flatnonzero(np.isnan(values))
         if bad.size:
             raise InvalidProblemError(f"events: {self.names[bad[0]]} returned nan; it must return numbers")
         return values
+
+
+_OWN = {"evaluate", "plain", "params", "enclosed"}
+_SHARED = [item.name for item in fields(SwitchingFunctions) if item.name not in _OWN]
 
 
 def no_functions() -> SwitchingFunctions:

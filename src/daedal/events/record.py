@@ -23,6 +23,7 @@ class Switching:
 
         m = functions.direction.size
         self.functions, self.count, self.bridge = functions, m, Bridge()
+        self._made_with = functions.params
         self._default_delta = np.isnan(functions.delta)
         self.record = Record.allocated(
             ROOTS,
@@ -58,6 +59,16 @@ class Switching:
         self.record["search"], self.record["encloses"] = search.address, 1
         self._search_fields = search.block.copy(), search.data.copy()
         return search
+
+    def takes(self, functions: SwitchingFunctions) -> bool:
+        """Whether the record serves these functions, which may have other parameters than those it was made for."""
+        if functions is self.functions:
+            return True
+        if not functions.differs_in_parameters_only(self.functions):
+            return False
+        self.functions = functions
+        self.bridge.replace(self._made_with, functions.params)
+        return True
 
     @property
     def located(self) -> list[str]:

@@ -264,7 +264,7 @@ class Run:
         """The record of the switching functions, made once for as long as they are the same."""
         if task.switching is None:
             return None
-        if self._switching is None or self._switching.functions is not task.switching:
+        if self._switching is None or not self._switching.takes(task.switching):
             self._switching = Switching(task.switching, self.equations.n)
         return self._switching
 

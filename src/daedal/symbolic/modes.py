@@ -9,6 +9,7 @@ sides of its end, as the location of that end requires (Wijckmans 1996, section 
 from __future__ import annotations
 
 import math
+import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -260,55 +261,80 @@ class BranchesTaken:
     def __init__(self, graph: Graph, outputs: Iterable[int]):
         self._graph, self._outputs = graph, tuple(outputs)
         self._known: dict[Any, int] = {}
+        self._answers: dict[bytes, tuple] = {}
         moded: set[int] = set()
+        given: set[int] = set()
         for i in graph.needed(self._outputs):
             is_mode = graph.operations[i] == "argument" and graph.data[i][0] == NAME
             if is_mode or not moded.isdisjoint(graph.operands[i]):
                 moded.add(i)
-        self._moded = sorted(moded)
+                given.update(graph.operands[i])
+        self._given = {i: self._value(i) for i in given - moded}
+        self._modes = [(i, graph.data[i][1]) for i in sorted(moded) if graph.operations[i] == "argument"]
+        self._steps = [
+            (i, graph.operations[i], graph.operands[i], _ON_FLOATS.get(graph.operations[i]))
+            for i in sorted(moded)
+            if graph.operations[i] != "argument"
+        ]
 
-    def __call__(self, modes: Sequence[float] | np.ndarray) -> tuple:
+    def __call__(self, modes: np.ndarray) -> tuple:
         """The remaining operations, as integers; known numbers as such."""
-        if len(self._moded) > _MOST_MODED:
+        if len(self._steps) > _MOST_MODED:
             return (object(),)  # treat every change as different
-        found: dict[int, Any] = {}  # a number, or a name for the remaining node
+        key = modes.tobytes()
+        answer = self._answers.get(key)
+        if answer is None:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            answer = self._answers[key] = self._reduced(modes.tolist())
+        return answer
+
+    def _reduced(self, modes: list[float]) -> tuple:
+        found = dict(self._given)  # numbers, or names for the remaining nodes
+        found.update((i, modes[j]) for i, j in self._modes)
         if len(self._known) > _MOST_KNOWN:
             self._known.clear()
+            self._answers.clear()
         with np.errstate(all="ignore"):
-            for i in self._moded:
-                found[i] = self._reduced(i, modes, found)
+            for i, operation, operands, on_floats in self._steps:
+                parts = [found[k] for k in operands]
+                if operation == "where" and type(parts[0]) is float:
+                    found[i] = parts[1] if parts[0] else parts[2]
+                elif tuple in map(type, parts):
+                    found[i] = self._left(i, operation, operands, parts)
+                elif on_floats is not None:
+                    found[i] = float(on_floats(*parts))
+                else:
+                    table = (self._graph.data[i],) if operation in TABLES else ()
+                    found[i] = float(OPERATIONS[operation].evaluate(*map(np.float64, parts), *table))
         return tuple(str(found.get(i, (i,))) for i in self._outputs)
 
-    def _reduced(self, i: int, modes: Sequence[float] | np.ndarray, found: dict[int, Any]) -> Any:
-        graph, operation, operands = self._graph, self._graph.operations[i], self._graph.operands[i]
-        if operation == "argument":
-            return float(modes[graph.data[i][1]])
-        parts = [found[k] if k in found else self._given(k) for k in operands]
-        if operation == "where" and not isinstance(parts[0], tuple):
-            return parts[1] if parts[0] else parts[2]
-        if not any(isinstance(part, tuple) for part in parts):
-            table = (graph.data[i],) if operation in TABLES else ()
-            return float(OPERATIONS[operation].evaluate(*map(np.float64, parts), *table))
+    def _left(self, i: int, operation: str, operands: tuple[int, ...], parts: list[Any]) -> Any:
+        """What is left of an operation on parts that are not all numbers."""
         if operation in ("logical_and", "logical_or", "multiply"):
             for part, other, node in ((parts[0], parts[1], operands[1]), (parts[1], parts[0], operands[0])):
                 if isinstance(part, tuple):
                     continue
                 if operation != "multiply" and bool(part) == (operation == "logical_and"):
                     return other
-                if operation != "multiply" or (part == 0.0 and graph.regular[node]):
+                if operation != "multiply" or (part == 0.0 and self._graph.regular[node]):
                     return part
-        key = (operation, graph.data[i], *map(str, parts))
+        key = (operation, self._graph.data[i], *map(str, parts))
         return (-1 - self._known.setdefault(key, len(self._known)),)
 
-    def _given(self, i: int) -> Any:
+    def _value(self, i: int) -> Any:
         """A node that depends on no mode."""
         operation = self._graph.operations[i]
         if operation in ("true", "false"):
             return float(operation == "true")
-        return self._graph.data[i] if operation == "constant" else (i,)
+        return float(self._graph.data[i]) if operation == "constant" else (i,)
 
 
-_MOST_MODED, _MOST_KNOWN = 2000, 100_000
+_ON_FLOATS: dict[str, Callable[..., Any]] = {"less": operator.lt, "equal": operator.eq, "not_equal": operator.ne}
+_ON_FLOATS |= {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "negative": operator.neg}
+_ON_FLOATS |= {"logical_and": lambda a, b: bool(a and b), "logical_or": lambda a, b: bool(a or b)}
+_ON_FLOATS |= {"logical_not": operator.not_}
+_MOST_MODED, _MOST_KNOWN, _MOST_ANSWERS = 2000, 100_000, 256
 
 
 def _surface(graph: Graph, operation: str, operands: tuple[int, ...]) -> tuple[int, float, bool]:

@@ -298,7 +298,7 @@ def plot_uncertainty(
     Parameters
     ----------
     found : Uncertainty
-        Result of :func:`daedal.uncertainty`.
+        What :func:`daedal.sensitivity.uncertainty` returned.
     *names : str
         Variables; all of them by default.
     level : float

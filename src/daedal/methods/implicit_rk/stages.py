@@ -32,6 +32,7 @@ from daedal.methods.one_step import ATTEMPT
 from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN
 
+SHARPEST = 2e10  # y in units of the tolerance from which errors may be round-off
 _ROUNDINGS = 50.0 * np.finfo(np.float64).eps  # of a residual, with what the transformation of the stages adds
 
 STAGE_SYSTEM = Struct(
@@ -88,7 +89,8 @@ STAGE_FIELDS = (
     ("roundoff", f64["n"]),
     ("power", f64["n"]),  # index class of each variable, less one
     ("some_powers", INTEGER),  # whether some have to follow
-    ("discounts", INTEGER),  # whether their round-off is estimated
+    ("discounts", INTEGER),  # whether the method estimates how far the round-off of F reaches,
+    ("sharp", INTEGER),  # and does so for all variables, since the tolerance may be smaller
     ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
     ("unknown", FLOAT),  # rate / (1 - rate) with them, before a rate has been seen
 )
@@ -123,7 +125,9 @@ def factor_systems(address, t, h):
     if status != 0:
         return status
     factored[current] = h
-    if stages.some_powers and stages.discounts:
+    together = stages.discounts and stages.leading == stages.n  # without sensitivities, which come after the others
+    stages.sharp = 1 if together and wrms(run.phi[0], run.inverse_weights) > SHARPEST else 0
+    if stages.discounts and (stages.some_powers or stages.sharp):
         return _reach_of_roundoff(stages.linear, run, stages, t)
     return 0
 
@@ -368,7 +372,7 @@ def _iterate(system, run, stages, address, t, h, first, last):
             return status
         total, rest = 0.0, 0.0
         for i in range(m):
-            if stages.some_powers:
+            if stages.some_powers or stages.sharp:
                 all_of_it, part_of_others = _beyond_roundoff(stages, r[i])
                 total += all_of_it
                 rest += part_of_others

@@ -78,7 +78,7 @@ class PrescribedMotion(Constraint):
     Parameters
     ----------
     name : str
-        The name of the drive.
+        Name of the drive.
     frame : Body or Frame
         The driven frame.
     position : callable, optional

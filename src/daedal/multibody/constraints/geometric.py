@@ -90,7 +90,7 @@ class PointOnCurve(_Guided):
     Parameters
     ----------
     name : str
-        The name of the constraint.
+        Name of the constraint.
     frame : Body or Frame
         Its origin slides.
     curve : callable
@@ -152,7 +152,7 @@ class PointOnSurface(_Guided):
     Parameters
     ----------
     name : str
-        The name of the constraint.
+        Name of the constraint.
     frame : Body or Frame
         Its origin stays on the surface.
     function : callable
@@ -186,7 +186,7 @@ class UserConstraint(Constraint):
     Parameters
     ----------
     name : str
-        The name of the constraint.
+        Name of the constraint.
     function : callable
         ``function(t, motion)``, `n` values that must be zero. `motion` provides ``position(frame)``,
         ``rotation(frame)`` and ``coordinate(joint)``; on velocities also ``velocity(frame)`` and

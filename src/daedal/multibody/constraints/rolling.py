@@ -208,7 +208,7 @@ class RollingSphere(OnPlane):
     Parameters
     ----------
     name : str
-        The name of the constraint.
+        Name of the constraint.
     sphere : Body or Frame
         Its origin is the centre of the ball.
     plane : Body or Frame

@@ -95,7 +95,7 @@ class SoftContact(Force):
     damping : float
         d.
     radius : float
-        r, of a ball.
+        r, for a ball.
     friction : float
         The coefficient :math:`\mu`.
     speed : float

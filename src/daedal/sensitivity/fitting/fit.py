@@ -25,7 +25,7 @@ _MODELS = (
     daedal.SemiExplicitDAE,
     daedal.SecondOrderDAE,
     daedal.MechanicalSystem,
-    daedal.HybridProblem,
+    daedal.hybrid.HybridProblem,
 )
 
 
@@ -45,7 +45,7 @@ def fit(
     shooting: int | None = None,
     max_evaluations: int = 200,
     progress: bool = False,
-    rtol: float = 1e-7,
+    rtol: float = 1e-6,
     atol: Any = 1e-9,
     **options: Any,
 ) -> Fit:
@@ -204,7 +204,7 @@ class _FitSearch:
 
 def _known(problem: Any, outputs: Mapping) -> list[str]:
     """Admissible names of measurements."""
-    if isinstance(problem, daedal.HybridProblem):
+    if isinstance(problem, daedal.hybrid.HybridProblem):
         labels = [StateForm(problem.modes[mode].problem).labels for mode in problem.mode_names]
         return [*dict.fromkeys(name for mode in labels for name in mode), *map(str, outputs)]
     names = list(StateForm(problem).labels)

@@ -388,7 +388,7 @@ def _part(run: Any, edges: np.ndarray, i: int) -> Any:
 
 def _differential(problem: Any) -> list[int]:
     """The variables that can be chosen freely at a node."""
-    if isinstance(problem, (daedal.HybridProblem, daedal.SecondOrderDAE)):
+    if isinstance(problem, (daedal.hybrid.HybridProblem, daedal.SecondOrderDAE)):
         raise InvalidProblemError(
             f"shooting does not support {type(problem).__name__}: fit whole runs, or use an ImplicitDAE or a "
             "MechanicalSystem"

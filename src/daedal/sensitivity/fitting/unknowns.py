@@ -183,7 +183,7 @@ class Unknowns:
         return tuple(one.name for one, at in zip(self.all, there, strict=True) if at)
 
     def values(self, scaled: np.ndarray) -> dict[str, float]:
-        """The estimates by name."""
+        """Estimates by name."""
         return {one.name: one.value(x) for one, x in zip(self.all, scaled, strict=True)}
 
     def slopes(self, scaled: np.ndarray) -> np.ndarray:
@@ -223,7 +223,7 @@ class Unknowns:
 
 def _variables(problem: Any) -> list[str]:
     """Variables whose initial values may be estimated, in the order of `initial`."""
-    if isinstance(problem, daedal.HybridProblem):
+    if isinstance(problem, daedal.hybrid.HybridProblem):
         return []
     names = [problem.label(i) for i in range(problem.n)]
     return [*names, *(f"{name}'" for name in names)] if isinstance(problem, daedal.SecondOrderDAE) else names

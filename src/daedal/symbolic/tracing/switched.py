@@ -104,6 +104,8 @@ class SwitchedProblem:
         self._events: dict[tuple[int, bool, bool], tuple[SwitchCode, Enclosure | None]] = {}
         self._closed: list[ClosedForm | None] = []  # one entry once known
         self._along: dict[tuple[int, ...], Any] = {}
+        # SwitchingFunctions by number of unknowns, and whether along surfaces; made by the driver, once for all runs
+        self.functions_known: dict[tuple[int, bool], Any] = {}
         self._guard = self.tracer.lock  # a graph is not thread-safe
         outputs = [node for trace in self.tracer.traces.values() for node in trace.nodes]
         outputs += [one.function for one, in_time in zip(self.switches, self.in_time) if not in_time]
