@@ -58,6 +58,8 @@ def test_variables_that_never_exceed_atol_are_named():
         daedal.solve(decay, (0.0, 10.0), [1e-12, 1.0])
     with pytest.warns(daedal.ToleranceWarning, match=r"y\[0\] .* never exceeds"):
         daedal.solve(daedal.ODE(lambda t, y: -y, 1), (0.0, 10.0), [1e-12])
+    with pytest.warns(daedal.ToleranceWarning, match=r"y\[0\] .* never exceeds"):
+        daedal.solve(daedal.ODE(lambda t, y: -y, 1), (0.0, 10.0), [1e-45])
     fast = daedal.ODE(lambda t, y: -2.5 * y, 1)  # errors of the explicit method grow slightly beyond atol
     with pytest.warns(daedal.ToleranceWarning, match=r"hardly exceeds .* about [12]e-16 for it"):
         daedal.solve(fast, (0.0, 20.0), [1.2e-12])

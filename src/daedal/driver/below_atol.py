@@ -37,7 +37,8 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
     if not here.any() or not solution.success or settings.fixed_step is not None or y.shape[0] != len(names):
         return
     begun = (y[:, 0] != 0.0) | (sizes[:, -1] < largest)  # excluding those that start at 0 and have only just left it
-    small = np.flatnonzero(here & begun & (largest > _NOISE * atol))
+    least = _NOISE * atol if np.any(largest > _NOISE * atol) else 0.0  # unless all values are that small
+    small = np.flatnonzero(here & begun & (largest > least))
     if not small.size:
         return
     if solution.dense is not None and solution.dense.coefficients.shape[1] == len(names):
