@@ -73,3 +73,20 @@ def test_variables_that_never_exceed_atol_are_named():
             (0.0, 5.0),
             [1.0, 0.0],
         )
+
+
+def test_a_tolerance_below_the_resolution_of_time_is_named():
+    """Seconds since 1970: neighbouring floats are 2.4e-7 apart, and y' = 1000."""
+    start = 1.7e9
+    for problem in (daedal.ODE, daedal.MassMatrixDAE):
+        options = {} if problem is daedal.ODE else {"mass": np.eye(1)}
+        fast = problem(lambda t, y: [1e3 * np.cos(1e3 * (t - start))], 1, **options)
+        with pytest.warns(daedal.ToleranceWarning, match=r"are 2.4e-07 apart, .* Remedy: count the time from the start"):
+            daedal.solve(fast, (start, start + 2.0), [0.0], rtol=1e-6, atol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        slow = daedal.ODE(lambda t, y: [np.cos(t - start)], 1)
+        sol = daedal.solve(slow, (start, start + 2.0), [0.0])
+        stiff = daedal.ODE(lambda t, y: [-1e8 * (y[0] - np.cos(t))], 1)
+        daedal.solve(stiff, (1.0, 2.0), [0.0])
+    assert sol.y[0, -1] == pytest.approx(np.sin(2.0), abs=1e-5)
