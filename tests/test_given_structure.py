@@ -18,7 +18,7 @@ def test_a_wrong_algebraic_is_refused_with_its_variable(compile):
     def residual(t, y, yp):
         return [yp[0] + y[0] - y[1], y[1] - y[0] ** 2]
 
-    with pytest.raises(daedal.InvalidProblemError, match=r"x is said to be algebraic, but equation 0 contains its"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"x is declared algebraic, but equation 0 contains its"):
         daedal.solve_dae(
             residual, (0.0, 1.0), [1.0, 0.0], algebraic=["x"], names=["x", "z"], correct_initial=True, compile=compile
         )
