@@ -121,7 +121,8 @@ def gap(request, plain, traced) -> float:
 def wrong_derivatives(plan: TracedPlan, points) -> list[str]:
     """Matrices of the traced problem that are not what differences of the functions as they are say, in words.
 
-    In a few random directions at the middle and the end of a run, unless that is a switch. Newton's method comes to the right solution with a
+    In a few random directions at the middle and the end of a run, unless that is a switch. Newton's method comes to the
+    right solution with a
     matrix that is not quite right, only later.
     """
     found, rng = [], np.random.default_rng(1)
