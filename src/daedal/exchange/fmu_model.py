@@ -464,7 +464,7 @@ def _hidden_switches(graph: Any, rates: Rates) -> list[int]:
 
 
 def _partials(mode: ModeInC, outputs: Sequence[int], inputs: Sequence[int]) -> list[int] | None:
-    """The derivatives of rates, state and outputs by states and inputs, row by row; None if there are too many operations."""
+    """The derivatives of rates, state and outputs by states and inputs, row by row; None if they need too much code."""
     graph, rates = mode.tracer.graph, mode.rates
     known = [rates.state[j] for j in rates.integrated] + [parameter_nodes(mode.tracer)[k] for k in inputs]
     rows = [*rates.nodes, *rates.state, *outputs]
