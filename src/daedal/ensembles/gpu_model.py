@@ -64,7 +64,7 @@ def integrator_source(
     *,
     outputs: bool = False,
     single: bool = False,
-    driver: str | None = None,
+    driver: Any = None,
     **launch: int,
 ) -> str:
     """The text of an integrator.
