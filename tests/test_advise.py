@@ -40,7 +40,7 @@ def test_ordinary_mechanisms_get_what_the_automatic_choice_takes(name):
 def test_case_4_is_recognised_and_the_recommendation_takes_long_steps(kappa):
     model = daedal.library.stability_example3(nu=1000.0, kappa=kappa)
     advice = daedal.advise(model.problem, model.t_span, model.initial)
-    assert advice.case == 4 and advice.formulation == daedal.ProjectedInvariants(projection="CT")
+    assert advice.case == 4 and advice.formulation == daedal.formulations.ProjectedInvariants(projection="CT")
     assert "index2" in advice.forbidden and "ggl" in advice.forbidden
     sol = solved(model.problem, model.t_span, model.initial, advice)
     assert np.max(np.abs(sol.y[:, -1] - np.e)) < 1e-4

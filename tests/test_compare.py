@@ -25,7 +25,7 @@ def compared(**options):
 
 @pytest.fixture(scope="module")
 def found():
-    return compared(formulations=["projection", "baumgarte", daedal.Baumgarte(gamma=10.0), "ggl"])
+    return compared(formulations=["projection", "baumgarte", daedal.formulations.Baumgarte(gamma=10.0), "ggl"])
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_constant_steps_show_the_order_and_what_explodes():
     model = daedal.library.stability_example3(nu=1000.0, kappa=1.0)
     options = {
         "formulations": ["index2", "projected_invariants"],
-        "methods": [daedal.DASSL(max_order=1), "rk4"],
+        "methods": [daedal.methods.DASSL(max_order=1), "rk4"],
         "fixed_step": 0.01,
         "reference": model.extra["exact"],
     }

@@ -103,11 +103,11 @@ def chain_start(shift):
 
 def thermostat():
     heat, cool = (daedal.ImplicitDAE(lambda t, y, yp, s=s: [yp[0] - s + 0.5 * y[0]], 1) for s in (2.0, 0.0))
-    return daedal.HybridProblem(
+    return daedal.hybrid.HybridProblem(
         {"on": heat, "off": cool},
         [
-            daedal.Transition("on", "off", lambda t, y: y[0] - 2.0, name="warm"),
-            daedal.Transition("off", "on", lambda t, y: y[0] - 1.0, name="cold"),
+            daedal.hybrid.Transition("on", "off", lambda t, y: y[0] - 2.0, name="warm"),
+            daedal.hybrid.Transition("off", "on", lambda t, y: y[0] - 1.0, name="cold"),
         ],
     )
 

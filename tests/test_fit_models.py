@@ -50,7 +50,9 @@ def on_a_belt(mu=0.3):
     block = daedal.MechanicalSystem(
         1.0, lambda t, q, v, p: [-p["k"] * q[0] - 0.05 * v[0]], n_q=1, params={"k": 1.0, "mu": mu}, names=["x"]
     )
-    return daedal.Friction(block, [1.0], lambda s, p: p["mu"], mu_static=lambda p: 1.4 * p["mu"], normal=1.0, speed=0.2)
+    return daedal.hybrid.Friction(
+        block, [1.0], lambda s, p: p["mu"], mu_static=lambda p: 1.4 * p["mu"], normal=1.0, speed=0.2
+    )
 
 
 def test_friction_coefficient_from_a_stick_slip_record():

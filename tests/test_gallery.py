@@ -131,7 +131,7 @@ def test_the_methods_that_a_card_offers_take_the_problem(name):
     model = daedal.library.get(name)
     methods = [NAMED[word] for word in re.findall("|".join(NAMED), suitable_methods(model))]
     assert methods
-    if isinstance(model.problem, daedal.HybridProblem):
+    if isinstance(model.problem, daedal.hybrid.HybridProblem):
         methods = []  # they are those of its modes
     options = {key: value for key, value in model.options.items() if key in ("correct_initial", "formulation")}
     for method in methods:

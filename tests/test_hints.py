@@ -151,8 +151,10 @@ def test_velocity_constraints_are_for_half_explicit_methods():
 
 def test_the_example_of_a_start_names_a_mode_that_exists():
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
-    bouncing = daedal.unilateral(ball, daedal.Contact(lambda t, q: q[0], restitution=0.5, name="floor"))
-    own = daedal.HybridProblem({"free": ball, "held": ball}, [])
+    bouncing = daedal.hybrid.UnilateralProblem(
+        ball, daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
+    )
+    own = daedal.hybrid.HybridProblem({"free": ball, "held": ball}, [])
     with pytest.raises(
         daedal.InvalidProblemError, match=r"for example \('free', \.\.\.\); there are the modes free, held"
     ):

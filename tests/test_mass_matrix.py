@@ -181,8 +181,8 @@ def test_events_switches_and_modes():
     )
     sol = daedal.solve(valve, (0.0, 1.5), [1.0, -1.0], events=daedal.Event(lambda t, y: y[1] + 0.375, terminal=True))
     assert abs(sol.t[-1] - 1.0) < 1e-9 and [event.kind for event in sol.events] == ["switch", "event"]
-    hybrid = daedal.HybridProblem(
-        {"on": valve}, [daedal.Transition("on", "on", lambda t, y: y[0] - 0.375, reset=lambda t, y: [1.0, -1.0])]
+    hybrid = daedal.hybrid.HybridProblem(
+        {"on": valve}, [daedal.hybrid.Transition("on", "on", lambda t, y: y[0] - 0.375, reset=lambda t, y: [1.0, -1.0])]
     )
     assert abs(daedal.solve(hybrid, (0.0, 1.25), ("on", [1.0, -1.0])).y[0, -1] - 0.75) < 1e-6
 

@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import daedal
-from daedal import ModifiedBDF, SecondOrderDAE, solve
+from daedal import SecondOrderDAE, solve
+from daedal.methods import ModifiedBDF
 from daedal.methods.bdf.modified_bdf_formulas import SAND, acceleration_weights
 
 GRIDS = ("constant", "smooth", "blocks", "alternating", "random")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal import Radau, library
+from daedal import library
 from daedal.errors import InvalidProblemError
+from daedal.methods import Radau
 from daedal.methods.implicit_rk.collocation_stages import RADAU_STAGES, collocation_stages
 
 # --- coefficients -----------------------------------------------------------------------------------------------------

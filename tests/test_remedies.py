@@ -204,7 +204,7 @@ def cycled(**options):
     return solve(cyclic, 1.0, y0, -y0, problem={"sparsity": np.ones((31, 31))}, **options).y[:2, -1]
 
 
-NO_PRECONDITIONER = daedal.Preconditioner(solve=lambda data, r: r)
+NO_PRECONDITIONER = daedal.linear_solvers.Preconditioner(solve=lambda data, r: r)
 
 
 def rippled(t, y, yp):
@@ -410,15 +410,16 @@ ROWS = [
     Remedy(
         "a preconditioner that does nothing",
         lambda: cycled(linear_solver="gmres", preconditioner=NO_PRECONDITIONER),
-        ("ILUPreconditioner", "daedal.GMRES(basis_size=31, restarts=10)", 'linear_solver="sparse"'),
+        ("ILUPreconditioner", "daedal.linear_solvers.GMRES(basis_size=31, restarts=10)", 'linear_solver="sparse"'),
         (
             (
-                lambda: cycled(linear_solver="gmres", preconditioner=daedal.ILUPreconditioner()),
+                lambda: cycled(linear_solver="gmres", preconditioner=daedal.linear_solvers.ILUPreconditioner()),
                 [E1, E1 * CYCLE[1]],
             ),
             (
                 lambda: cycled(
-                    linear_solver=daedal.GMRES(basis_size=31, restarts=10), preconditioner=NO_PRECONDITIONER
+                    linear_solver=daedal.linear_solvers.GMRES(basis_size=31, restarts=10),
+                    preconditioner=NO_PRECONDITIONER,
                 ),
                 [E1, E1 * CYCLE[1]],
             ),

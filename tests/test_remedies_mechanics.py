@@ -72,7 +72,7 @@ def sliding_spring(t, q, v):
 
 def with_friction():
     """m = 1, k = 1, mu N = 0.5, from x = 1 to the left until x = 0 at t = pi, where it sticks."""
-    problem = daedal.Friction(point(lambda t, q, v: [-q[0]]), [1.0], mu=0.5, normal=1.0)
+    problem = daedal.hybrid.Friction(point(lambda t, q, v: [-q[0]]), [1.0], mu=0.5, normal=1.0)
     sol = daedal.solve(problem, (0.0, 5.0), problem.entry((0.0, 5.0), ([1.0], [0.0])))
     return sol.y[:1, -1]
 
@@ -150,7 +150,7 @@ MECHANISMS = [
     Remedy(
         "a switch in a velocity",
         lambda: solve(point(sliding_spring), 5.0, ([1.0], [0.0]), max_steps=3000, switches="never"),
-        ("The derivative of v[0] jumps by 1 where v[0] passes 0", "daedal.Friction does it"),
+        ("The derivative of v[0] jumps by 1 where v[0] passes 0", "daedal.hybrid.Friction does it"),
         ((with_friction, [0.0]),),
     ),
     Remedy(
@@ -486,7 +486,7 @@ def test_remedies_of_second_order_work(remedy):
 
 def flight(restitution, *more, **modes):
     """A ball that is dropped from a height of 1."""
-    bounce = daedal.Transition(
+    bounce = daedal.hybrid.Transition(
         "flight",
         "flight",
         lambda t, q, v: q[0],
@@ -495,7 +495,7 @@ def flight(restitution, *more, **modes):
         name="bounce",
     )
     falling = point(lambda t, q, v: [-GRAVITY])
-    return daedal.HybridProblem({"flight": falling} | modes, [bounce, *more])
+    return daedal.hybrid.HybridProblem({"flight": falling} | modes, [bounce, *more])
 
 
 def dropped(problem, t_end=2.0, **options):
@@ -514,18 +514,18 @@ def relay(width):
         name: daedal.ImplicitDAE(lambda t, y, yp, s=s: [yp[0] - s], 1) for name, s in (("down", -1.0), ("up", 1.0))
     }
     transitions = [
-        daedal.Transition("down", "up", lambda t, y: y[0] + width, direction=-1),
-        daedal.Transition("up", "down", lambda t, y: y[0] - width, direction=1),
+        daedal.hybrid.Transition("down", "up", lambda t, y: y[0] + width, direction=-1),
+        daedal.hybrid.Transition("up", "down", lambda t, y: y[0] - width, direction=1),
     ]
-    return daedal.HybridProblem(modes, transitions)
+    return daedal.hybrid.HybridProblem(modes, transitions)
 
 
 def falls_onto_a_rail(**changes):
     """From free fall to a bead on the line y = 0, with or without what makes the velocities fit."""
     free = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -GRAVITY], n_q=2)
     rail = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -GRAVITY], lambda t, q: [q[1]], n_q=2, n_constraints=1)
-    lands = daedal.Transition("free", "rail", lambda t, q, v: q[1], direction=-1, name="lands", **changes)
-    problem = daedal.HybridProblem({"free": free, "rail": rail}, [lands])
+    lands = daedal.hybrid.Transition("free", "rail", lambda t, q, v: q[1], direction=-1, name="lands", **changes)
+    problem = daedal.hybrid.HybridProblem({"free": free, "rail": rail}, [lands])
     return daedal.solve(problem, (0.0, 1.0), ("free", ([0.0, 1.0], [1.0, 0.0]))).y[:2, -1]
 
 
@@ -534,7 +534,7 @@ MODES = [
         "bounces that accumulate",
         lambda: dropped(flight(0.5)),
         ("Zeno behaviour", "Transition('flight', ..., guard='zeno')", "a mode at rest"),
-        ((lambda: dropped(flight(0.5, daedal.Transition("flight", "rest", "zeno"), **RESTING)), [0.0]),),
+        ((lambda: dropped(flight(0.5, daedal.hybrid.Transition("flight", "rest", "zeno"), **RESTING)), [0.0]),),
     ),
     Remedy(
         "too many transitions",
@@ -545,11 +545,11 @@ MODES = [
     Remedy(
         "a surface to which both sides lead",
         lambda: daedal.solve(relay(1e-8), (0.0, 3.0), ("down", ([0.5], None)), atol=1e-12, dense_output=False),
-        ("daedal.Filippov", "switch with hysteresis"),
+        ("daedal.hybrid.Filippov", "switch with hysteresis"),
         (
             (
                 lambda: daedal.solve(
-                    sliding := daedal.Filippov(lambda t, y: [-1.0], lambda t, y: [1.0], lambda t, y: y[0], n=1),
+                    sliding := daedal.hybrid.Filippov(lambda t, y: [-1.0], lambda t, y: [1.0], lambda t, y: y[0], n=1),
                     (0.0, 1.0),
                     sliding.entry((0.0, 1.0), [0.5]),
                 ).y[:1, -1],
@@ -577,8 +577,8 @@ MODES = [
 
 
 def bouncing(mode, height):
-    problem = daedal.unilateral(
-        point(lambda t, q, v: [-GRAVITY]), daedal.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
+    problem = daedal.hybrid.UnilateralProblem(
+        point(lambda t, q, v: [-GRAVITY]), daedal.hybrid.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
     )
     return daedal.solve(problem, (0.0, 2.0), (mode, ([height], [0.0]))).y[:1, -1]
 

@@ -405,8 +405,8 @@ def test_the_stiff_van_der_pol_equation(method):
 @pytest.mark.parametrize("kind", ["gauss", "lobatto"])
 def test_methods_that_do_not_damp_multipliers_are_refused(kind):
     with refused(r"Collocation\('radau'\)"):
-        daedal.solve(PENDULUM, (0.0, 0.1), START, method=daedal.Collocation(kind))
-    assert solve_swing(method=daedal.Collocation(kind)).success
+        daedal.solve(PENDULUM, (0.0, 0.1), START, method=daedal.methods.Collocation(kind))
+    assert solve_swing(method=daedal.methods.Collocation(kind)).success
 
 
 @pytest.mark.parametrize("method", DIRECT)

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal import Collocation, MechanicalSystem, ModifiedBDF, SecondOrderDAE, library, solve
+from daedal import MechanicalSystem, SecondOrderDAE, library, solve
+from daedal.methods import Collocation, ModifiedBDF
 
 METHODS = {"modified_bdf": ModifiedBDF(), "collocation": Collocation("radau", 3)}
 FORMS = ("index3", "ggl", "minimal_extension")

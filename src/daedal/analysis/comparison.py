@@ -240,7 +240,7 @@ def compare(
     >>> all(row.error_q < 1e-4 for row in found.rows if row.success)
     True
     """
-    from daedal.methods import named_method
+    from daedal.methods.named_methods import named_method
 
     if not isinstance(system, (MechanicalSystem, HessenbergDAE)):
         raise InvalidProblemError(

@@ -200,7 +200,8 @@ def _krylov(case: Case) -> list[str]:
     return _first_found(case, singular_pencil, higher_index) or [
         "Likely cause: the preconditioner is too far from dF/dy + cj dF/dy' for GMRES to reach its tolerance.",
         "Remedy: give a better preconditioner (ILUPreconditioner, BandedPreconditioner, BlockDiagonalPreconditioner "
-        f"or your own Preconditioner), allow more iterations (linear_solver=daedal.GMRES(basis_size={min(case.n, 40)}, "
+        "or your own Preconditioner), allow more iterations "
+        f"(linear_solver=daedal.linear_solvers.GMRES(basis_size={min(case.n, 40)}, "
         'restarts=10)), or use a direct solver (linear_solver="sparse").',
     ]
 

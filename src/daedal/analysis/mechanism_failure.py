@@ -115,7 +115,7 @@ def _discontinuity(assembly, segment, failure) -> list[str] | None:
             return [
                 f"Likely cause: {torn} at t = {t:.10g}, and no motion follows a constraint that jumps.",
                 "Remedy: make the constraint a continuous function of time, or let modes with a reset follow each "
-                "other (daedal.HybridProblem).",
+                "other (daedal.hybrid.HybridProblem).",
             ]
         return [
             f"Likely cause: a discontinuity. {_jumps(motion, jump)} at t = {t:.10g}.",
@@ -155,8 +155,9 @@ def _switch_in_words(probe: Probe, motion: _Motion, path: Path, jump: Jump) -> l
     where = f" where {listing(passed)}" if passed else ""
     return [
         f"Likely cause: a discontinuity. {_jumps(motion, jump)}{where}, at t = {number(t)}.",
-        "Remedy: do not switch inside the functions of the model. State the two sides as modes (daedal.HybridProblem); "
-        "for dry friction daedal.Friction does it, for contacts daedal.unilateral.",
+        "Remedy: do not switch inside the functions of the model. State the two sides as modes "
+        "(daedal.hybrid.HybridProblem); for dry friction daedal.hybrid.Friction does it, for "
+        "contacts daedal.hybrid.UnilateralProblem.",
     ]
 
 

@@ -37,7 +37,7 @@ from daedal.initial.consistent import check_start, complete, prepare_initial
 from daedal.initial.unknown_z import evaluable_guesses
 from daedal.initial.variable_kinds import algebraic_variables, missing_entry, refuse_wrong_algebraic
 from daedal.mechanics.formulations.linear_reduction import first_order
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 from daedal.methods.step_size import first_step_size
 from daedal.methods.task import Equations, Task
 from daedal.methods.workspace import Workspace

@@ -24,7 +24,7 @@ from daedal.initial.second_order_start import (
     tolerance_of_y,
 )
 from daedal.kernels.endings import Ending
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 from daedal.methods.task import Equations, Task
 from daedal.problems import SecondOrderDAE
 from daedal.problems.checks import check_tolerances

@@ -102,7 +102,7 @@ MESSAGES = {
 
 @dataclass(frozen=True)
 class GPU:
-    """How :func:`daedal.solve_many` uses a GPU: ``on=daedal.GPU(precision="single")``.
+    """How :func:`daedal.solve_many` uses a GPU: ``on=daedal.ensembles.GPU(precision="single")``.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class GPU:
     Examples
     --------
     >>> import daedal
-    >>> daedal.GPU(precision="single")
+    >>> daedal.ensembles.GPU(precision="single")
     GPU(precision='single', device=0)
     """
 

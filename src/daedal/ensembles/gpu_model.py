@@ -13,9 +13,10 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.events.event import functions_of, named_events, standard_functions
 from daedal.kernels.endings import Ending
-from daedal.methods import named_method, step_size
+from daedal.methods import step_size
 from daedal.methods.explicit.runge_kutta import ExplicitRungeKutta, Tableau
 from daedal.methods.explicit.runge_kutta_step import HARMLESS
+from daedal.methods.named_methods import named_method
 from daedal.methods.rosenbrock.rosenbrock import MOST_FAILURES, Rosenbrock
 from daedal.methods.rosenbrock.rosenbrock_step import STUBBORN
 from daedal.methods.rosenbrock.rosenbrock_tableaux import TABLEAUX, RosenbrockTableau
@@ -323,7 +324,7 @@ def _tableau(method: Any, problem: Any, rtol: float) -> Tableau | RosenbrockTabl
         return chosen.tableau
     if not isinstance(chosen, Rosenbrock):
         raise InvalidProblemError(
-            "on='gpu': method must be 'auto', 'dopri5', 'rosenbrock', daedal.Rosenbrock(...), or an explicit "
+            "on='gpu': method must be 'auto', 'dopri5', 'rosenbrock', daedal.methods.Rosenbrock(...), or an explicit "
             "Runge-Kutta method with one error estimate and dense output without further stages, got "
             f"{method!r}; or {_OTHERWISE}"
         )

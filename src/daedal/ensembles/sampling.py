@@ -48,7 +48,7 @@ def sample(
     --------
     >>> import daedal
     >>> from scipy import stats
-    >>> points = daedal.sample({"mass": (1.0, 2.0), "spring": stats.norm(10.0, 0.5)}, 4)
+    >>> points = daedal.ensembles.sample({"mass": (1.0, 2.0), "spring": stats.norm(10.0, 0.5)}, 4)
     >>> print(sorted((4 * (points["mass"] - 1.0)).astype(int).tolist()))
     [0, 1, 2, 3]
     """

@@ -67,7 +67,7 @@ def solve_many(
     outputs : str, sequence of str, or callable, optional
         What is kept in place of the states at `t_eval`: variables and multipliers by name, or what a function of the
         :class:`Solution` returns, numbers, an array or a mapping of them.
-    reduce : str, Reduction, (function, merge), or several, optional
+    reduce : str, Aggregator, (function, merge), or several, optional
         Keep nothing of the members but "mean", "var", "std", "min", "max", "median", "count", "quantiles", a
         :class:`daedal.ensembles.Quantiles`, a :class:`daedal.ensembles.Histogram` or what a function of a block of
         members returns, merged by another: see :mod:`daedal.ensembles.reductions`. Of the outputs, or of the states at

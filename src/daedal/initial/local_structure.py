@@ -249,7 +249,7 @@ class RankChange:
 
 @dataclass(frozen=True)
 class StructureAlong:
-    """The structure of a problem along a solution, see :func:`daedal.analyse_along`; ``print`` shows it.
+    """The structure of a problem along a solution, see :func:`daedal.analysis.analyse_along`; ``print`` shows it.
 
     Attributes
     ----------
@@ -311,7 +311,7 @@ def analyse_along(
     --------
     >>> import daedal
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [(t - 0.3) * yp[0] - y[0] + t], 1, names=["x"])
-    >>> print(daedal.analyse_along(problem, lambda t: [t], (0.0, 1.0)))
+    >>> print(daedal.analysis.analyse_along(problem, lambda t: [t], (0.0, 1.0)))
     0 <= t <= 1: index 0, strangeness index 0 (d = 1, a = 0, v = 0)
     singular point t = 0.3: ranks are lost; equations 0 (numbered from 0), unknowns x
     """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from daedal import HybridProblem
 from daedal.common.messages import unknown_name
 from daedal.errors import InvalidProblemError
+from daedal.hybrid import HybridProblem
 from daedal.multibody.analyses import Analyses
 from daedal.multibody.body import Body
 from daedal.multibody.constraints import Constraint, Prescribed

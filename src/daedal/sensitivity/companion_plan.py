@@ -19,7 +19,7 @@ from daedal.driver.second_order_plan import converted
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.events.event import Event, named_events
 from daedal.initial.second_order_start import orders_at_start, split_second_order, tolerance_of_y
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 from daedal.problems import ImplicitDAE, SecondOrderDAE
 from daedal.problems.arguments import StateArguments, in_standard_form
 from daedal.problems.second_order_form import SecondOrderForm, natural_form

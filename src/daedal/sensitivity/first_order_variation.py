@@ -27,7 +27,7 @@ from daedal.driver.traced import linear_solver_of
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.initial.consistent import consistent_initial, split_initial
 from daedal.initial.variable_kinds import partials_of
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers

@@ -103,8 +103,8 @@ def refuse_sliding(solution: Any):
     if found is not None:
         raise InvalidProblemError(
             f"sensitivities are not computed along hidden surfaces, and from t = {found[0]:.6g} on the solution slides "
-            f"along that of '{found[1]}'. Remedy: state the branches as daedal.Filippov or daedal.Friction, whose "
-            "sensitivities follow sliding and sticking"
+            f"along that of '{found[1]}'. Remedy: state the branches as daedal.hybrid.Filippov or "
+            "daedal.hybrid.Friction, whose sensitivities follow sliding and sticking"
         )
 
 

@@ -29,7 +29,7 @@ from daedal.mechanics.consistent_start import ConsistentStart
 from daedal.mechanics.constrained import JACOBIAN, MASS
 from daedal.mechanics.formulations.formulation import ACCELERATION, Formulation, Shape, level
 from daedal.mechanics.formulations.reformulation import Reformulation
-from daedal.methods import named_method
+from daedal.methods.named_methods import named_method
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.sensitivity.differentiation import Differentiation, scales
 from daedal.sensitivity.first_order_variation import UNTESTED, with_corrector

@@ -34,16 +34,16 @@ def plot_stability_region(
 ) -> Figure:
     r"""Plot where a method is absolutely stable: the numbers :math:`z = h \lambda` with growth factor at most 1.
 
-    The test equation is :math:`y' = \lambda y`, for :class:`daedal.ModifiedBDF` the oscillator with the eigenvalues
-    :math:`\lambda, \bar\lambda`. A single region is shaded; of several the boundaries are drawn, with short strokes on
-    the stable side.
+    The test equation is :math:`y' = \lambda y`, for :class:`daedal.methods.ModifiedBDF` the oscillator with the
+    eigenvalues :math:`\lambda, \bar\lambda`. A single region is shaded; of several the boundaries are drawn, with short
+    strokes on the stable side.
 
     Parameters
     ----------
     method : method, tableau, multistep formula, (A, b), or a dict or list of these
-        A method of Daedal, explicit, half-explicit or implicit; its tableau; a :class:`daedal.MultistepFormula`; or the
-        coefficients of a Runge-Kutta method. BDF and modified BDF are shown for all orders up to `max_order`. The keys
-        of a dict are the labels.
+        A method of Daedal, explicit, half-explicit or implicit; its tableau; a
+        :class:`daedal.methods.MultistepFormula`; or the coefficients of a Runge-Kutta method. BDF and modified BDF are
+        shown for all orders up to `max_order`. The keys of a dict are the labels.
     window : tuple of float, optional
         Left, right, lower and upper end of the axes; chosen to show the curves by default.
     title : str, optional
@@ -60,7 +60,7 @@ def plot_stability_region(
     Examples
     --------
     >>> import daedal
-    >>> figure = daedal.viz.plot_stability_region({"RK4": daedal.RK4(), "Heun": ([[0, 0], [1, 0]], [0.5, 0.5])})
+    >>> figure = daedal.viz.plot_stability_region({"RK4": daedal.methods.RK4(), "Heun": ([[0, 0], [1, 0]], [0.5, 0.5])})
     >>> figure.axes[0].get_xlabel()
     'Re $h\\lambda$'
     """
@@ -95,9 +95,9 @@ def growth_factor(method: Any, z: Any) -> np.ndarray:
     --------
     >>> import daedal
     >>> from daedal.viz import growth_factor
-    >>> growth_factor(daedal.RK4(), [-1.0, -3.0]).round(3)
+    >>> growth_factor(daedal.methods.RK4(), [-1.0, -3.0]).round(3)
     array([0.375, 1.375])
-    >>> growth_factor(daedal.DASSL(max_order=1), [-1.0, 2j]).round(3)
+    >>> growth_factor(daedal.methods.DASSL(max_order=1), [-1.0, 2j]).round(3)
     array([0.5  , 0.447])
     """
     *_, factor = _growth_factors(method, "").values()
@@ -120,12 +120,12 @@ def _named(method: Any) -> dict[str, Any]:
 
 
 def _name(method: Any) -> str:
-    if isinstance(method, daedal.Collocation):
+    if isinstance(method, daedal.methods.Collocation):
         kind = {"radau": "Radau IIA", "gauss": "Gauss", "lobatto": "Lobatto IIIA"}[method.kind]
         return f"{kind}, {method.stages} stages"
-    if isinstance(method, daedal.DASSL):
+    if isinstance(method, daedal.methods.DASSL):
         return "BDF"
-    if isinstance(method, daedal.ModifiedBDF):
+    if isinstance(method, daedal.methods.ModifiedBDF):
         return "modified BDF"
     tableau = getattr(method, "tableau", method)
     return getattr(tableau, "name", "Runge-Kutta" if isinstance(method, tuple) else type(method).__name__)
@@ -133,16 +133,16 @@ def _name(method: Any) -> str:
 
 def _growth_factors(method: Any, name: str) -> dict[str, Any]:
     """Functions of an array of z, by label: one for each order of a multistep method."""
-    if isinstance(method, (daedal.DASSL, daedal.ModifiedBDF)):
+    if isinstance(method, (daedal.methods.DASSL, daedal.methods.ModifiedBDF)):
         orders = range(1, int(method.max_order or 5) + 1)
-        own = isinstance(method, daedal.ModifiedBDF) and method.family == "direct"
+        own = isinstance(method, daedal.methods.ModifiedBDF) and method.family == "direct"
         return {f"{name}, order {k}": (lambda z, k=k: (_modified_bdf if own else _bdf)(k, z)) for k in orders}
-    if isinstance(method, daedal.Collocation):
+    if isinstance(method, daedal.methods.Collocation):
         # Hairer and Wanner II, IV.5: Padé approximations of exp(z); the same for x'' = f, since A~ = A^2
         s = method.stages
         degrees = {"radau": (s - 1, s), "gauss": (s, s), "lobatto": (s - 1, s - 1)}[method.kind]
         return {name: lambda z: np.abs(_pade(*degrees, z))}
-    if isinstance(method, daedal.MultistepFormula):
+    if isinstance(method, daedal.methods.MultistepFormula):
         return {name: lambda z: _multistep(method, z)}
     a, b = _coefficients(method)
     return {name: lambda z: _runge_kutta(a, b, z)}
@@ -350,14 +350,18 @@ _DECADES = 12  # below the largest factor; smaller ones do not matter
 
 
 def plot_conditioning(
-    found: daedal.Conditioning, *, title: str | None = None, save: str | Path | None = None, pyplot: bool = True
+    found: daedal.analysis.Conditioning,
+    *,
+    title: str | None = None,
+    save: str | Path | None = None,
+    pyplot: bool = True,
 ) -> Figure:
     """Plot how much perturbations that act up to time t have grown, and the index along the solution.
 
     Parameters
     ----------
     found : Conditioning
-        What :func:`daedal.conditioning` returned.
+        What :func:`daedal.analysis.analyse_conditioning` returned.
     title : str, optional
         Heading of the figure.
     save : path, optional
@@ -372,7 +376,7 @@ def plot_conditioning(
     Examples
     --------
     >>> import daedal
-    >>> found = daedal.conditioning(daedal.library.nearly_index2().problem, (0.0, 1.0), points=11)
+    >>> found = daedal.analysis.analyse_conditioning(daedal.library.nearly_index2().problem, (0.0, 1.0), points=11)
     >>> [axes.get_ylabel() for axes in daedal.viz.plot_conditioning(found).axes]
     ['moves x by', 'moves y by', 'index']
     """
@@ -393,7 +397,7 @@ def plot_conditioning(
     return figure
 
 
-def _factors(axes: Axes, found: daedal.Conditioning, effect: str) -> None:
+def _factors(axes: Axes, found: daedal.analysis.Conditioning, effect: str) -> None:
     curves = {source: found.amplification.get((effect, source)) for source in _SOURCES}
     known = [curve[np.isfinite(curve)] for curve in curves.values() if curve is not None]
     largest = max((float(np.max(curve, initial=0.0)) for curve in known), default=0.0)
@@ -407,7 +411,7 @@ def _factors(axes: Axes, found: daedal.Conditioning, effect: str) -> None:
         axes.set_yscale("log")
 
 
-def _indices(axes: Axes, found: daedal.Conditioning) -> None:
+def _indices(axes: Axes, found: daedal.analysis.Conditioning) -> None:
     axes.step(found.t, found.formal_indices, where="mid", color=FAINT, linewidth=2.5, label="as it stands")
     axes.step(found.t, found.indices, where="mid", color=LINES[0][0], label="in effect")
     highest = np.nanmax(np.concatenate([found.indices, found.formal_indices, [1.0]]))

@@ -298,7 +298,7 @@ def plot_uncertainty(
     Parameters
     ----------
     found : Uncertainty
-        What :func:`daedal.uncertainty` returned.
+        What :func:`daedal.sensitivity.uncertainty` returned.
     *names : str
         Variables; all of them by default.
     level : float

@@ -34,7 +34,7 @@ SHOWN: dict[str, dict[str, Any]] = {
 }
 SPANS = {"pendulum": (0.0, 12.0)}
 KINDS = (
-    (daedal.HybridProblem, "modes"),
+    (daedal.hybrid.HybridProblem, "modes"),
     (daedal.MechanicalSystem, "mechanism"),
     (daedal.SecondOrderDAE, "second order"),
     ((daedal.HessenbergDAE, daedal.LinearDAE), "linear"),
@@ -273,7 +273,7 @@ def code(model: daedal.library.Model, moves: bool) -> str:
 def suitable_methods(model: daedal.library.Model) -> str:
     """Which methods and formulations suit a problem of this class and index."""
     problem = model.problem
-    if isinstance(problem, daedal.HybridProblem):
+    if isinstance(problem, daedal.hybrid.HybridProblem):
         return "The method of each mode: DOPRI5 where it is an ODE, half-explicit or DASSL under constraints."
     if isinstance(problem, daedal.MechanicalSystem):
         if not (problem.n_constraints or problem.n_velocity_constraints):

@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from daedal.analysis.conditioning.conditioning_result import Conditioning
 
 
-def conditioning(problem: Any, along: Any, *, threshold: float = 1e-3, points: int | None = None) -> Conditioning:
+def analyse_conditioning(
+    problem: Any, along: Any, *, threshold: float = 1e-3, points: int | None = None
+) -> Conditioning:
     r"""How strongly the solution of a DAE answers to perturbations, and which index it has in effect.
 
     For :math:`x' = A x + B y + p,\; 0 = C x + D y + q` the result tells how large x and y become when initial values,
@@ -41,7 +43,7 @@ def conditioning(problem: Any, along: Any, *, threshold: float = 1e-3, points: i
     Examples
     --------
     >>> import daedal
-    >>> found = daedal.conditioning(daedal.library.nearly_index2(1e-6).problem, (0.0, 1.0))
+    >>> found = daedal.analysis.analyse_conditioning(daedal.library.nearly_index2(1e-6).problem, (0.0, 1.0))
     >>> found.index, found.effective_index
     (1, 2)
     >>> print(f"{found['D_inverse']:.3g} {found['layer_k2_hat']:.3g}")  # q that jumps, and smooth q

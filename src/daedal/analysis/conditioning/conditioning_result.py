@@ -204,7 +204,7 @@ _LONG = 0.01  # part of the interval that an initial layer may take
 
 @dataclass(frozen=True, repr=False)
 class Conditioning:
-    """The result of :func:`daedal.conditioning`; printed, it says what was found in words.
+    """The result of :func:`daedal.analysis.analyse_conditioning`; printed, it says what was found in words.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ class Conditioning:
     unresolved : tuple of float
         Times near which the coefficients change too fast for the grid: constants are uncertain from there on.
     is_linear, has_stabilised_reduction : bool
-        Whether the problem is linear, and whether :class:`daedal.StabilisedReduction` applies.
+        Whether the problem is linear, and whether :class:`daedal.formulations.StabilisedReduction` applies.
     """
 
     names: tuple[str, ...]

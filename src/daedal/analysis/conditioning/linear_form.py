@@ -52,7 +52,7 @@ def linearised(problem: Any, along: Any, points: int | None = None) -> LinearFor
         if isinstance(problem, ImplicitDAE | SemiExplicitDAE):
             raise InvalidProblemError(
                 f"{_article(type(problem).__name__)} is linearised along a solution: solve it first, and give the "
-                "solution instead of an interval, as in conditioning(problem, daedal.solve(problem, ...))"
+                "solution instead of an interval, as in analyse_conditioning(problem, daedal.solve(problem, ...))"
             )
     if isinstance(problem, LinearDAE):
         constant = not any(callable(getattr(problem, name)) for name in "ABCD")

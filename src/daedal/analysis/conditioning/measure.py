@@ -28,7 +28,7 @@ from daedal.problems import LinearDAE
 
 
 def measured(problem: Any, along: Any, threshold: float, points: int | None) -> Conditioning:
-    """What :func:`daedal.conditioning` returns."""
+    """What :func:`daedal.analysis.analyse_conditioning` returns."""
     if not (isinstance(threshold, float | int) and ROUND_OFF < threshold < 1.0):
         raise InvalidProblemError(f"threshold must be a number between {ROUND_OFF:g} and 1, got {threshold!r}")
     system = linearised(problem, along, points)
@@ -179,7 +179,7 @@ def local_conditioning(
     t, y, yp : float, array_like, array_like
         The point; y and y' are not needed for linear problems.
     threshold : float
-        See :func:`daedal.conditioning`.
+        See :func:`daedal.analysis.analyse_conditioning`.
 
     Examples
     --------

@@ -41,7 +41,7 @@ from daedal.errors import InvalidProblemError
 from daedal.methods.bdf.dassl import DASSL
 from daedal.methods.implicit_rk.collocation import Collocation
 from daedal.methods.multistep.multistep_formula import MultistepFormula, bdf
-from daedal.methods.named_formulas import formula
+from daedal.methods.named_formulas import coefficients
 from daedal.methods.tableau import RungeKuttaTableau
 
 _HIGHEST_IN_FLOATS = 18
@@ -421,9 +421,10 @@ def analyse_method(method: Any) -> RungeKuttaAnalysis | MultistepAnalysis:
     Parameters
     ----------
     method : str, RungeKuttaTableau, MultistepFormula, method, or pair
-        A name that :func:`daedal.formula` knows; coefficients; a method such as ``daedal.Collocation("gauss", 2)``
-        (``daedal.DASSL(max_order=k)`` is BDF of order k with constant steps, a half-explicit method the explicit method
-        for differential equations that it is based on); a pair (A, b) or (rho, sigma).
+        A name that :func:`daedal.methods.coefficients` knows; coefficients; a method such as
+        ``daedal.methods.Collocation("gauss", 2)`` (``daedal.methods.DASSL(max_order=k)`` is BDF of order k with
+        constant steps, a half-explicit method the explicit method for differential equations that it is based on); a
+        pair (A, b) or (rho, sigma).
 
     Returns
     -------
@@ -434,12 +435,13 @@ def analyse_method(method: Any) -> RungeKuttaAnalysis | MultistepAnalysis:
     Examples
     --------
     >>> import daedal
-    >>> radau = daedal.analyse_method("radau5")
+    >>> radau = daedal.analysis.analyse_method("radau5")
     >>> radau.order, radau.k_I, radau.r, radau.l_stable, radau.exact
     (5, 3, Fraction(0, 1), True, True)
     >>> [x.text for x in radau.predicted(2, "z")], [x.text for x in radau.predicted(3, "x3")]
     (['3'], ['2'])
-    >>> midpoint = daedal.analyse_method(daedal.MultistepFormula([1, -1], ["1/2", "1/2"], one_leg=True))
+    >>> midpoint = daedal.methods.MultistepFormula([1, -1], ["1/2", "1/2"], one_leg=True)
+    >>> midpoint = daedal.analysis.analyse_method(midpoint)
     >>> midpoint.order, midpoint.transferable
     (2, False)
     """
@@ -453,11 +455,11 @@ def _coefficients(method: Any) -> RungeKuttaTableau | MultistepFormula:
     if isinstance(method, RungeKuttaTableau | MultistepFormula):
         return method
     if isinstance(method, str):
-        return formula(method)
+        return coefficients(method)
     if isinstance(method, DASSL):
-        return formula(f"bdf{method.max_order or 5}")
+        return coefficients(f"bdf{method.max_order or 5}")
     if isinstance(method, Collocation):
-        return formula(f"{_FAMILIES[method.kind]}{method.stages}")
+        return coefficients(f"{_FAMILIES[method.kind]}{method.stages}")
     if isinstance(method, tuple | list) and len(method) == 2:
         return _pair(*method)
     if hasattr(method, "rho") and hasattr(method, "sigma"):

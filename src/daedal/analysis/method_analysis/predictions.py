@@ -247,7 +247,7 @@ _HEADER = ("index", "problem", "variables", "order", "by which theorem")
 
 @dataclass(frozen=True, repr=False)
 class MethodAnalysis(ABC):
-    """The result of :func:`daedal.analyse_method`; printed, it is a table.
+    """The result of :func:`daedal.analysis.analyse_method`; printed, it is a table.
 
     Attributes
     ----------

@@ -101,7 +101,8 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     the derivative array at the point.
 
     For problems of first order with up to 60 unknowns the page shows their conditioning at the point as well, if the
-    matrices there, taken for constant, have the same index; :func:`daedal.conditioning` follows it along a solution.
+    matrices there, taken for constant, have the same index; :func:`daedal.analysis.analyse_conditioning` follows it
+    along a solution.
 
     Equations that do not determine their unknowns, since some are redundant, contradictory or missing, are not refused:
     the page names them, and `singular` is the exception that other functions raise.
@@ -135,6 +136,10 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     chain = tractability(equations, t, local.jet)
     conditioned = _conditioning(equations, t, local)
     return Analysis(problem, equations, t, structural, None, local, "", chain, scaling, conditioned)
+
+
+analyze = analyse
+"""The same, in American spelling."""
 
 
 def _conditioning(equations: SystemEquations, t: float, local: LocalStructure) -> LocalConditioning | None:

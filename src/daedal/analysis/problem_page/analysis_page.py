@@ -181,7 +181,8 @@ def _structure(analysis: Analysis) -> Section:
 
 
 _CONDITIONING = (
-    "In the units of the problem, with the matrices at this point; daedal.conditioning follows it along a solution."
+    "In the units of the problem, with the matrices at this point; daedal.analysis.analyse_conditioning follows it "
+    "along a solution."
 )
 _KEY = (
     "Numbers are the highest derivatives in the equations: [k] is determined by the equation, k takes part, (k) is "

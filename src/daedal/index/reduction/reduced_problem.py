@@ -132,7 +132,7 @@ class ReducedProblem:
     >>> import daedal, numpy as np
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2, names=["x", "v"])
     >>> reduced = daedal.reduce_index(problem)
-    >>> isinstance(reduced, daedal.ReducedProblem), reduced.index, reduced.problem.n
+    >>> isinstance(reduced, daedal.formulations.ReducedProblem), reduced.index, reduced.problem.n
     (True, 2, 2)
     """
 
@@ -351,6 +351,12 @@ class ReducedProblem:
     def _fixed(self) -> tuple[Any, Any]:
         n = self.prolongation.n
         return stacked(self.blocks, self.chosen, n, n <= LARGEST_DENSE)
+
+    def coordinates(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows S of all blocks on u, in the order of the columns, and the same rows on the derivatives."""
+        fixed, following = (m.toarray() if hasattr(m, "toarray") else m for m in self._fixed)
+        order = np.argsort(np.argmax(np.abs(fixed), axis=1), kind="stable")
+        return fixed[order], following[order]
 
     def watch(self) -> Any:
         """What is called after every accepted step of a run, with memory of its own; None if nothing is."""

@@ -35,7 +35,8 @@ def regularise(problem: Any, epsilon: float, by: str = "pencil", sign: int = 1) 
     ----------
     problem : ImplicitDAE or SemiExplicitDAE
         The problem; "penalty" is for semi-explicit ones. Mechanisms have formulations of this kind:
-        :class:`daedal.Loetstedt`, :class:`daedal.Knorrenschild`, :class:`daedal.Hanke`.
+        :class:`daedal.formulations.Loetstedt`, :class:`daedal.formulations.Knorrenschild`,
+        :class:`daedal.formulations.Hanke`.
     epsilon : float
         The small parameter, a time for "pencil".
     by : {"pencil", "penalty"}
@@ -57,7 +58,7 @@ def regularise(problem: Any, epsilon: float, by: str = "pencil", sign: int = 1) 
     >>> import daedal
     >>> chain = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] - y[2], y[0] - np.sin(t)], 3)
     >>> for epsilon in (1e-2, 1e-3):
-    ...     near = daedal.regularise(chain, epsilon)
+    ...     near = daedal.formulations.regularise(chain, epsilon)
     ...     sol = daedal.solve(near, (0.0, 1.0), ([0.0, 1.0, 0.0], None), rtol=1e-8, atol=1e-10)
     ...     print(f"{abs(sol.y[2, -1] + np.sin(1.0)):.1e}")
     1.7e-02

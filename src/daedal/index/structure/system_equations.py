@@ -361,7 +361,7 @@ def linear_system(problem: Any) -> TimeVarying:
     --------
     >>> import daedal, numpy as np
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2, names=["x", "v"])
-    >>> system = daedal.linear_system(problem)
+    >>> system = daedal.linear.linear_system(problem)
     >>> system.index(0.0), system.consistent([1.0, 0.0], 0.0).x
     (2, array([0., 1.]))
     """

@@ -40,7 +40,7 @@ class StabilisedReduction:
     --------
     >>> import daedal
     >>> model = daedal.library.ill_conditioned_constraints()
-    >>> form = daedal.StabilisedReduction()
+    >>> form = daedal.formulations.StabilisedReduction()
     >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=form, rtol=1e-6, atol=1e-6)
     >>> print(sol.names, f"{sol.y[3, -1]:.4f}")
     ('x1', 'x2', 'y1', 'y2', 'mu[0]', 'mu[1]') 1.6829

@@ -252,7 +252,7 @@ class EssentialODE(Formulation):
     --------
     >>> import daedal
     >>> model = daedal.library.stability_example2(nu=10.0)
-    >>> form = daedal.EssentialODE(R=model.extra["R"], R_derivative=model.extra["R_derivative"])
+    >>> form = daedal.formulations.EssentialODE(R=model.extra["R"], R_derivative=model.extra["R_derivative"])
     >>> sol = daedal.solve(model.problem, model.t_span, model.initial, formulation=form, method="dopri5")
     >>> print(f"{sol.y[0, -1]:.5f}")
     2.71828

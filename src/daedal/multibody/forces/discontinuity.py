@@ -48,7 +48,7 @@ class Contact(Discontinuity):
 
     The gap :math:`g_N = n \cdot (p - p_0) - r` is not negative, the force along n neither, and one of them is zero. The
     point meets the plane by an impact with the coefficient of restitution e, :math:`\dot g_N^+ = -e\, \dot g_N^-`; see
-    :func:`daedal.unilateral`.
+    :func:`daedal.hybrid.UnilateralProblem`.
 
     Parameters
     ----------
@@ -171,10 +171,10 @@ class JointFriction(Discontinuity):
 
     Notes
     -----
-    Of one joint with friction the modes are "slip+", "slip-" and "stick", those of :class:`daedal.Friction`. Several of
-    them, or some beside contacts, are :class:`daedal.Contact` objects with a known normal force: the modes are called
-    "brake sticks + floor slips-" and so on, and ``sol.contact("brake")`` has the friction; they take `torque` and
-    `static` alone.
+    Of one joint with friction the modes are "slip+", "slip-" and "stick", those of :class:`daedal.hybrid.Friction`.
+    Several of them, or some beside contacts, are :class:`daedal.hybrid.Contact` objects with a known normal force: the
+    modes are called "brake sticks + floor slips-" and so on, and ``sol.contact("brake")`` has the friction; they take
+    `torque` and `static` alone.
 
     Examples
     --------
@@ -222,13 +222,13 @@ class JointFriction(Discontinuity):
         return self.coefficient is not None
 
 
-def problem_of(model: Any, system: Any, law: str, rest_speed: float) -> daedal.HybridProblem:
+def problem_of(model: Any, system: Any, law: str, rest_speed: float) -> daedal.hybrid.HybridProblem:
     """The hybrid problem of a model with contacts and friction at joints."""
     parts = model.discontinuities
     if len(parts) == 1 and isinstance(parts[0], JointFriction):
         return _rough_joint(_with_derivatives(system), parts[0])
     contacts = [_brake(system, part) if isinstance(part, JointFriction) else _contact(system, part) for part in parts]
-    return daedal.unilateral(system, contacts, law=law, rest_speed=rest_speed)
+    return daedal.hybrid.UnilateralProblem(system, contacts, law=law, rest_speed=rest_speed)
 
 
 def _with_derivatives(system):
@@ -243,10 +243,10 @@ def _motion(layout, q) -> Motion:
     return Motion(layout, q, None, placement(layout.tree, q), None)
 
 
-def _contact(system, part: Contact) -> daedal.Contact:
+def _contact(system, part: Contact) -> daedal.hybrid.Contact:
     layout = system.layout
     tangents = [_along(layout, partial(part.slide, k=k)) for k in range(1 if layout.planar else 2)]
-    return daedal.Contact(
+    return daedal.hybrid.Contact(
         lambda t, q: part.gap(_motion(layout, q)),
         part.restitution,
         name=part.name,
@@ -256,7 +256,7 @@ def _contact(system, part: Contact) -> daedal.Contact:
     )
 
 
-def _brake(system, part: JointFriction) -> daedal.Contact:
+def _brake(system, part: JointFriction) -> daedal.hybrid.Contact:
     """Friction at a joint beside other friction or contacts: surfaces that a known force presses on each other."""
     if part.torque is None or part.stribeck is not None:
         what = "a coefficient" if part.torque is None else "stribeck"
@@ -266,7 +266,7 @@ def _brake(system, part: JointFriction) -> daedal.Contact:
         )
     static = None if part.static is None else part.static / part.torque
     along = _along(system.layout, part.slide)
-    return daedal.Contact(tangent=along, mu=1.0, mu_static=static, normal=part.torque, name=part.name)
+    return daedal.hybrid.Contact(tangent=along, mu=1.0, mu_static=static, normal=part.torque, name=part.name)
 
 
 def _along(layout, load):
@@ -287,12 +287,12 @@ def _along(layout, load):
     return along
 
 
-def _rough_joint(system, part: JointFriction) -> daedal.Friction:
+def _rough_joint(system, part: JointFriction) -> daedal.hybrid.Friction:
     layout = system.layout
     along = _along(layout, part.slide)
     if part.torque is not None:
         static = None if part.static is None else part.static / part.torque
-        return daedal.Friction(system, along, 1.0, normal=part.torque, mu_static=static, stribeck=part.stribeck)
+        return daedal.hybrid.Friction(system, along, 1.0, normal=part.torque, mu_static=static, stribeck=part.stribeck)
     if not layout.planar or not isinstance(system.model.joint(part.joint), Prismatic):
         raise InvalidProblemError(
             f"{part!r}: a coefficient needs a prismatic joint in a model of the plane, where one force presses; "
@@ -305,6 +305,6 @@ def _rough_joint(system, part: JointFriction) -> daedal.Friction:
             f"{part!r}: the normal force of joint '{part.joint}' is a multiplier only if the joint is a constraint. "
             "Remedy: coordinates='absolute', or cut=[...] with its name"
         )
-    return daedal.Friction(
+    return daedal.hybrid.Friction(
         system, along, part.coefficient, constraint=pressing[0], mu_static=part.static, stribeck=part.stribeck
     )

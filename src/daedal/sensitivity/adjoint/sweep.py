@@ -40,8 +40,8 @@ from daedal.sensitivity.adjoint.costs import LinearisedRun, bandwidth, check_reg
 # one real and a pair of complex ones (Hairer and Wanner II, section IV.8). Its factors solve the system by iteration,
 # and serve further steps for as long as that converges.
 
-_RADAU = daedal.formula("radau5")  # Radau IIA of order 5
-assert isinstance(_RADAU, daedal.RungeKuttaTableau)
+_RADAU = daedal.methods.coefficients("radau5")  # Radau IIA of order 5
+assert isinstance(_RADAU, daedal.methods.RungeKuttaTableau)
 NODES, TABLEAU = (np.array(values, dtype=float) for values in (_RADAU.c, _RADAU.a))
 WEIGHTS = TABLEAU[-1]
 SMALL = 16  # unknowns up to which the 3 n equations are solved as they stand

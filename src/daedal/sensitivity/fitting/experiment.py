@@ -38,7 +38,8 @@ class Experiment:
     Examples
     --------
     >>> import daedal
-    >>> run = daedal.Experiment({"t": [0.0, 1.0, 2.0], "x": [1.0, None, 0.2]}, params={"load": 3.0}, sigma=0.01)
+    >>> data = {"t": [0.0, 1.0, 2.0], "x": [1.0, None, 0.2]}
+    >>> run = daedal.sensitivity.Experiment(data, params={"load": 3.0}, sigma=0.01)
     >>> run.data["x"][1] is None
     True
     """
@@ -131,7 +132,7 @@ def _table(data: Any, where: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     else:
         raise InvalidProblemError(
             f"{where} must be a mapping or a frame with the times as 't' and a column for each measured variable, or a "
-            f"list of daedal.Experiment, got {type(data).__name__}"
+            f"list of daedal.sensitivity.Experiment, got {type(data).__name__}"
         )
     if TIME not in columns:
         raise InvalidProblemError(f"{where}: no times; give them as 't'")

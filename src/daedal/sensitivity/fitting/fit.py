@@ -24,7 +24,7 @@ _MODELS = (
     daedal.SemiExplicitDAE,
     daedal.SecondOrderDAE,
     daedal.MechanicalSystem,
-    daedal.HybridProblem,
+    daedal.hybrid.HybridProblem,
 )
 
 
@@ -203,7 +203,7 @@ class _FitSearch:
 
 def _known(problem: Any, outputs: Mapping) -> list[str]:
     """Names that measurements may have."""
-    if isinstance(problem, daedal.HybridProblem):
+    if isinstance(problem, daedal.hybrid.HybridProblem):
         labels = [StateForm(problem.modes[mode].problem).labels for mode in problem.mode_names]
         return [*dict.fromkeys(name for mode in labels for name in mode), *map(str, outputs)]
     names = list(StateForm(problem).labels)

@@ -316,7 +316,7 @@ def uncertainty(solution: Any, covariance: Any, parameters: Any = None) -> Uncer
     >>> import daedal
     >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 1.0}, names=["x"])
     >>> sol = daedal.solve(decay, (0.0, 1.0), ([1.0], None), sensitivities=["k"], rtol=1e-8)
-    >>> band = daedal.uncertainty(sol, {"k": 0.1})  # d x / d k = -t exp(-k t)
+    >>> band = daedal.sensitivity.uncertainty(sol, {"k": 0.1})  # d x / d k = -t exp(-k t)
     >>> print(f"{band['x'][-1]:.4f}")
     0.0368
     """

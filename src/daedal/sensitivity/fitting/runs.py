@@ -385,7 +385,7 @@ def _part(run: Any, edges: np.ndarray, i: int) -> Any:
 
 def _differential(problem: Any) -> list[int]:
     """The variables whose values at a node can be chosen."""
-    if isinstance(problem, (daedal.HybridProblem, daedal.SecondOrderDAE)):
+    if isinstance(problem, (daedal.hybrid.HybridProblem, daedal.SecondOrderDAE)):
         raise InvalidProblemError(
             f"shooting is not for a {type(problem).__name__}: fit whole runs, or state it as an ImplicitDAE or a "
             "MechanicalSystem"

@@ -225,7 +225,7 @@ class Unknowns:
 
 def _variables(problem: Any) -> list[str]:
     """What initial values may be estimated, in the order of the numbers of `initial`."""
-    if isinstance(problem, daedal.HybridProblem):
+    if isinstance(problem, daedal.hybrid.HybridProblem):
         return []
     names = [problem.label(i) for i in range(problem.n)]
     return [*names, *(f"{name}'" for name in names)] if isinstance(problem, daedal.SecondOrderDAE) else names

@@ -33,6 +33,6 @@ def stateful_words(name: str, function: Any, reason: Untraceable) -> str:
     return (
         f"{called} remembers '{reason.memory}' from call to call ({reason.reason}{place}). Functions are called "
         "several times per step, also in rejected steps, so this is not the state of the solution. Remedy: modes "
-        "(daedal.HybridProblem) for switches with hysteresis, a daedal.Table for data, one run per sampling "
+        "(daedal.hybrid.HybridProblem) for switches with hysteresis, a daedal.Table for data, one run per sampling "
         "interval of a controller, with its output as a parameter, or an additional equation"
     )
