@@ -264,7 +264,7 @@ class _ModeBatch(MechanismBatch):
         self._system = system = self._used[0].plan.problem
         assembly = self._used[0].assembly
         code, self._leaving = guard_code(system, self._functions, task.switching.evaluate)
-        task.switching = replace(task.switching, compiled=code, enclosed=())  # as guards are in `solve`
+        task.switching = replace(task.switching, compiled=code)
         self._further, self._projector = Bridge(), assembly.projector("M")
         transitions = [bound.transition for bound in self._run.guards[self._name].transitions]
         self._made = [(self._reset(t), self._decision(t)) for t in transitions]
