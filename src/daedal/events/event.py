@@ -95,13 +95,13 @@ class GuardEvent(Event):
 
     Attributes
     ----------
-    guards : object
+    guards : object, optional
         ``guards.switching(event, sizes, n, params)`` are these functions made ready, or None, and
         ``guards.traced(sizes, n, params)`` their bounds.
     held : tuple
         See :class:`SwitchingFunctions`.
     own : callable
-        The function of (t, y, y') that `guards` evaluates; another one, in place of `function`, is an event like others.
+        The function of (t, y, y') that `guards` evaluates; another `function` is an event like others.
     """
 
     guards: Any = None
@@ -185,7 +185,7 @@ class SwitchingFunctions:
     sizes: tuple[int, ...] = ()  # of the user's functions
     enclosed: tuple[Enclosed, ...] = ()
     held: tuple[tuple[int, int, float], ...] = ()
-    """Functions that have a sign up to a time after the start, whatever round-off makes of it: (function, sign, time)."""
+    """Functions that have a sign for a time after the start, whatever round-off makes of it: (function, sign, time)."""
 
     @property
     def native(self):
@@ -277,6 +277,7 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
         return None
     calls, parts = [], []
     names: list[str] = []
+    held: list[tuple[int, int, float]] = []
     stack = _Stack()
     for position, event in enumerate(given):
         event = _as_event(event, position)
@@ -285,6 +286,8 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
         calls.append((call, values.size))
         parts.append((event.function, values.size if values.ndim else 0))
         stack.add(event, values, f"events[{position}]")
+        if isinstance(event, GuardEvent):
+            held += [(len(names) + i, side, time) for i, side, time in event.held]
         names += _names(event, position, values.size)
     evaluate = _stacked(calls)
     return SwitchingFunctions(
@@ -295,6 +298,7 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
         compiled=_compiled(parts, problem, y0.size),
         params=problem.params,
         sizes=tuple(size for _, size in calls),
+        held=tuple(held),
         **stack.arrays(),
     )
 

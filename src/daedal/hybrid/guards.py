@@ -179,26 +179,16 @@ class Guards:
             )
         return array
 
-    def event(self, t0: float, start: GuardsAtStart) -> GuardEvent:
+    def event(self, start: GuardsAtStart) -> GuardEvent:
         """The terminal event that ends the mode."""
         held = tuple((i, side, wait) for i, (side, wait) in start.leaving.items())
-
-        def guard(t, y, yp):
-            values = self.evaluate(t, y, yp)
-            for i, side, wait in held:
-                if abs(t - t0) <= wait:
-                    values[i] = side * max(abs(values[i]), TINY)
-            return values
-
-        function = self.form.event_function(guard)
+        function = self.form.event_function(self.evaluate)
         options: dict[str, Any] = {"terminal": True, "direction": start.direction.tolist(), "name": self.names}
         return GuardEvent(function, **options, guards=self, held=held, own=function)
 
     # --- as the driver takes them -----------------------------------------------------------------------------------
 
-    def switching(
-        self, event: GuardEvent, sizes: Mapping[str, int], n: int, params: Any
-    ) -> SwitchingFunctions | None:
+    def switching(self, event: GuardEvent, sizes: Mapping[str, int], n: int, params: Any) -> SwitchingFunctions | None:
         """The guards as switching functions whose record is made once; None for another state than that of the mode."""
         if self.form.second_order or n != (2 * self.form.problem.n_q if self.form.mechanical else self.form.n):
             return None
@@ -279,12 +269,16 @@ class Guards:
         values, direction = self.evaluate(t, y, yp), self.direction.copy()
         wrong = direction * values > 0.0
         doubtful = np.flatnonzero(wrong | (values == 0.0) | (direction == 0))
-        if doubtful.size == 0:
+        pattern = np.cos(0.7 + 1.3 * np.arange(y.size))  # no combination of few entries cancels
+        rounded = self.evaluate(t + NOISE * t, y + NOISE * np.abs(y) * pattern, yp)
+        noise = 2.0 * np.abs(rounded - values) + TINY
+        near = [i for i in np.flatnonzero(np.abs(values) <= noise).tolist() if i not in doubtful]
+        if doubtful.size == 0 and not near:
             return GuardsAtStart(None, direction)
-        band, noise = self._bands(t, y, yp, values, weights)
+        band = 2.0 * np.abs(self.evaluate(t, y + BAND * weights * pattern, yp) - values)
         fired = before.fired if before is not None else {}
         zero = [int(i) for i in doubtful if abs(values[i]) <= max(band[i], 4.0 * abs(fired.get(self.names[i], 0.0)))]
-        sides, waits, rates = self._leave(t, y, yp, values, noise, step, zero)
+        sides, waits, rates = self._leave(t, y, yp, values, noise, step, zero + near)
         went = np.sign(values)
         went[zero] = sides[zero]
         crossed = [] if ended is None else self._crossed(ended, went)
@@ -299,6 +293,8 @@ class Guards:
             elif sides[i] == 0 and direction[i] != 0 and values[i] != 0.0:
                 # undecided: taken to begin on the right side, so that it fires if the first step shows the other
                 leaving[i] = -int(direction[i]), 0.0
+        # on the right side by round-off, and moving there
+        leaving |= {i: (int(sides[i]), float(waits[i])) for i in near if sides[i] == -direction[i] and waits[i] > 0.0}
         hit = np.flatnonzero(firing)
         return GuardsAtStart(int(hit[0]) if hit.size else None, direction, leaving, crossed)
 
@@ -306,13 +302,6 @@ class Guards:
         """The guards that came from one side, and are on, or leave to, the other one."""
         changed = (ended * went < 0.0) & ((self.direction == 0) | (self.direction * went > 0.0))
         return [(i, int(went[i])) for i in np.flatnonzero(changed).tolist()]
-
-    def _bands(self, t, y, yp, values, weights) -> tuple[np.ndarray, np.ndarray]:
-        """How much the guards change with errors of the tolerance, and with round-off, in the state."""
-        pattern = np.cos(0.7 + 1.3 * np.arange(y.size))  # no combination of few entries cancels
-        moved = self.evaluate(t, y + BAND * weights * pattern, yp)
-        rounded = self.evaluate(t + NOISE * t, y + NOISE * np.abs(y) * pattern, yp)
-        return 2.0 * np.abs(moved - values), 2.0 * np.abs(rounded - values) + TINY
 
     def _leave(self, t, y, yp, values, noise, step: float, entries: list[int]) -> tuple[np.ndarray, ...]:
         """Of some guards: the side to which they move (0 if undecided), when they are there, and their rate."""

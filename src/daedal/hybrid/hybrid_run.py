@@ -171,7 +171,7 @@ class HybridRun:
             return
         start, guards, form = self._enter(), self.guards[self.mode], self.forms[self.mode]
         own = self.events[self.mode].still_to_come(self._now())
-        solution = self._integrate([guards.event(self.t, start), *own] if len(guards) else own)
+        solution = self._integrate([guards.event(start), *own] if len(guards) else own)
         for event in solution.events:
             if event.index >= len(guards):
                 if event.kind == "event":
@@ -240,7 +240,17 @@ class HybridRun:
         self._take(chosen, "transition", y, yp, direction, at_zero, located=located)
         self._look_out(chosen)
 
-    def _take(self, transition: BoundTransition, kind: str, y, yp, direction: int, fired: dict[str, float], at=None, located="known"):
+    def _take(
+        self,
+        transition: BoundTransition,
+        kind: str,
+        y,
+        yp,
+        direction: int,
+        fired: dict[str, float],
+        at=None,
+        located="known",
+    ):
         """Change the mode."""
         source, t = self.mode, self.t
         target = transition.target(t, y, yp)

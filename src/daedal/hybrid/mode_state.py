@@ -17,7 +17,15 @@ from daedal.hybrid.hybrid_problem import ZENO, Transition
 from daedal.initial.by_name import initial_by_name
 from daedal.initial.consistent import consistent_initial
 from daedal.mechanics.assembly import Assembly
-from daedal.problems import ODE, HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import (
+    ODE,
+    HessenbergDAE,
+    ImplicitDAE,
+    LinearDAE,
+    MechanicalSystem,
+    SecondOrderDAE,
+    SemiExplicitDAE,
+)
 from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments, state_split
 from daedal.problems.checks import check_vector, is_pair
 from daedal.problems.compile import last_argument

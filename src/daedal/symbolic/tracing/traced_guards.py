@@ -20,8 +20,8 @@ class TracedGuards:
     Parameters
     ----------
     functions : sequence of (callable or None, int)
-        ``f(t, y)``, ``f(t, first, second)`` or ``f(t, first, second, params)``, with the number of arguments; None for a
-        guard that must not be traced.
+        ``f(t, y)``, ``f(t, first, second)`` or ``f(t, first, second, params)``, with the number of arguments; None for
+        a guard that must not be traced.
     counts : sequence of int
         How many values each of them has.
     sizes : mapping
@@ -93,7 +93,5 @@ class TracedGuards:
         if n not in self._codes:
             sizes = self._sizes | {"behind": 2 * n - sum(self._sizes.values())}
             results = {"guards": np.array(self._nodes)}
-            self._codes[n] = compile_function(
-                self._graph, sizes, results, self._parameters, [(self._raises, RAISES)]
-            )
+            self._codes[n] = compile_function(self._graph, sizes, results, self._parameters, [(self._raises, RAISES)])
         return TracedFunction("guards", self._codes[n], self._layout, original)
