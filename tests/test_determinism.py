@@ -268,5 +268,5 @@ def test_new_parameters_and_pickling_of_a_prepared_solver():
 
 
 def test_parameters_for_a_problem_without_any_are_refused():
-    with pytest.raises(daedal.InvalidProblemError, match="without parameters"):
+    with pytest.raises(daedal.InvalidProblemError, match="has no parameters"):
         daedal.prepare(implicit()).solve((0.0, 1.0), SCALAR[0], params=[1.0])

@@ -209,8 +209,8 @@ def test_all_forms_of_inputs_give_the_same_runs(reference):
         ((START for _ in range(6)), {"g": gravities}),
         ({"x": 1.0, "y": 0.0, "x'": 0.0, "y'": 0.0}, {"g": gravities}),
     ]
-    for initials, params in forms:
-        ensemble = daedal.solve_many(problem, SPAN, initials, params=params, chunk_size=4)
+    for initial, params in forms:
+        ensemble = daedal.solve_many(problem, SPAN, initial, params=params, chunk_size=4)
         assert ensemble.members == 6
         assert_array_equal(ensemble.final.y, reference[:6])
     vector = daedal.MechanicalSystem(1.0, lambda t, q, v, p: [-p[1] * q[0]], n_q=1, params=np.array([1.0, 4.0]))
@@ -221,26 +221,26 @@ def test_all_forms_of_inputs_give_the_same_runs(reference):
 
 
 @pytest.mark.parametrize(
-    ("initials", "params", "words"),
+    ("initial", "params", "words"),
     [
-        ((np.zeros((3, 2)), np.zeros((4, 2))), None, r"\(q0\) has 3 members and initials \(v0\) has 4"),
+        ((np.zeros((3, 2)), np.zeros((4, 2))), None, r"\(q0\) has 3 members and initial \(v0\) has 4"),
         ((np.zeros((3, 3)), None), None, r"\(q0\) has shape \(3, 3\); the last axis must have length 2"),
         (START, {"k": [1.0]}, "'k' is not among the parameters"),
         (START, {"g": ["a", "b"]}, ""),
-        (None, None, "initials is missing"),
+        (None, None, "initial is missing"),
         (np.zeros((3, 5)), None, "last axis must have length 4"),
         ({}, None, "empty"),
-        (7.0, None, "initials must be"),
+        (7.0, None, "initial must be"),
         ((["a", "b"], None), None, "real numbers"),
     ],
 )
-def test_bad_input_is_named(initials, params, words):
+def test_bad_input_is_named(initial, params, words):
     if words == "":
-        ensemble = daedal.solve_many(pendulum(), SPAN, initials, params=params)
+        ensemble = daedal.solve_many(pendulum(), SPAN, initial, params=params)
         assert ensemble.failed.tolist() == [0, 1]
         return
     with pytest.raises(daedal.InvalidProblemError, match=words):
-        daedal.solve_many(pendulum(), SPAN, initials, params=params)
+        daedal.solve_many(pendulum(), SPAN, initial, params=params)
 
 
 def test_wrong_options_are_refused():

@@ -210,7 +210,7 @@ def test_a_problem_of_index_2_is_refused_with_a_remedy():
         ({"sequence": [3]}, "2 to 12"),
         ({"columns": 1}, "from 2 to 12"),
         ({"columns": 4, "sequence": [1, 2, 3]}, "from 2 to 3"),
-        ({"linear_solver": "gmres"}, "GMRES goes with DASSL"),
+        ({"linear_solver": "gmres"}, "GMRES requires DASSL"),
         ({"error_test": "some"}, "unknown error_test"),
     ],
 )

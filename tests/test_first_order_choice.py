@@ -326,7 +326,7 @@ def test_a_sign_that_changes_for_a_reason_is_left_alone():
     sol = daedal.solve(daedal.ImplicitDAE(residual, 1), (0.0, 33.0), ([0.0], [slope]), rtol=1e-9, atol=1e-2, max_step=1)
     inside = np.abs(sol.y[0]) <= 1e-2
     assert inside.sum() > 8 and sol.y.max() > 1.0 and sol.y.min() < -1.0
-    assert sol.method == RADAU and "atol" not in sol.message
+    assert sol.method == RADAU and "Choose a smaller" not in sol.message
     assert sol.message.endswith("changed its sign; a second run, with DASSL, confirms it.")
 
 

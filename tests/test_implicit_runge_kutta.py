@@ -326,7 +326,7 @@ def test_slopes_that_cannot_be_computed_are_asked_for():
     n = 600
     problem = ImplicitDAE(lambda t, y, yp: np.append(yp[:-1] + y[:-1], y[-1] - np.sin(t + 1.0)), n, bandwidth=(0, 0))
     initial = np.append(np.ones(n - 1), np.sin(1.0)), None
-    with pytest.raises(InvalidProblemError, match=r"that of y\[599\] could not be computed: give yp0, or take"):
+    with pytest.raises(InvalidProblemError, match=r"that of y\[599\] could not be computed: give yp0, or use"):
         daedal.solve(problem, (0.0, 1.0), initial, method=ImplicitRungeKutta("trapezoidal"), fixed_step=0.1)
 
 
@@ -341,7 +341,7 @@ def test_slopes_that_cannot_be_computed_are_asked_for():
         ({"tableau": 3}, "tableau must be a name such as 'gauss2'"),
         ({"tableau": ([[1.0]], [1.0], [1.0], [1.0])}, "tableau must be a name"),
         ({"tableau": ([[np.nan]], [1.0])}, "finite numbers"),
-        ({"linear_solver": "gmres"}, "GMRES goes with DASSL"),
+        ({"linear_solver": "gmres"}, "GMRES requires DASSL"),
         ({"error_test": "some"}, "unknown error_test"),
         ({"projection": "sometimes"}, "projection must be one of"),
         ({"variable_index": [0, 1]}, "variable_index must hold 1, 2 or 3"),
@@ -368,9 +368,9 @@ def test_an_exception_of_the_residual_arrives_unchanged():
 
 
 def test_inconsistent_coefficients_are_refused():
-    with pytest.raises(daedal.InvalidProblemError, match="add up to 2 instead of 1"):
+    with pytest.raises(daedal.InvalidProblemError, match="sum to 2 instead of 1"):
         daedal.methods.ImplicitRungeKutta(([[1.0]], [2.0]))
-    with pytest.raises(daedal.InvalidProblemError, match="embedded weights are b itself"):
+    with pytest.raises(daedal.InvalidProblemError, match="embedded weights equal b"):
         daedal.methods.ImplicitRungeKutta(daedal.methods.RungeKuttaTableau([[1.0]], [1.0], embedded=[1.0]))
 
 

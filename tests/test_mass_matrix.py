@@ -234,5 +234,5 @@ def test_a_matrix_that_changes_its_shape_is_refused_with_what_was_computed():
 
 
 def test_explicit_methods_want_an_ode():
-    with pytest.raises(InvalidProblemError, match="state the problem as an ODE"):
+    with pytest.raises(InvalidProblemError, match="define the problem as an ODE"):
         daedal.solve(REACTION, (0.0, 1.0), [1.0, 0.0, 0.0], method="dopri5")

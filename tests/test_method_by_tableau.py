@@ -144,6 +144,6 @@ def test_tableaux_that_cannot_be_run_are_refused():
     with pytest.raises(daedal.InvalidProblemError, match="midpoint rule: not explicit"):
         explicit_tableau(implicit, order=2)
     wrong = [[1.0, 0.5], [0.0, 0.5]]
-    with pytest.raises(daedal.InvalidProblemError, match="does not lead from y_0"):
+    with pytest.raises(daedal.InvalidProblemError, match="does not interpolate y_0"):
         explicit_tableau(daedal.methods.RungeKuttaTableau([[], [1]], ["1/2", "1/2"], name="Heun"), order=2, dense=wrong)
     assert Tsitouras.tableau.degree == 4

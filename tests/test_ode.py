@@ -304,7 +304,7 @@ def test_wrong_values_are_refused(f, y0, message, method):
 
 def test_explicit_methods_want_an_ode():
     implicit = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1)
-    with pytest.raises(InvalidProblemError, match="state the problem as an ODE"):
+    with pytest.raises(InvalidProblemError, match="define the problem as an ODE"):
         daedal.solve(implicit, (0.0, 1.0), ([1.0], None), method="dop853")
 
 

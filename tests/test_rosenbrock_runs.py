@@ -196,7 +196,7 @@ def test_mechanisms_are_refused():
     ("options", "message"),
     [
         ({"variant": "rodas6"}, "variant must be one of 'rodas3', 'rodas4', 'rodas5p', got 'rodas6'"),
-        ({"linear_solver": "gmres"}, "linear_solver of Rosenbrock must be one of .* GMRES goes with DASSL"),
+        ({"linear_solver": "gmres"}, "linear_solver of Rosenbrock must be one of .* GMRES requires DASSL"),
         ({"error_test": "filtered"}, "unknown error_test 'filtered'"),
     ],
 )

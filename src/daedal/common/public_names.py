@@ -12,7 +12,9 @@ from importlib import import_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
+    from typing import Any, TypeVar
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def public_names(
@@ -85,3 +87,23 @@ def warn_of_old_name(old: str, new: str, *, stacklevel: int = 3) -> None:
     import warnings
 
     warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=stacklevel)
+
+
+def with_old_keywords(**names: str) -> Callable[[Function], Function]:
+    """Let a function take keywords by their old names as well, given as ``old="new"``, with a `DeprecationWarning`."""
+
+    def decorated(function: Function) -> Function:
+        def called(*args: Any, **keywords: Any) -> Any:
+            for old in names.keys() & keywords.keys():
+                new = names[old]
+                warn_of_old_name(f"{function.__name__}({old}=...)", f"{new}=...", stacklevel=3)
+                if new in keywords:
+                    raise TypeError(f"{function.__name__}() got both {old}= and {new}=, which are the same")
+                keywords[new] = keywords.pop(old)
+            return function(*args, **keywords)
+
+        from functools import update_wrapper
+
+        return update_wrapper(called, function)  # type: ignore[return-value]
+
+    return decorated

@@ -42,7 +42,7 @@ def sample(
     Returns
     -------
     dict of numpy.ndarray, or pandas.DataFrame
-        To be used as `params` or `initials` of :func:`daedal.solve_many`.
+        To be used as `params` or `initial` of :func:`daedal.solve_many`.
 
     Examples
     --------

@@ -315,7 +315,7 @@ class HybridProblem(Preparable):
     def with_params(self, params) -> HybridProblem:
         """The same model with other parameters; a mapping replaces those that it names, in all modes that have them.
 
-        Guards and resets that take parameters get those of their mode; :func:`daedal.hybrid.Impact` those of its
+        Guards and resets that take parameters get those of their mode; :class:`daedal.hybrid.Impact` those of its
         system.
         """
         if self._source is not None:

@@ -31,7 +31,7 @@ from daedal.problems.named_inputs import at_piece
 from daedal.solution.solution import Solution
 
 _MOST_COMPARED = 1000  # modes with which a name that is none of them is compared
-_ONLY_MODE = "problem"  # the name of the mode of a problem that has no modes
+ONLY_MODE = "problem"  # the name of the mode of a problem that has no modes
 
 
 def solve_hybrid(request: Request, plan: HybridPlan | None = None) -> HybridSolution:
@@ -41,7 +41,7 @@ def solve_hybrid(request: Request, plan: HybridPlan | None = None) -> HybridSolu
     return _run(request, [request.span], plan or HybridPlan(request.problem))
 
 
-def solve_between(request: Request, breakpoints) -> HybridSolution:
+def solve_between(request: Request, breakpoints, plan: HybridPlan | None = None) -> HybridSolution:
     """Solve a problem of any class piece by piece, between break points; see `breakpoints` of :func:`daedal.solve`.
 
     The method restarts with every piece, with order 1.
@@ -54,9 +54,9 @@ def solve_between(request: Request, breakpoints) -> HybridSolution:
             raise InvalidProblemError(f"{name} and breakpoints exclude each other; leave one of them out")
     pieces = pieces_between(request.span, checked_breakpoints(breakpoints, request.span))
     if not isinstance(request.problem, HybridProblem):
-        only = HybridProblem({_ONLY_MODE: request.problem})
-        request = request.changed(problem=only, initial=(_ONLY_MODE, request.initial))
-    return _run(request, pieces, HybridPlan(request.problem))
+        only = HybridProblem({ONLY_MODE: request.problem})
+        request = request.changed(problem=only, initial=(ONLY_MODE, request.initial))
+    return _run(request, pieces, plan or HybridPlan(request.problem))
 
 
 def _run(request: Request, pieces: list[Piece], plan: HybridPlan) -> HybridSolution:

@@ -365,8 +365,8 @@ class HybridSolution(PartsOfMachine, HybridOutput):
     # --- contacts ---------------------------------------------------------------------------------------------------
 
     def contact(self, name: str, t: Any = None):
-        """Gap, forces and state of a contact of :func:`daedal.hybrid.UnilateralProblem`, at the output points or at the
-        times `t`.
+        """Gap, forces and state of a contact of :class:`daedal.hybrid.UnilateralProblem`, at the output points or at
+        the times `t`.
 
         Parameters
         ----------

@@ -175,7 +175,7 @@ def newtons_cradle(balls: int = 5, lifted: int = 1, restitution: float = 1.0, t1
     Notes
     -----
     Strings of length 1, balls of radius 0.05 and mass 1. The impact goes from contact to contact
-    (``order="in turn"`` of :func:`daedal.hybrid.UnilateralProblem`); solved all at once, with e = 1, the first of five
+    (``order="in turn"`` of :class:`daedal.hybrid.UnilateralProblem`); solved all at once, with e = 1, the first of five
     balls would come back. ``model.extra`` has ``impact_time``, a quarter of the period of a pendulum of this amplitude,
     and ``speed``, the angular velocity there.
 

@@ -151,7 +151,7 @@ class _BalanceSearch:
         f = self.equations.force(self.t, q, self._rest, self.r)
         K = self._conditions_at(q)
         lam = np.linalg.lstsq(K.T, f, rcond=1e-12)[0] if K.size else np.zeros(K.shape[0])
-        return f, lam, null_space(K, self.scale)
+        return f, lam, null_space(K, self.scale, self.conditions.sizes(K.shape[0]))
 
     def _settle(self, q: np.ndarray):
         """States of forces at rest: f_d = 0 (Newton's method)."""

@@ -88,7 +88,7 @@ def inverse_dynamics(model, motion, by: Sequence[str] | None, accelerations, coo
             found.append((np.full(len(measures.rows), np.nan), np.full(conditions.n_g + conditions.n_hat, np.nan)))
             continue
         K, C = conditions.jacobian(t[i], q[:, i])[holds], measures.jacobian(q[:, i])
-        Z = null_space(K, np.ones(q.shape[0]))
+        Z = null_space(K, np.ones(q.shape[0]), conditions.sizes(holds.size)[holds])
         needed = equations.mass(t[i], q[:, i]) @ a[:, i] - equations.force(t[i], q[:, i], v[:, i], r[:, i])
         acting = (C @ Z).T
         tau, _, rank, _ = np.linalg.lstsq(acting, Z.T @ needed, rcond=1e-9)

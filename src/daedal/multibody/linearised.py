@@ -169,7 +169,7 @@ class _MotionPoint:
 
     def second_order(self) -> Linearised:
         """M z'' + D z' + K z = 0."""
-        Z = null_space(self.K, self.scale)
+        Z = null_space(self.K, self.scale, self.conditions.sizes(self.K.shape[0]))
         M = Z.T @ self.M @ Z
         stiffness, damping = (Z.T @ self.found.balance[:, part] @ Z for part in (slice(self.n), self._velocities))
         if np.max(np.abs(damping), initial=0.0) <= _UNDAMPED * np.max(np.abs(self.found.balance), initial=0.0):
@@ -206,7 +206,9 @@ class _MotionPoint:
         self._check_mass(*self._reduced())
         n, layout = self.n, self.start.layout
         scale = self._perturbation_scale()
-        T = null_space(self._allowed(), scale)
+        n_g, rows = self.conditions.n_g, self.K.shape[0]
+        sizes = self.conditions.sizes(rows)
+        T = null_space(self._allowed(), scale, np.concatenate([sizes[:n_g], sizes]))
         A = (T / scale[:, None]).T @ (self._flow(T) / scale[:, None])  # T is orthonormal in scaled variables
         values, vectors = np.linalg.eig(A)
         shapes = perturbation_basis(layout, self.q, self.v, self.r.size)[:n] @ T
@@ -264,7 +266,7 @@ class _MotionPoint:
         return max(change, float(np.max(np.abs(left), initial=0.0))) <= _STEADY * way
 
     def _reduced(self) -> tuple[np.ndarray, np.ndarray]:
-        Z = null_space(self.K, self.scale)
+        Z = null_space(self.K, self.scale, self.conditions.sizes(self.K.shape[0]))
         return Z.T @ self.M @ Z, Z
 
     def _check_mass(self, M: np.ndarray, Z: np.ndarray):

@@ -213,8 +213,12 @@ class Conditions:
 
         Further rows may follow those of the conditions.
         """
-        sizes = np.concatenate([self._sizes[: norms.size], np.ones(max(0, norms.size - self._sizes.size))])
+        sizes = self.sizes(norms.size)
         return np.where(norms > _NO_GRADIENT * sizes, norms, sizes)
+
+    def sizes(self, rows: int) -> np.ndarray:
+        """Sizes of the values of the conditions, and 1 for the rows that follow theirs."""
+        return np.concatenate([self._sizes[:rows], np.ones(max(0, rows - self._sizes.size))])
 
     def value(self, t: float, q: np.ndarray) -> np.ndarray:
         """g."""
@@ -369,13 +373,17 @@ class MotionEquations:
         return np.column_stack(columns)
 
 
-def null_space(matrix: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Directions of the coordinates that conditions allow: an orthonormal basis in coordinates divided by `scale`."""
+def null_space(matrix: np.ndarray, scale: np.ndarray, sizes: np.ndarray | float = 0.0) -> np.ndarray:
+    """Directions of the coordinates that conditions allow: an orthonormal basis in coordinates divided by `scale`.
+
+    `sizes` of the conditions identify rows that are rounding errors throughout, as of a loop within a rigid group.
+    """
     if not matrix.size:
         return np.diag(scale)
     scaled = matrix * scale
     norms = np.linalg.norm(scaled, axis=1)
-    scaled = scaled / np.where(norms > 1e-12 * norms.max(), norms, np.inf)[:, None]
+    least = np.maximum(1e-12 * norms.max(), _NO_GRADIENT * np.asarray(sizes))
+    scaled = scaled / np.where(norms > least, norms, np.inf)[:, None]
     _, s, V = np.linalg.svd(scaled, full_matrices=True)
     rank = int(np.sum(s > 1e-9 * max(float(s.max(initial=0.0)), 1e-300)))
     return scale[:, None] * V[rank:].T

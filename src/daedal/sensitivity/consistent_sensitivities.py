@@ -13,6 +13,7 @@ import numpy as np
 
 from daedal.errors import InconsistentInitialError
 from daedal.initial.variable_kinds import LARGEST_DENSE, algebraic_variables
+from daedal.problems import SemiExplicitDAE
 from daedal.symbolic.derivative import directional
 from daedal.symbolic.evaluate import evaluate
 
@@ -39,6 +40,10 @@ def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray,
     if _is_regular(combined):
         found = np.linalg.solve(combined, -left.T).T
         return s0 + np.where(algebraic, found, 0.0), np.where(algebraic, 0.0, found)
+    if isinstance(plan.problem, SemiExplicitDAE) and plan.variational.is_exact and not plan.is_half_explicit:
+        known = of_index_2(plan, t0, y0, yp0, s0)
+        if known is not None:
+            return known
     free = _null_space(e)
     matrix = np.hstack([a @ free, e])
     found = np.linalg.lstsq(matrix, -left.T, rcond=1e-12)[0]
@@ -65,7 +70,7 @@ def sensitivities_of_array(problem: Any, t0: float, y0: np.ndarray, yp0: np.ndar
 
 
 def of_index_2(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
-    r"""s and s' of y' = f(t, y, z), 0 = g(t, y), for half-explicit methods; None where the index is not 2.
+    r"""s and s' of y' = f(t, y, z), 0 = g(t, y); None where the index is not 2.
 
     s moves as little as possible to :math:`g_y s + g_p = 0`, which differentiated in time gives :math:`\sigma`, with
     the matrix :math:`g_y f_z`. Nobody asks for :math:`\sigma'`, which is 0 here.

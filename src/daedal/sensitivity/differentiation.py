@@ -17,7 +17,8 @@ from daedal.errors import InvalidProblemError, UnknownNameError
 from daedal.kernels.functions import is_compiled
 from daedal.problems import HessenbergDAE
 from daedal.problems.checks import check_vector
-from daedal.symbolic.tracing.parameters import ParameterLayout
+from daedal.problems.symbols import Driven
+from daedal.symbolic.tracing.parameters import ParameterLayout, is_internal
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,8 @@ def columns_of(wanted: SensitivityRequest, problem: Any) -> list[Column]:
                 "sensitivities=True asks for all parameters, and a HessenbergDAE has none: name initial values, such "
                 f"as '{labels[0]}(0)'"
             )
-        _require_parameters(known)
-        names = known
+        names = [label for label in known if not is_internal(label)]
+        _require_parameters(names)
     elif isinstance(names, (str, int, np.integer)):
         names = [names]
     found = [column for name in names for column in _found(name, known, labels)]
@@ -147,9 +148,10 @@ def columns_of(wanted: SensitivityRequest, problem: Any) -> list[Column]:
     return found
 
 
-def require_known(names: list[Any], known: list[str]) -> tuple[str, ...]:
-    """Names of parameters that there are, for problems that have no initial values among them."""
-    found = [column.name for name in names for column in _found(name, known, [])]
+def require_known(names: list[Any], known: list[str], starts: list[str]) -> tuple[str, ...]:
+    """Names of parameters and initial values that there are, for problems with modes."""
+    variables = [name.removesuffix("(0)") for name in starts]
+    found = [column.name for name in names for column in _found(name, known, variables)]
     _require_some(found)
     return tuple(dict.fromkeys(found))
 
@@ -179,8 +181,13 @@ def given_starts(wanted: SensitivityRequest, columns: list[Column], n: int) -> n
 
 def scales(columns: Sequence[Column], numbers: np.ndarray, y0: np.ndarray) -> np.ndarray:
     """The sizes of parameters, in which their sensitivities are measured: 1 where a parameter vanishes."""
-    sizes = [abs(numbers[c.position]) if c.position is not None else abs(y0[c.variable]) for c in columns]
-    return np.array([size or 1.0 for size in sizes])
+    return np.array([_size(column, numbers, y0) or 1.0 for column in columns])
+
+
+def _size(column: Column, numbers: np.ndarray, y0: np.ndarray) -> float:
+    if column.position is not None:
+        return float(abs(numbers[column.position]))
+    return 0.0 if column.variable is None else float(abs(y0[column.variable]))
 
 
 def with_floats(problem: Any) -> Any:
@@ -193,6 +200,9 @@ def as_floats(params: Any) -> Any:
     """Parameters whose whole numbers are floats, so that they can be varied; other structures stay as they are."""
     if isinstance(params, bool) or params is None:
         return params
+    if isinstance(params, Driven):
+        given = as_floats(params.given)
+        return params if given is params.given else params._replace(given=given)
     if isinstance(params, (int, np.integer)):
         return float(params)
     if isinstance(params, np.ndarray) and params.dtype.kind in "iu":
@@ -221,7 +231,9 @@ def _require_parameters(known: list[str]):
 
 def entries_of(name: str, labels: Sequence[str]) -> list[str]:
     """The numbers that a name stands for: its own, or those of the vector or mapping that bears it."""
-    return [name] if name in labels else [label for label in labels if label.startswith((f"{name}[", f"{name}."))]
+    if name in labels:
+        return [name]
+    return [label for label in labels if label.startswith((f"{name}[", f"{name}.")) and not is_internal(label)]
 
 
 def _found(name: Any, known: list[str], labels: list[str]) -> list[Column]:

@@ -508,15 +508,22 @@ def _foreign_package(value: Any) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _is_foreign(name: str) -> bool:
-    """Whether a module is compiled, or belongs to an installed package that has compiled modules."""
+    """Whether a module is compiled, wraps one, or belongs to an installed package that has compiled modules."""
     home = name.split(".")[0]
     if home in _KEPT or home == "__main__" or f"{home}." == _PACKAGE:
         return False
-    if home in _ARRAYS_OF_THEIR_OWN or _is_compiled(name):
+    if home in _ARRAYS_OF_THEIR_OWN or _is_compiled(name) or _wraps_compiled_code(name, home):
         return True
     path = Path(getattr(sys.modules.get(home), "__file__", None) or "")
     installed = {"site-packages", "dist-packages"} & set(path.parts)
     return bool(installed) and path.name == "__init__.py" and _has_compiled_modules(path.parent)
+
+
+def _wraps_compiled_code(name: str, home: str) -> bool:
+    """Whether a module has imported a compiled one of the same package, as those written by SWIG do."""
+    held = vars(sys.modules[name]).values() if name in sys.modules else ()
+    others = {one.__name__ for one in held if isinstance(one, ModuleType)}
+    return any(other.split(".")[0] in (home, f"_{home}") and _is_compiled(other) for other in others)
 
 
 def _has_compiled_modules(folder: Path) -> bool:

@@ -48,7 +48,7 @@ class Contact(Discontinuity):
 
     The gap :math:`g_N = n \cdot (p - p_0) - r` is not negative, the force along n neither, and one of them is zero. The
     point meets the plane by an impact with the coefficient of restitution e, :math:`\dot g_N^+ = -e\, \dot g_N^-`; see
-    :func:`daedal.hybrid.UnilateralProblem`.
+    :class:`daedal.hybrid.UnilateralProblem`.
 
     Parameters
     ----------

@@ -20,6 +20,7 @@ from scipy.sparse import linalg as sparse_linalg
 import daedal
 from daedal.errors import DaedalError, InvalidProblemError
 from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, StateArguments
+from daedal.problems.named_inputs import in_driven_form
 from daedal.sensitivity.variational import equations_of
 from daedal.sensitivity.variational_motion import VariationalMotion
 from daedal.symbolic import Untraceable
@@ -284,6 +285,7 @@ class LinearisedRun:
             return self._graph.zero
         if not callable(function):
             raise InvalidProblemError(f"{name} must be a function, got {type(function).__name__}")
+        function = in_driven_form(function, self.problem.params)
         further, has_params = ("r",) if len(self._vectors) > 2 else (), self.problem.params is not None
         arguments = StateArguments(self.problem, has_params, len(self._vectors) > 1, further)
         places = arguments.of(function, name, state_only=True)

@@ -367,8 +367,9 @@ class SweepPart(NamedTuple):
 class AdjointSweep:
     """Backward integration; what it has found so far."""
 
-    def __init__(self, equations: LinearisedRun, params: Any, rtol: float):
-        self._equations, self._numbers, self._rtol = equations, equations.numbers(params), rtol
+    def __init__(self, equations: LinearisedRun, rtol: float):
+        self._equations, self._rtol = equations, rtol
+        self._numbers = np.zeros(0)
         self._steps = steps_for(equations, rtol)
         self.value = 0.0
         self.gradient = np.zeros(len(equations.labels))
@@ -376,19 +377,40 @@ class AdjointSweep:
         self.fastest = np.inf  # a bound of the rates at the end
         self.is_bound = False  # whether constraints bind the initial values of differential variables
 
-    def begin(self, solution: Any, t: float) -> None:
-        """The end of the run: terminal values that are consistent with the final cost."""
-        equations, numbers = self._equations, self._numbers
-        point = np.concatenate(equations.points(solution, np.array([t])), axis=1)[0]
-        values = equations.evaluated(np.array([t]), point[None], numbers)[0]
-        h_y, h_p, h = equations.final(t, point, numbers)
-        e, a = equations.transposed(values)
-        self.w, nu, self.is_bound = terminal_values(e, a, h_y, equations.slopes(values), constant=equations.is_constant)
-        self.fastest = _fastest(e, a)
+    def take(self, params: Any) -> None:
+        """Go on with these parameters and inputs."""
+        self._numbers = self._equations.numbers(params)
+
+    def begin(self, solution: Any, t: float, slope: np.ndarray | None = None) -> None:
+        """The end of the run: terminal values that are consistent with the final cost.
+
+        `slope` is the gradient of a further cost of the unknowns there.
+        """
+        point = self._point(solution, t)
+        h_y, h_p, h = self._equations.final(t, point, self._numbers)
         self.value += h
         self.gradient += h_p
+        self._restart(t, point, h_y if slope is None else h_y + slope)
+
+    def add_cost(self, solution: Any, t: float, slope: np.ndarray) -> None:
+        """Take in a cost of the unknowns at `t`, where the sweep is, with this gradient.
+
+        It is zero where only inputs jump, to which the adjoint variables of index 2 have to be made consistent.
+        """
+        self._restart(t, self._point(solution, t), slope - self.w)
+
+    def _point(self, solution: Any, t: float) -> np.ndarray:
+        return np.concatenate(self._equations.points(solution, np.array([t])), axis=1)[0]
+
+    def _restart(self, t: float, point: np.ndarray, slope: np.ndarray) -> None:
+        equations = self._equations
+        values = equations.evaluated(np.array([t]), point[None], self._numbers)[0]
+        e, a = equations.transposed(values)
+        running = equations.slopes(values)
+        self.w, nu, self.is_bound = terminal_values(e, a, slope, running, constant=equations.is_constant)
+        self.fastest = _fastest(e, a)
         if nu is not None:
-            self.gradient += equations.jump(t, np.concatenate([point, nu]), numbers)
+            self.gradient += equations.jump(t, np.concatenate([point, nu]), self._numbers)
 
     def over(self, solution: Any, times: np.ndarray) -> None:
         """Back over the steps between `times`, which increase; in portions, the last one first.

@@ -44,7 +44,7 @@ def fit(
     shooting: int | None = None,
     max_evaluations: int = 200,
     progress: bool = False,
-    rtol: float = 1e-7,
+    rtol: float = 1e-6,
     atol: Any = 1e-9,
     **options: Any,
 ) -> Fit:
