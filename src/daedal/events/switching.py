@@ -16,8 +16,8 @@ ROOTS_LOCATED, LAYER_WATCHED, BY_SHAPE = 0, 1, 2  # how a function is located
 MUTED = 2  # in place of a direction: the function cannot fire now
 STOPPING = 2  # the mark, times the sign of the change, of a function that fires and ends the run
 
-_INTEGERS = ("direction", "terminal", "count", "interior", "touch", "location", "side", "crooked", "aim", "fired")
-_INTEGERS += ("held_side",)
+_OPTIONS = ("direction", "terminal", "count", "interior", "touch", "location")
+_INTEGERS = (*_OPTIONS, "side", "crooked", "aim", "fired", "held_side")
 _FLOATS = ("tolerance", "delta", "low", "high", "last", "middle", "trial", "start", "before", "tried", "held_for")
 _TINY = 1e-300
 
