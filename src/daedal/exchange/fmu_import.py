@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
@@ -116,7 +115,7 @@ class ImportedFMU:
             self._numbers = None
         return _MODE, self.initial if initial is None else initial
 
-    def _restarted(self, numbers: tuple[float, ...], states: Sequence[float] | None = None) -> np.ndarray:
+    def _restarted(self, numbers: tuple[float, ...], states: Any = None) -> np.ndarray:
         values = dict(zip([self._references[name] for name in self.parameters], numbers, strict=True))
         values |= {self._references[name]: self._start[name] for name in self.inputs}
         found = self._instance.restart(self.t0, values, states)

@@ -92,7 +92,7 @@ class FMUInstance:
     def _has_count(self) -> bool:
         return hasattr(self._fmu, "getNumberOfEventIndicators")
 
-    def restart(self, t0: float, values: Mapping[int, float], states: Sequence[float] | None = None) -> np.ndarray:
+    def restart(self, t0: float, values: Mapping[int, float], states: Any = None) -> np.ndarray:
         """Initialise at `t0` with values of parameters and inputs by reference, and start values of the states."""
         if self._is_used:
             self._call(self._fmu.reset)
