@@ -62,6 +62,7 @@ SURFACE = {
         compare
         consistent_initial
         ensembles
+        export_fmu
         fit
         formulations
         from_sympy
