@@ -62,11 +62,13 @@ SURFACE = {
         compare
         consistent_initial
         ensembles
+        export_fmu
         fit
         formulations
         from_sympy
         gradient
         hybrid
+        import_fmu
         lagrange
         library
         linear

@@ -265,7 +265,7 @@ class Bridge:
 
     def replace(self, made_with, params):
         """From the next :meth:`refresh` on, use other parameters instead of those passed at creation of callbacks."""
-        if made_with is not None:
+        if id(made_with) in self._cells:
             self._cells[id(made_with)][0] = params
 
     def _cell(self, params) -> list:

@@ -21,7 +21,7 @@ import numpy as np
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import caller, entry, part
 from daedal.kernels.complex_matrix import COMPLEX_MATRIX, factor_complex, solve_complex
-from daedal.kernels.convergence import CONTINUE, CONVERGED, DIVERGED, ROUND_OFF, UNKNOWN, judge, start
+from daedal.kernels.convergence import CONTINUE, CONVERGED, DIVERGED, ROUND_OFF, UNKNOWN, expect_full, judge, start
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, MATRIX, factor, solve
 from daedal.kernels.norms import wrms
@@ -33,6 +33,8 @@ from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN
 
 SHARPEST = 2e10  # y in units of the tolerance above which errors may be round-off
+_NEW_MATRICES = 60  # iterations with a new matrix each
+_LEFT = 1e-6  # size of their corrections, in tolerances, that may be round-off
 _ROUNDINGS = 50.0 * np.finfo(np.float64).eps  # round-off of a residual, including the transformation of the stages
 
 STAGE_SYSTEM = Struct(
@@ -91,7 +93,7 @@ STAGE_FIELDS = (
     ("power", f64["n"]),  # index class of each variable minus one
     ("some_powers", INTEGER),  # whether some variables must converge as well
     ("discounts", INTEGER),  # whether the method estimates the effect of the round-off of F,
-    ("sharp", INTEGER),  # and for all variables, since the tolerance may be smaller
+    ("sharp", INTEGER),  # and for all variables, since it may exceed the tolerance
     ("searches", INTEGER),  # whether the run must determine the powers at the start
     ("unknown", FLOAT),  # rate / (1 - rate) for these variables, before a rate has been observed
 )
@@ -334,7 +336,49 @@ def _solve(system, run, stages, address, t, h):
         if status == UNEVALUABLE and stages.may_be_flat and not stages.flat and run.newton.iterations == 0:
             stages.flat = 1  # the polynomial of the last step leaves the domain of the equations
             continue
+        if status == DIVERGED and stages.may_be_flat and run.fixed and not stages.some_powers:
+            return _with_new_matrices(system, stages.linear, run, stages, address, t, h)
         return status
+
+
+@part
+def _with_new_matrices(system, linear, run, stages, address, t, h):
+    """Newton's method from the start of the step, with new derivatives at the last stage in every iteration.
+
+    For constant steps, which cannot be shortened: derivatives at the start of the step may differ strongly from those at its end.
+    """
+    progress, r, f = run.newton, stages.r, stages.derivatives
+    m, n = record_at(stages.systems[stages.current], STAGE_SYSTEM).m, stages.n
+    z, cj = float_rows(stages.z, m, n), stages.gamma[stages.current] / h
+    expect_full(progress, _NEW_MATRICES, progress.noise, _LEFT, 0.3)
+    start(progress, UNKNOWN)
+    stages.flat = 1
+    status = _call(stages.predict, address, t, h)
+    while status == 0:
+        status = _call(stages.residuals, address, t, h)
+        if status == 0:
+            y, yp = stages.stage_y, stages.stage_yp
+            status = separate(system, linear.matrix, run, t, y, yp, stages.residual, cj, h, stages.place, f[0], f[1])
+        stages.factored[:] = 0.0
+        if status == 0:
+            status = _call(stages.factor, address, t, h)
+        if status == 0:
+            status = _call(stages.correct, address, t, h)
+        if status != 0:
+            break
+        system.newton_iterations += 1
+        total = 0.0
+        for i in range(m):
+            total += wrms(r[i], stages.weights) ** 2
+            for j in range(n):
+                z[i, j] -= stages.unit * r[i, j]
+        verdict = judge(progress, np.sqrt(total / m), 0.0)
+        if verdict != CONTINUE:
+            status = CONVERGED if verdict == ROUND_OFF else verdict
+            break
+    stages.jacobian_known = 0
+    stages.factored[:] = 0.0
+    return status
 
 
 @part
@@ -373,7 +417,7 @@ def _iterate(system, run, stages, address, t, h, first, last):
             return status
         total, rest = 0.0, 0.0
         for i in range(m):
-            if stages.some_powers or stages.sharp:
+            if stages.some_powers:
                 all_of_it, part_of_others = _beyond_roundoff(stages, r[i])
                 total += all_of_it
                 rest += part_of_others
@@ -381,7 +425,7 @@ def _iterate(system, run, stages, address, t, h, first, last):
                 total += wrms(r[i, first:last], weights[first:last]) ** 2
         verdict = judge(progress, np.sqrt(total / m), np.sqrt(rest / m))
         if verdict == DIVERGED:
-            return DIVERGED
+            return CONVERGED if stages.sharp and _is_roundoff(stages, m) else DIVERGED
         if verdict == ROUND_OFF:
             return CONVERGED
         for i in range(m):
@@ -389,6 +433,16 @@ def _iterate(system, run, stages, address, t, h, first, last):
                 z[i, j] -= stages.unit * r[i, j]
         if verdict != CONTINUE:
             return CONVERGED
+
+
+@part
+def _is_roundoff(stages, m):
+    """Whether the corrections of all stages are within the effect of the round-off of F."""
+    for i in range(m):
+        for j in range(stages.n):
+            if not abs(stages.r[i, j]) <= stages.roundoff[j]:
+                return False
+    return True
 
 
 @part
