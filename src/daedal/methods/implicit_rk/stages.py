@@ -345,7 +345,7 @@ def _solve(system, run, stages, address, t, h):
 def _with_new_matrices(system, linear, run, stages, address, t, h):
     """Newton's method from the start of the step, with new derivatives at the last stage in every iteration.
 
-    For constant steps, which cannot be shortened: derivatives at the start of the step may differ strongly from those at its end.
+    For constant steps, which cannot be shortened: derivatives at both ends of the step may differ strongly.
     """
     progress, r, f = run.newton, stages.r, stages.derivatives
     m, n = record_at(stages.systems[stages.current], STAGE_SYSTEM).m, stages.n
