@@ -251,7 +251,7 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
             "atol may be an array with an entry for each of (x, x')",
         ),
         Ending.MAX_STEPS: (
-            f"the limit of {plural(request.settings.max_steps, 'step')} was reached",
+            f"the limit of {plural(request.settings.max_steps or 0, 'step')} was reached",
             more_steps(failure, request.span),
         ),
         Ending.STALLED: (Ending.STALLED.meaning, "loosen rtol and atol, or increase max_steps"),
