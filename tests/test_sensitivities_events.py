@@ -158,7 +158,7 @@ def test_hidden_switches_of_mechanisms_are_said():
     problem = daedal.MechanicalSystem(
         1.0, lambda t, q, v, p: [-p["k"] * q[0] - (0.5 if q[0] > 0.0 else 0.0)], n_q=1, params={"k": 1.0}
     )
-    with pytest.warns(SensitivityWarning, match="another branch at t = 1"):
+    with pytest.warns(SensitivityWarning, match="change branch at t = 1"):
         daedal.solve(problem, (0.0, 2.0), ([1.0], [0.0]), sensitivities=True)
 
 

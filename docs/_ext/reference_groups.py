@@ -135,6 +135,13 @@ GROUPS = (
         ),
     ),
     Group(
+        "exchange",
+        "Models inside other programs",
+        "Models as files that other simulation programs load, and models from such files; solutions as differentiable "
+        "functions of JAX, PyTorch and PyTensor.",
+        ("export_fmu", "jax", "jax.solve", "torch", "torch.solve", "pytensor", "pytensor.solve"),
+    ),
+    Group(
         "many-runs",
         "Many runs of one problem",
         "Sweeps, designs and Monte Carlo studies on all cores, on a cluster or on a graphics card.",

@@ -102,7 +102,7 @@ def measure(assembly, t: float, state) -> Measures | None:
     Returns
     -------
     Measures or None
-        Measures or None None if a function of the system cannot be evaluated.
+        None if a function of the system cannot be evaluated.
 
     Examples
     --------

@@ -60,7 +60,7 @@ def undetermined(problem: Any, points: Iterable[tuple[float, np.ndarray, np.ndar
     Returns
     -------
     Undetermined or None
-        Undetermined or None None also if no derivatives are available.
+        None also if no derivatives are available.
     """
     probe = Probe(problem)
     rng, found = np.random.default_rng(0), None

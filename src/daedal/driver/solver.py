@@ -9,7 +9,7 @@ from typing import Any
 from weakref import ref
 
 from daedal.common import first_use
-from daedal.driver.below_atol import warn_below_atol, warn_unsuitable
+from daedal.driver.below_atol import warn_below_atol, warn_unresolved_time, warn_unsuitable
 from daedal.driver.plan_stages import Plan, Recent
 from daedal.driver.request import Request, Settings, check_span, checked_request, checked_settings
 from daedal.driver.run_segments import LARGEST_KEPT
@@ -297,6 +297,7 @@ def solve_request(request: Request, stated: Any = None):
     warn_unsuitable(solution, request.settings)
     if type(solution) is Solution:
         warn_below_atol(solution, request.settings)
+        warn_unresolved_time(solution, request.settings)
     return solution
 
 

@@ -1,4 +1,4 @@
-"""Sensitivities through modes: the run first, then the variational equations of every stretch, with jumps between."""
+"""Sensitivities through modes: first the run, then the variational equations of every arc, with jumps between them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TAKEN = ("transition", "immediate")
 
 
 class VariedModes:
-    """A hybrid problem as a function of the parameters that are varied."""
+    """A hybrid problem as a function of the varied parameters."""
 
     def __init__(self, problem: HybridProblem, names: tuple[str, ...]):
         self.names, self._given = names, problem
@@ -61,7 +61,7 @@ class VariedModes:
         return [labels.index(name) if name in labels else None for name in self.names]
 
     def guard(self, theta: np.ndarray, source: str, name: str) -> Any:
-        """The guard of a transition as a function of (t, y, yp), with these values of the parameters."""
+        """The guard of a transition as a function of (t, y, yp), with these parameter values."""
         problem, forms = self.at(theta)
         if (source, name) not in self._guards:
             own = next(x for x in problem.transitions_from(source) if x.name == name)
@@ -70,7 +70,7 @@ class VariedModes:
         return self._guards[source, name]
 
     def at(self, theta: np.ndarray) -> tuple[HybridProblem, Mapping[str, StateForm]]:
-        """The problem with these values of the parameters, and the forms of its states."""
+        """The problem with these parameter values, and the forms of its states."""
         key = theta.tobytes()
         if self._made is None or self._made[0] != key:
             problem = self._given if np.array_equal(theta, self.theta) else self._with(theta)
@@ -80,7 +80,7 @@ class VariedModes:
 
     def _with(self, theta: np.ndarray) -> HybridProblem:
         given, holder = self._given, self._given.parameter_holder
-        if holder is not None:  # guards and resets hold parameters inside, and are made again
+        if holder is not None:  # guards and resets that hold parameters are rebuilt
             return given.with_params(self._params(_numbers_of(holder), theta))
         modes = {
             name: replace(mode, problem=mode.problem.with_params(self._params(self._parameters[name], theta)))
@@ -100,7 +100,7 @@ def _numbers_of(problem: Any) -> ParameterNumbers:
 
 
 class ModesVariation(Variation):
-    """The variational equations of the modes of a hybrid problem, stretch by stretch along its solution.
+    """Variational equations of the modes of a hybrid problem, arc by arc along its solution.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class ModesVariation(Variation):
         return other
 
     def is_current(self) -> bool:
-        """Whether the functions read the same from outside as when they were traced."""
+        """Whether the values captured from outside are unchanged since the functions were traced."""
         return all(plan.is_current() for plan in self._plans.values())
 
     def base(self, request: Request) -> HybridSolution:
@@ -137,7 +137,7 @@ class ModesVariation(Variation):
         return solve_between(request, self.breakpoints, primal)
 
     def along(self, base: HybridSolution, request: Request) -> HybridSolution:
-        """The sensitivities of its stretches."""
+        """Sensitivities of its arcs."""
         walk = _Walk(self, request.changed(dense_output=True), base)
         base.sensitivities = walk.to_the_end()
         base.events = EventTable(walk.events)
@@ -173,7 +173,7 @@ _ONLY_PLAN = "pieces with sensitivities"
 def solve_pieces(request: Request, breakpoints: Any, make_plan: Callable[[Any, Settings], Plan], stated: Any) -> Any:
     """The solution of a problem of any class between break points, with the sensitivities of its settings.
 
-    Plans are kept with `stated`, the problem with the parameters and inputs that it was stated with.
+    Plans are kept with `stated`, the problem with its original parameters and inputs.
     """
     if not isinstance(request.problem, HybridProblem):
         only = HybridProblem({ONLY_MODE: request.problem})
@@ -190,7 +190,7 @@ _MOST_PLANS = 4
 
 
 def modes_plan(problem: HybridProblem, settings: Settings, make_plan: Callable[[Any, Settings], Plan]) -> ModesPlan:
-    """The plan of a hybrid problem with the sensitivities that `settings` ask for."""
+    """The plan of a hybrid problem with the sensitivities requested in `settings`."""
     wanted = settings.sensitivities
     assert wanted is not None
     for name in problem.mode_names:
@@ -208,7 +208,7 @@ def modes_plan(problem: HybridProblem, settings: Settings, make_plan: Callable[[
 
 
 def _names(problem: HybridProblem, wanted: SensitivityRequest) -> tuple[str, ...]:
-    """What is asked for: parameters and initial values that some mode has."""
+    """The requested quantities: parameters and initial values of some mode."""
     labels = (_numbers_of(problem.modes[mode].problem).labels for mode in problem.mode_names)
     known = list(dict.fromkeys(label for mode in labels for label in mode if not is_internal(label)))
     names = tuple(known) if wanted.names is True else wanted.names
@@ -218,7 +218,7 @@ def _names(problem: HybridProblem, wanted: SensitivityRequest) -> tuple[str, ...
 
 
 def _check_models(problem: HybridProblem):
-    """Functions that Daedal has made of a model and that hold its parameters inside cannot be differentiated."""
+    """Raise for functions created from a model that hold its parameters, since these cannot be differentiated."""
     if problem.parameter_holder is not None:
         return
     for transition in problem.transitions:
@@ -228,13 +228,13 @@ def _check_models(problem: HybridProblem):
             if callable(function) and module.startswith("daedal.") and len(names or ()) < 4:
                 raise InvalidProblemError(
                     f"sensitivities through '{transition.name}', which was made by {module.split('.')[-1]}, are "
-                    "not known: state guard and reset as functions of the parameters, Transition(..., "
+                    "not supported: define guard and reset as functions of the parameters, Transition(..., "
                     "guard=lambda t, q, v, p: ..., reset=lambda t, q, v, p: ...)"
                 )
 
 
 class _Walk:
-    """From stretch to stretch: where the sensitivities are."""
+    """Integration of the sensitivities from arc to arc."""
 
     def __init__(self, variation: ModesVariation, request: Request, solution: HybridSolution):
         self.variation, self.request, self.solution = variation, request, solution
@@ -250,9 +250,9 @@ class _Walk:
         self.tau = np.zeros(len(self.names))
 
     def to_the_end(self) -> HybridSensitivities:
-        """The sensitivities of all stretches."""
+        """Sensitivities of all arcs."""
         segments = self.solution.segments
-        total = None  # d(state)/dp at the time of the last transition, which depends on p as well
+        total = None  # d(state)/dp at the time of the last transition, including its dependence on p
         if segments:
             form = self.modes.at(self.modes.theta)[1][segments[0].mode]
             total = self._given(form)
@@ -270,7 +270,7 @@ class _Walk:
         return HybridSensitivities(self.names, self.solution, self.parts)
 
     def _take_inputs(self, low: float) -> None:
-        """Let the equations have their inputs as they are from `low` to the next break point."""
+        """Set the inputs of the equations to those from `low` to the next break point."""
         if self.variation.problem is not self.variation.given.problem and low != self._since:
             problem = at_piece(self.variation.given.problem, low, by_samples=True)
             self.modes, self._plans, self._since = VariedModes(problem, self.names), {}, low
@@ -301,7 +301,7 @@ class _Walk:
         return start
 
     def _stretch(self, segment: HybridSegment, total: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Integrate the sensitivities over a stretch; those at its end, and what came out."""
+        """Integrate the sensitivities over an arc; returns their final values and the result."""
         settings = self.settings[segment.mode]
         plan = self._plan(segment.mode)
         form, (t0, t1) = StateForm(plan.problem), (segment.t0, segment.t1)
@@ -318,9 +318,9 @@ class _Walk:
         return found.sensitivities.values[:, :, -1], found
 
     def _through(self, segment: HybridSegment, s: np.ndarray, follows: str | None) -> np.ndarray | None:
-        """d(state)/dp after the transitions at the end of a stretch, in the mode that follows; None if there is none.
+        """d(state)/dp after the transitions at the end of an arc, in the next mode; None if it does not exist.
 
-        Where transitions accumulate, the next stretch begins before the time at which they do.
+        After an accumulation of transitions, the next arc begins before the accumulation time.
         """
         t, mode = segment.t1, segment.mode
         problem, _ = self.modes.at(self.modes.theta)
@@ -389,8 +389,8 @@ class _Walk:
 
     def _say(self, event: HybridEvent, why: str):
         warn(
-            f"sensitivities do not exist behind the transition '{event.name}' at t = {event.t:.6g}, {why}: they are "
-            "nan from there on",
+            f"sensitivities do not exist after the transition '{event.name}' at t = {event.t:.6g}, {why}: they are "
+            "NaN from there on",
             SensitivityWarning,
         )
 

@@ -430,8 +430,8 @@ def analyse_method(method: Any) -> RungeKuttaAnalysis | MultistepAnalysis:
     Returns
     -------
     RungeKuttaAnalysis or MultistepAnalysis
-        RungeKuttaAnalysis or MultistepAnalysis ``print`` shows a table. Exact coefficients are evaluated exactly, sums
-        of floats are compared with a tolerance; the result states which.
+        ``print`` shows a table. Exact coefficients are evaluated exactly, sums of floats are compared with a tolerance;
+        the result states which.
 
     Examples
     --------

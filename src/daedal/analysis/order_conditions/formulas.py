@@ -209,7 +209,7 @@ def table(
     Returns
     -------
     str
-        str One row for each condition; those that are unnecessary if f is linear in z are starred. Sums run over all
+        One row for each condition; those that are unnecessary if f is linear in z are starred. Sums run over all
         indices but s.
 
     Examples

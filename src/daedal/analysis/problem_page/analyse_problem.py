@@ -88,12 +88,12 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     Returns
     -------
     Analysis
-        Analysis ``print`` shows a page, a notebook adds a picture; its attributes hold the numbers.
+        ``print`` shows a page, a notebook adds a picture; its attributes hold the numbers.
 
     Raises
     ------
     InvalidProblemError
-        InvalidProblemError If the functions of the problem cannot be traced, or `at` has the wrong form.
+        If the functions of the problem cannot be traced, or `at` has the wrong form.
 
     Notes
     -----

@@ -187,7 +187,7 @@ class Pencil(Shown):
         Raises
         ------
         UnclearRankError
-            UnclearRankError If the structure cannot be decided numerically.
+            If the structure cannot be decided numerically.
         InvalidProblemError
             If the pencil is singular.
 
@@ -228,7 +228,7 @@ class Pencil(Shown):
         Raises
         ------
         InconsistentInitialError
-            InconsistentInitialError If x0 violates a constraint; the message names it.
+            If x0 violates a constraint; the message names it.
 
         Examples
         --------
@@ -346,7 +346,7 @@ def drazin_inverse(M: Any, *, tolerance: float = TOLERANCE) -> np.ndarray:
     Raises
     ------
     UnclearRankError
-        UnclearRankError If it cannot be decided numerically which eigenvalues vanish.
+        If it cannot be decided numerically which eigenvalues vanish.
 
     Notes
     -----

@@ -79,7 +79,7 @@ def compress(X: np.ndarray, tolerance: float, scale: float, what: str) -> Compre
     Raises
     ------
     RankChangeError
-        RankChangeError If the rank is lower at the point than near it.
+        If the rank is lower at the point than near it.
     """
     count, m, n = X.shape
     U, s, Vt = np.linalg.svd(X[0])

@@ -161,7 +161,7 @@ class TimeVarying:
         Raises
         ------
         UnclearRankError
-            UnclearRankError If the rank of an array cannot be decided numerically.
+            If the rank of an array cannot be decided numerically.
         """
         times = np.atleast_1d(np.asarray(t, dtype=float))
         for j in range(1, self.n + 2):

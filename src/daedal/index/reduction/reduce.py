@@ -52,7 +52,7 @@ def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
     Returns
     -------
     ReducedProblem
-        ReducedProblem With ``problem``, the reduced problem, and ``words``, a description of the reduction.
+        With ``problem``, the reduced problem, and ``words``, a description of the reduction.
 
     Examples
     --------

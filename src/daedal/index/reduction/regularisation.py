@@ -48,8 +48,7 @@ def regularise(problem: Any, epsilon: float, by: str = "pencil", sign: int = 1) 
     Returns
     -------
     ImplicitDAE or SemiExplicitDAE
-        ImplicitDAE or SemiExplicitDAE To be solved like any other. If :func:`daedal.reduce_index` works, prefer it: it
-        is exact.
+        To be solved like any other. If :func:`daedal.reduce_index` works, prefer it: it is exact.
 
     Examples
     --------

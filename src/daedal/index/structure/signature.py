@@ -184,7 +184,7 @@ class StructuralSignature:
         Raises
         ------
         StructurallySingularError
-            StructurallySingularError If a set of equations contains fewer unknowns than equations.
+            If a set of equations contains fewer unknowns than equations.
         """
         numbers = None if equations.params is None else equations.params.tobytes()
         known = equations.levels.get(cls)

@@ -263,7 +263,7 @@ class StructuralAnalysis:
         Raises
         ------
         StructurallySingularError
-            StructurallySingularError If a set of equations has too few unknowns, or is redundant or contradictory.
+            If a set of equations has too few unknowns, or is redundant or contradictory.
 
         Examples
         --------

@@ -355,7 +355,7 @@ def linear_system(problem: Any) -> TimeVarying:
     Raises
     ------
     InvalidProblemError
-        InvalidProblemError If an equation is not linear in the unknowns and their derivatives; the message names it.
+        If an equation is not linear in the unknowns and their derivatives; the message names it.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from daedal.sensitivity.adjoint.sweep import AdjointSweep, graded
 from daedal.sensitivity.differentiation import ParameterNumbers, entries_of, unknown_quantity, with_floats
 from daedal.symbolic.tracing.parameters import is_internal
 
-_MOST_KEPT = 8  # costs for which a problem keeps its linearised form
+_MOST_KEPT = 8  # number of costs for which a problem caches its linearised form
 
 
 class AdjointRun:
@@ -116,13 +116,13 @@ class AdjointRun:
     # --- runs forward -------------------------------------------------------------------------------------------------
 
     def _solve(self, span: tuple[float, float], initial: Any, t_eval: Any = None, **further: Any) -> Any:
-        """One run that reaches its end."""
+        """One run, which must reach its end."""
         params = given_params(self.given.params) if self._has_params else None
         options = {**self._settings, **further, "t_eval": t_eval}
         return daedal.solve(self._stated, span, initial, params=params, inputs=self._inputs, **options)
 
     def _pieces(self, span: tuple[float, float], initial: Any, checkpoints: int | None) -> Iterator[_Piece]:
-        """Solutions with dense output over pieces of the interval, the last one first."""
+        """Solutions with dense output on pieces of the interval, in reverse order."""
         if checkpoints is None:
             yield from self._parts(self._solve(span, initial, dense_output=True), span)
             return
@@ -153,9 +153,7 @@ class AdjointRun:
         """What is differentiated by."""
         if wanted is None:
             if not self.labels:
-                raise InvalidProblemError(
-                    "gradient: the problem was stated without params; name initial values, such as 'x(0)'"
-                )
+                raise InvalidProblemError("gradient: the problem has no params; name initial values, such as 'x(0)'")
             return tuple(self.labels)
         names = (wanted,) if isinstance(wanted, str) else tuple(str(name) for name in wanted)
         names = tuple(entry for name in names for entry in entries_of(name, self.labels) or (name,))
@@ -166,7 +164,7 @@ class AdjointRun:
         return names
 
     def picked(self, names: Sequence[str]) -> np.ndarray:
-        """The derivatives by what was asked for, with what follows from the initial values."""
+        """The requested derivatives, including the contributions of the initial values."""
         equations, sweep, variables = self._equations, self._sweep, variables_of(self.given)
         in_constraints = [equations.labels[k] for k in equations.constraints_by_parameters]
         moved = {
@@ -177,7 +175,7 @@ class AdjointRun:
         bound = equations.is_mechanical or sweep.is_bound
         starts = {name for name in names if name in moved or (bound and name.endswith("(0)"))}
         rows: dict[str, np.ndarray] = {}
-        if starts:  # what the constraints demand of the initial values
+        if starts:  # contributions of the constraints on the initial values
             first, last = self._span
             sol = self._solve((first, first + 1e-6 * (last - first)), self._initial, sensitivities=sorted(starts))
             rows = {name: np.asarray(sol.sensitivity(name))[:, 0] for name in starts}
@@ -222,7 +220,7 @@ def _linearised(stated: Any, given: Any, cost: Callable | None, final_cost: Call
     made = LinearisedRun(problem, cost, final_cost), with_floats(stated)
     if len(kept) >= _MOST_KEPT:
         kept.clear()
-    kept[key] = *made, cost, final_cost  # costs that are kept keep their id
+    kept[key] = *made, cost, final_cost  # cached costs keep their id
     return made
 
 

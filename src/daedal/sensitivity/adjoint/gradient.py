@@ -1,4 +1,4 @@
-"""The public function for gradients of costs by adjoint equations."""
+"""Public function for gradients of costs by adjoint equations."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Gradient(NamedTuple):
     Attributes
     ----------
     value : float
-        The cost.
+        Value of the cost.
     gradient : numpy.ndarray
         Its derivatives, in the order of `names`.
     names : tuple of str
-        What it was differentiated by.
+        Names of the parameters and initial values.
     """
 
     value: float
@@ -31,10 +31,10 @@ class Gradient(NamedTuple):
     names: tuple[str, ...]
 
     def __getitem__(self, key):
-        """The derivative by a parameter of that name; otherwise as for a tuple."""
+        """The derivative with respect to the parameter of that name; otherwise as for a tuple."""
         if isinstance(key, str):
             if key not in self.names:
-                raise unknown_name(key, self.names, "derivative by")
+                raise unknown_name(key, self.names, "derivative with respect to")
             return float(self.gradient[self.names.index(key)])
         return tuple.__getitem__(self, key)
 
@@ -61,37 +61,37 @@ def gradient(
 
         J(p) = \int_{t_0}^{T} g(t, y, p)\, dt + h(T, y(T), p), \qquad F(t, y, y', p) = 0 .
 
-    One run forward and one backward give the derivatives by all parameters, however many there are.
+    One forward and one backward run give the derivatives with respect to all parameters, whatever their number.
 
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE or MechanicalSystem
-        Of index 0 or 1, of index 2 in Hessenberg form, or a mechanism; stated with ``params``. Its functions must be
+        Of index 0 or 1, of index 2 in Hessenberg form, or a mechanism, with ``params``. Its functions must be
         traceable.
     t_span, initial
         As for :func:`daedal.solve`.
     cost, final_cost : callable
         ``g(t, y)`` and ``h(t, y)`` with the arguments of the problem's functions, ``(t, y, z)`` for a semi-explicit
-        problem and ``(t, q, v)`` for a mechanism, the parameters last if there are some; told by their names, as
-        those of an :class:`Event`. At least one of them.
+        problem and ``(t, q, v)`` for a mechanism, with the parameters as an optional last argument; recognised by name,
+        as for an :class:`Event`. At least one is required.
     parameters : sequence of str, optional
-        By what to differentiate: parameters and inputs by name, that of a vector or of samples for all of its numbers
-        (``"u[0]"``, ``"u[1]"``, ... for one), and initial values such as ``"x(0)"``. All parameters, constant inputs
-        and samples by default.
+        Variables of differentiation: parameters and inputs by name (the name of a vector or of samples selects all of
+        its numbers, ``"u[0]"``, ``"u[1]"``, ... a single one), and initial values such as ``"x(0)"``. All parameters,
+        constant inputs and samples by default.
     params : object, optional
-        Parameters for this run in place of the problem's.
+        Parameters for this run, replacing those of the problem.
     inputs, hold : optional
         Inputs for this run, as for :func:`daedal.solve`.
     checkpoints : int, optional
-        Store the solution at so many times only and compute the pieces between them again on the way back: memory is
-        that of one piece. By default everything is kept.
+        Number of times at which the solution is stored; the pieces between them are recomputed in the backward run, so
+        memory is that of one piece. By default everything is stored.
     rtol, atol, **options
-        Of the runs; as for :func:`daedal.solve`.
+        For the runs; as for :func:`daedal.solve`.
 
     Returns
     -------
     Gradient
-        ``value, gradient, names``; ``result["k"]`` is the derivative by k.
+        ``value, gradient, names``; ``result["k"]`` is the derivative with respect to k.
 
     Notes
     -----
@@ -111,13 +111,15 @@ def gradient(
         raise InvalidProblemError("gradient: give cost, final_cost, or both")
     if not isinstance(problem, (daedal.ImplicitDAE, daedal.SemiExplicitDAE, daedal.MechanicalSystem)):
         raise InvalidProblemError(
-            f"gradient is for an ImplicitDAE, SemiExplicitDAE or MechanicalSystem, not for a {type(problem).__name__}"
+            f"gradient supports ImplicitDAE, SemiExplicitDAE and MechanicalSystem, not {type(problem).__name__}"
         )
     if options.get("events") is not None:
         raise InvalidProblemError("gradient: runs with events have jumps; use solve(..., sensitivities=[...]) for them")
     for name in ("t_eval", "dense_output", "sensitivities"):
         if name in options:
-            raise InvalidProblemError(f"gradient: {name} cannot be given; what is stored of the run is its own matter")
+            raise InvalidProblemError(
+                f"gradient: {name} cannot be given; gradient itself decides what is stored of the run"
+            )
     first, last = (float(t) for t in t_span)
     if not last > first:
         raise InvalidProblemError(f"gradient: t_span must increase, got ({first:g}, {last:g})")
