@@ -263,15 +263,14 @@ class DifferentiableRun:
 
     def _jacobians_of(self, rows: np.ndarray) -> list[np.ndarray]:
         """(*shape, m) for each row; the last ones are kept, since products follow each other."""
-        missing = [row for row in rows if row.tobytes() not in self._jacobians]
-        found = dict(zip([row.tobytes() for row in missing], _mapped(self._jacobian, missing)))
-        result = [found[key] if key in found else self._jacobians.get(key) for key in map(bytes, rows)]
-        result = [self._jacobian(row) if x is None else x for x, row in zip(result, rows)]
+        known = {row.tobytes(): self._jacobians.get(row.tobytes()) for row in rows}
+        missing = [row for row in rows if known[row.tobytes()] is None]
+        found = dict(zip([row.tobytes() for row in missing], _mapped(self._jacobian, missing), strict=True))
         if len(self._jacobians) + len(found) > _MOST_JACOBIANS:
             self._jacobians.clear()
-        for key, value in list(found.items())[:_MOST_JACOBIANS]:
-            self._jacobians[key] = value
-        return result
+        self._jacobians |= dict(list(found.items())[:_MOST_JACOBIANS])
+        every: dict[bytes, Any] = known | found
+        return [every[row.tobytes()] for row in rows]
 
     def _jacobian(self, row: np.ndarray) -> np.ndarray:
         shape = (*self.shape, len(self.labels))

@@ -73,11 +73,8 @@ class PyTensorSolve:
 @lru_cache(maxsize=1)
 def _operations() -> SimpleNamespace:
     """The solution and its two products as operations."""
-    pt, op, apply = (
-        required("pytensor.tensor", "pytensor"),
-        required("pytensor.graph.op", "pytensor").Op,
-        required("pytensor.graph.basic", "pytensor").Apply,
-    )
+    pt, apply = required("pytensor.tensor", "pytensor"), required("pytensor.graph.basic", "pytensor").Apply
+    op: Any = required("pytensor.graph.op", "pytensor").Op
     disconnected = required("pytensor.gradient", "pytensor").DisconnectedType
 
     class SolveOperation(op):

@@ -152,7 +152,7 @@ class ArgumentForm:
                 self.fixed[INITIAL, name] = None
             else:
                 starts = None if labels is None else [f"{label}(0)" for label in labels]
-                self._add(INITIAL, (name,), value, (size if size is not None else shape_of(value)[-1],), starts)
+                self._add(INITIAL, (name,), value, (int(shape_of(value)[-1] or 0) if size is None else size,), starts)
 
     def _read_params(self, params: Any) -> None:
         before = self._params_before

@@ -94,7 +94,7 @@ def _tensors(value: Any, torch: Any) -> list[Any]:
 def _functions() -> Any:
     """The solution as a function of autograd; its products with the Jacobian are functions of their own."""
     torch = required("torch", "torch")
-    function = torch.autograd.Function
+    function: Any = torch.autograd.Function
 
     def called(product: str, run: DifferentiableRun, theta: Any, *further: Any) -> Any:
         """A method of the run, of tensors with any leading axes."""
