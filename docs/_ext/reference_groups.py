@@ -139,7 +139,7 @@ GROUPS = (
         "Models inside other programs",
         "Models as files that other simulation programs load, and models from such files; solutions as differentiable "
         "functions of JAX, PyTorch and PyTensor.",
-        ("export_fmu", "jax", "jax.solve", "torch", "torch.solve", "pytensor", "pytensor.solve"),
+        ("export_fmu", "import_fmu", "jax", "jax.solve", "torch", "torch.solve", "pytensor", "pytensor.solve"),
     ),
     Group(
         "many-runs",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -119,9 +119,11 @@ class ArgumentForm:
                 f"{leaf.name} has shape {found}; expected {shape}, or (members, {', '.join(map(str, shape))}) for a "
                 "batch"
             )
-        if len(found) == len(shape) and not self._varies(value):
-            self.constants[leaf] = np.array(value, dtype=float)
-            return
+        if not self._varies(value):
+            if len(found) == len(shape):
+                self.constants[leaf] = np.array(value, dtype=float)
+                return
+            leaf = replace(leaf, labels=None)  # a batch of constants, which nothing is differentiated by
         self.leaves.append(leaf)
         self.values.append(value)
 
