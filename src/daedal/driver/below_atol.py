@@ -11,6 +11,7 @@ from daedal.common.tabular import listing
 
 _LEAST_STEPS = 4  # number of points in a run needed to judge the size of its variables
 _NOISE = 1e-6  # times atol: smaller values are round-off
+_ROUNDING = 100.0 * np.finfo(float).eps  # times the largest of all values: the same
 _STATED = 1e-4  # times atol: a larger start value is deliberate
 _SEEN = 1e-4  # fraction of its values to which a variable should be accurate
 _FEW = 3  # turning points too few to be conclusive
@@ -41,6 +42,7 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
         return
     begun = (y[:, 0] != 0.0) | (sizes[:, -1] < largest)  # excluding those that start at 0 and have only just left it
     least = _NOISE * atol if np.any(largest > _NOISE * atol) else 0.0  # unless all values are that small
+    least = np.maximum(least, _ROUNDING * largest.max())
     small = np.flatnonzero(here & begun & (largest > least))
     if not small.size:
         return
