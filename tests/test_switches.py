@@ -3,6 +3,7 @@
 import contextlib
 import math
 import pickle
+import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -726,3 +727,12 @@ def test_switches_that_matter_in_turn_are_all_met(condition):
     times = sol.events.t
     assert all(np.min(np.abs(times - jump)) < 2e-4 for jump in jumps)
     assert sol.y[0, -1] == pytest.approx(np.trapezoid(values, t), abs=1e-3)
+
+
+def test_twisting_control_ends_on_its_sliding_set():
+    """x'' = -sign(x) - sign(x') / 2: from rest at 1 to rest at -1/3 in 2 + 2/3, then the same, shorter by 1/sqrt(3)."""
+    problem = daedal.ODE(lambda t, y: [y[1], -np.sign(y[0]) - 0.5 * np.sign(y[1])], 2)
+    sol = daedal.solve(problem, (0.0, 12.0), [1.0, 0.0])
+    found = re.search(r"Up to t = (\S+) .* shrink by a constant factor", sol.message)
+    assert sol.success and float(found[1]) == pytest.approx((2.0 + 2.0 / 3.0) / (1.0 - 1.0 / math.sqrt(3.0)), abs=1e-3)
+    assert np.abs(sol.y[:, -1]).max() < 1e-6
