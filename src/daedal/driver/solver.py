@@ -98,7 +98,7 @@ class Solver:
         self._source = problem if is_source(problem) else None
         self._problem, self._settings = problem_of(problem), settings
         self._stated = self._problem  # the original problem, whatever parameters and inputs follow
-        self._plan = plan_for(self._problem, settings)
+        self._plan = None if jumps_of(self._problem) else plan_for(self._problem, settings)  # pieces have their own
 
     @property
     def problem(self):
@@ -127,7 +127,7 @@ class Solver:
         jumps = with_jumps(None, self._problem)
         if jumps is not None:
             return solve_pieces(request, jumps, self._stated)
-        if not self._plan.is_current():
+        if self._plan is None or not self._plan.is_current():
             self._plan = make_plan(self._problem, self._settings)
         return complete_or_raise(described(self._plan.solve, request))
 
@@ -137,7 +137,8 @@ class Solver:
         Not needed for changes that Python can detect. Numba-compiled functions and other machine code may depend on
         more.
         """
-        self._plan = make_plan(self._problem, self._settings)
+        if self._plan is not None:
+            self._plan = make_plan(self._problem, self._settings)
 
     @property
     def plan(self):
@@ -157,7 +158,8 @@ class Solver:
         other = object.__new__(Solver)  # copies build their plan again, like unpickled solvers
         other._problem, other._settings, other._source = problem, self._settings, None
         other._stated = self._stated
-        other._plan = self._plan.with_problem(problem) or make_plan(problem, self._settings)
+        shared = None if self._plan is None else self._plan.with_problem(problem)
+        other._plan = None if jumps_of(problem) else shared or make_plan(problem, self._settings)
         return other
 
     def __repr__(self) -> str:
