@@ -41,11 +41,13 @@ SURFACE = {
         SecondOrderDAE
         SecondOrderSolution
         SemiExplicitDAE
+        Sensitivities
         SensitivityWarning
         Solution
         Solver
         StatefulFunctionWarning
         Statistics
+        Steps
         StructurallySingularError
         SwitchWarning
         Table

@@ -61,6 +61,7 @@ GROUPS = (
             "solve",
             "solve_dae",
             "solve_ivp",
+            "Steps",
             "IVPResult",
             "consistent_initial",
             "StatefulFunctionWarning",
@@ -159,6 +160,7 @@ GROUPS = (
         "Derivatives beside a solution come from ``solve(..., sensitivities=...)``.",
         (
             "fit",
+            "Sensitivities",
             "sensitivity",
             "sensitivity.Fit",
             "sensitivity.Experiment",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, Unpack
 from weakref import ref
 
 from daedal.common import first_use
 from daedal.driver.below_atol import warn_below_atol, warn_unsuitable
+from daedal.driver.options import SolverOptions, takes
 from daedal.driver.plan_stages import Plan, Recent
 from daedal.driver.request import Request, Settings, check_span, checked_request, checked_settings
 from daedal.driver.run_segments import LARGEST_KEPT
@@ -34,32 +35,19 @@ from daedal.solution.schema import is_plain
 from daedal.solution.solution import Solution
 
 
-def prepare(
-    problem,
-    *,
-    method="auto",
-    formulation="auto",
-    rtol=1e-6,
-    atol=1e-9,
-    events=None,
-    max_steps=None,
-    first_step=None,
-    max_step=None,
-    fixed_step=None,
-    dense_output=None,
-    correct_initial=False,
-    compile="auto",
-    switches="auto",
-    sensitivities=None,
-    initial_sensitivities=None,
-    sensitivity_errors=True,
-    sensitivity_method="auto",
-    **method_options,
-) -> Solver:
+@takes(SolverOptions)
+def prepare(problem: Any, **options: Unpack[SolverOptions]) -> Solver:
     """Prepare a solver for many runs of one problem.
 
     Everything independent of interval, initial values and parameters is done once: argument checks, choice of method
-    and formulation, callbacks, workspaces. The arguments are those of :func:`daedal.solve`.
+    and formulation, callbacks, workspaces: :doc:`/guide/prepared`.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE, SemiExplicitDAE, MechanicalSystem, ODE, ...
+        As for :func:`daedal.solve`.
+
+    {options}
 
     Returns
     -------
@@ -77,11 +65,7 @@ def prepare(
     0.36788
     0.13534
     """
-    steps = (max_steps, first_step, max_step, fixed_step)
-    kept = (dense_output, correct_initial, compile, switches)
-    wanted = (sensitivities, initial_sensitivities, sensitivity_errors, sensitivity_method)
-    settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, *wanted, **method_options)
-    return Solver(problem, settings)
+    return Solver(problem, checked_settings(**options))
 
 
 class Solver:

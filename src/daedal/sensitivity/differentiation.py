@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from daedal.common.messages import unknown_name
+from daedal.driver.options import Sensitivities
 from daedal.driver.plan_stages import Plan
-from daedal.driver.request import SensitivityRequest, Settings
+from daedal.driver.request import Settings
 from daedal.errors import InvalidProblemError, UnknownNameError
 from daedal.kernels.functions import is_compiled
 from daedal.problems import HessenbergDAE
@@ -70,7 +71,7 @@ class Differentiation:
     ----------
     problem : object
         With parameters that can be varied.
-    wanted : SensitivityRequest
+    wanted : Sensitivities
     settings : Settings
         Those without sensitivities.
     make_plan : callable
@@ -83,7 +84,7 @@ class Differentiation:
     """
 
     problem: Any
-    wanted: SensitivityRequest
+    wanted: Sensitivities
     settings: Settings
     make_plan: Callable[[Any, Settings], Plan]
     primal: Plan
@@ -125,7 +126,7 @@ class Differentiation:
         return traced.n_switches if traced is not None and settings.switches != "never" else 0
 
 
-def columns_of(wanted: SensitivityRequest, problem: Any) -> list[Column]:
+def columns_of(wanted: Sensitivities, problem: Any) -> list[Column]:
     """What was asked for as columns, in the same order."""
     known = ParameterNumbers.of(problem).labels
     labels = [problem.label(i) for i in range(problem.n)]
@@ -154,7 +155,7 @@ def require_known(names: list[Any], known: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def given_starts(wanted: SensitivityRequest, columns: list[Column], n: int) -> np.ndarray:
+def given_starts(wanted: Sensitivities, columns: list[Column], n: int) -> np.ndarray:
     """d(initial values) / d(parameter) as they were given, one row for each column."""
     start = np.zeros((len(columns), n))
     for row, column in zip(start, columns, strict=True):

@@ -32,7 +32,8 @@ FORMULAS = {
     "Gauss": "gauss{stages}",
     "Radau IIA": "radau_iia{stages}",
 }
-ROUND_OFF = {"rtol": 1e-4, "atol": 1e-4}  # corrections that do not fall any more are round-off, if they are below it
+# Corrections that do not fall any more are round-off, if they are below it.
+ROUND_OFF: Any = {"rtol": 1e-4, "atol": 1e-4}
 
 
 def formula_of(row: Row) -> str:
