@@ -37,6 +37,7 @@ SURFACE = {
         MechanicalSystem
         NonUniqueWarning
         ODE
+        Problem
         RecognisedSolution
         SecondOrderDAE
         SecondOrderSolution

@@ -32,6 +32,7 @@ GROUPS = (
         "State a problem",
         "Write down the equations; each class takes them in the form in which they stand on paper.",
         (
+            "Problem",
             "ImplicitDAE",
             "SemiExplicitDAE",
             "MassMatrixDAE",

@@ -228,20 +228,28 @@ class SolverOptions(MethodOptions, total=False):
             _one_of("auto", "never", "always"),
         ),
     ]
-    rtol: Annotated[
+    rtol: Annotated["ArrayLike", Option(_STEPS, 1e-6, "float or array (n,)", "")]
+    atol: Annotated[
         "ArrayLike",
         Option(
             _STEPS,
-            1e-6,
+            1e-9,
             "float or array (n,)",
             "The local error of component i is kept below rtol[i] \\|y_i\\| + atol[i]: :doc:`/guide/tolerances`.",
         ),
     ]
-    atol: Annotated["ArrayLike", Option(_STEPS, 1e-9, "float or array (n,)", "")]
-    first_step: Annotated[
-        float | None, Option(_STEPS, None, "float, optional", "First and largest step size.", _positive)
-    ]
+    first_step: Annotated[float | None, Option(_STEPS, None, "float, optional", "", _positive)]
     max_step: Annotated[float | None, Option(_STEPS, None, "float, optional", "", _largest)]
+    fixed_step: Annotated[
+        float | None,
+        Option(
+            _STEPS,
+            None,
+            "float, optional",
+            "First and largest step size; constant step size, without error control.",
+            _positive,
+        ),
+    ]
     max_steps: Annotated[
         int | None,
         Option(
@@ -252,10 +260,6 @@ class SolverOptions(MethodOptions, total=False):
             "interval.",
             _count,
         ),
-    ]
-    fixed_step: Annotated[
-        float | None,
-        Option(_STEPS, None, "float, optional", "Constant step size, without error control.", _positive),
     ]
     steps: Annotated[
         Steps | None,
@@ -302,29 +306,27 @@ class SolverOptions(MethodOptions, total=False):
             None,
             "True, name, index, or list",
             'Parameters and initial values (``"x(0)"``) to differentiate by: ``sol.sensitivity(name)``, '
-            ":doc:`/guide/sensitivities`. Or a :class:`daedal.Sensitivities`, which has the next three as fields.",
+            ":doc:`/guide/sensitivities`. Or a :class:`daedal.Sensitivities`.",
         ),
     ]
     initial_sensitivities: Annotated[
         "Mapping[str, ArrayLike] | None",
-        Option(_DERIVATIVES, None, "mapping, optional", "Derivatives of the initial values, {name: array (n,)}."),
+        Option(_DERIVATIVES, None, "mapping, optional", ""),
     ]
-    sensitivity_errors: Annotated[
-        bool, Option(_DERIVATIVES, True, "bool", "Whether to control the errors of sensitivities too.")
-    ]
+    sensitivity_errors: Annotated[bool, Option(_DERIVATIVES, True, "bool", "")]
     sensitivity_method: Annotated[
         str,
         Option(
             _DERIVATIVES,
             "auto",
-            '{"auto", "simultaneous", "staggered", "staggered direct"}',
-            "How a step of DASSL or Radau computes them.",
+            "optional",
+            "The fields `initial`, `errors` and `method` of a :class:`daedal.Sensitivities`, as options.",
         ),
     ]
 
 
-class RunOptions(SolverOptions, total=False):
-    """Options of `solve`: also what holds for one run."""
+class DAEOptions(SolverOptions, total=False):
+    """Options of `solve_dae`: also what holds for one run."""
 
     t_stop: Annotated[
         float | None,
@@ -349,9 +351,6 @@ class RunOptions(SolverOptions, total=False):
             ":class:`HybridSolution`: :doc:`/guide/discontinuities`.",
         ),
     ]
-    params: Annotated[
-        Any, Option(_RUN, None, "object, optional", "Parameters in place of the problem's; a mapping replaces entries.")
-    ]
     inputs: Annotated[
         "Mapping[str, Any] | None",
         Option(
@@ -363,6 +362,14 @@ class RunOptions(SolverOptions, total=False):
     ]
     hold: Annotated[
         str, Option(_RUN, "zero", '{"zero", "first"}', "Samples are constant up to the next, or linear between them.")
+    ]
+
+
+class RunOptions(DAEOptions, total=False):
+    """Options of `solve`."""
+
+    params: Annotated[
+        Any, Option(_RUN, None, "object, optional", "Parameters in place of the problem's; a mapping replaces entries.")
     ]
 
 
@@ -422,7 +429,7 @@ def _sensitivities(known: dict[str, Any]) -> Sensitivities | None:
     return Sensitivities(names, initial, errors, method)
 
 
-_TABLES = {options: table(options) for options in (SolverOptions, RunOptions)}
+_TABLES = {options: table(options) for options in (SolverOptions, DAEOptions, RunOptions)}
 _DEFAULTS = {
     options: {name: one.default if one.check is None else one.check(one.default, name) for name, one in shown.items()}
     for options, shown in _TABLES.items()
@@ -456,19 +463,16 @@ def takes(options: "type[SolverOptions]", *, rest: str = "method_options") -> Ca
 
 
 def _described(shown: Mapping[str, Option]) -> str:
-    """Sections of a docstring, a group in each; options without a description belong to the one before."""
-    text, names = "", []
-    entries = list(shown.items())
-    for i, (name, option) in enumerate(entries):
-        if i == 0 or option.group != entries[i - 1][1].group:
+    """Sections of a docstring, a group in each; options without a description share that of the next."""
+    text, names, group = "", [], ""
+    for name, option in shown.items():
+        if option.group != group:
+            group = option.group
             text += f"\n{option.group}\n{'-' * len(option.group)}\n"
         names.append(name)
-        if i + 1 < len(entries) and not entries[i + 1][1].about:
+        if not option.about:
             continue
-        about = next(shown[name].about for name in names if shown[name].about)
         text += f"{', '.join(names)} : {option.kind}\n"
-        text += (
-            textwrap.fill(about, 108, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False) + "\n"
-        )
+        text += textwrap.indent(textwrap.fill(option.about, 112, break_on_hyphens=False), "    ") + "\n"
         names = []
     return text.lstrip("\n")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 from weakref import ref
 
 from daedal.common import first_use
@@ -28,15 +29,36 @@ from daedal.problems import (
 from daedal.problems.compile import with_other_params
 from daedal.problems.named_inputs import jumps_of, require_inputs
 from daedal.problems.preparable import Preparable, prepared_of
-from daedal.problems.problem_sources import is_source, problem_of
+from daedal.problems.problem_sources import ProblemSource, is_source, problem_of
+from daedal.problems.protocol import Problem
 from daedal.problems.symbols import given_params
 from daedal.solution.quantities import Tabulated
 from daedal.solution.schema import is_plain
 from daedal.solution.solution import Solution
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
+    from daedal.hybrid.hybrid_solution import HybridSolution
+    from daedal.solution.constrained_solution import HessenbergSolution
+    from daedal.solution.mechanical_solution import MechanicalSolution
+    from daedal.solution.solution import SecondOrderSolution
+
+
+@overload
+def prepare(
+    problem: MechanicalSystem | ProblemSource[MechanicalSystem | HybridProblem], **options: Unpack[SolverOptions]
+) -> Solver[MechanicalSolution]: ...
+@overload
+def prepare(problem: HybridProblem, **options: Unpack[SolverOptions]) -> Solver[HybridSolution]: ...
+@overload
+def prepare(problem: SecondOrderDAE, **options: Unpack[SolverOptions]) -> Solver[SecondOrderSolution]: ...
+@overload
+def prepare(problem: HessenbergDAE, **options: Unpack[SolverOptions]) -> Solver[HessenbergSolution]: ...
+@overload
+def prepare(problem: Problem | ProblemSource[Problem], **options: Unpack[SolverOptions]) -> Solver[Solution]: ...
 @takes(SolverOptions)
-def prepare(problem: Any, **options: Unpack[SolverOptions]) -> Solver:
+def prepare(problem: Any, **options: Unpack[SolverOptions]) -> Any:
     """Prepare a solver for many runs of one problem.
 
     Everything independent of interval, initial values and parameters is done once: argument checks, choice of method
@@ -68,7 +90,10 @@ def prepare(problem: Any, **options: Unpack[SolverOptions]) -> Solver:
     return Solver(problem, checked_settings(**options))
 
 
-class Solver:
+Found = TypeVar("Found", covariant=True)
+
+
+class Solver(Generic[Found]):
     """One problem with a method, a formulation and tolerances, ready to be solved from any start.
 
     Created by :func:`daedal.prepare`. It is immutable for the user and thread-safe: every run uses a separate
@@ -78,19 +103,28 @@ class Solver:
     functions if any has changed; :meth:`refresh` forces it.
     """
 
-    def __init__(self, problem, settings: Settings):
+    def __init__(self, problem: Any, settings: Settings):
         self._source = problem if is_source(problem) else None
         self._problem, self._settings = problem_of(problem), settings
         self._plan = plan_for(self._problem, settings)
 
     @property
-    def problem(self):
+    def problem(self) -> Any:
         """The problem."""
         return self._problem
 
     def solve(
-        self, t_span, initial, params=None, *, inputs=None, hold="zero", t_eval=None, t_stop=None, progress=False
-    ):
+        self,
+        t_span: ArrayLike,
+        initial: Any,
+        params: Any = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        hold: str = "zero",
+        t_eval: ArrayLike | None = None,
+        t_stop: float | None = None,
+        progress: bool = False,
+    ) -> Found:
         """Solve from `initial` over `t_span`, with other parameters and inputs if they are given.
 
         See :func:`daedal.solve`.
@@ -98,8 +132,9 @@ class Solver:
         if self._source is not None:
             initial = self._source.as_initial(initial, check_span(t_span)[0], params)
         if params is not None:
-            given = {"inputs": inputs, "hold": hold, "t_eval": t_eval, "t_stop": t_stop, "progress": progress}
-            return self.with_params(params).solve(t_span, initial, **given)
+            return self.with_params(params).solve(
+                t_span, initial, inputs=inputs, hold=hold, t_eval=t_eval, t_stop=t_stop, progress=progress
+            )
         if inputs is not None:
             return self.with_inputs(inputs, hold=hold).solve(
                 t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress
@@ -114,7 +149,7 @@ class Solver:
             self._plan = make_plan(self._problem, self._settings)
         return complete_or_raise(described(self._plan.solve, request))
 
-    def refresh(self):
+    def refresh(self) -> None:
         """Trace the functions again.
 
         Not needed for changes that Python can detect. Numba-compiled functions and other machine code may depend on
@@ -123,21 +158,23 @@ class Solver:
         self._plan = make_plan(self._problem, self._settings)
 
     @property
-    def plan(self):
+    def plan(self) -> Plan:
         """Solver data independent of the start."""
         return self._plan
 
-    def with_params(self, params) -> Solver:
+    def with_params(self, params: Any) -> Solver[Found]:
         """A solver for the same problem with other parameters; prepared data is shared."""
         return self._with(with_other_params(self._problem, params))
 
-    def with_inputs(self, values=None, /, *, hold="zero", **named) -> Solver:
+    def with_inputs(
+        self, values: Mapping[str, Any] | None = None, /, *, hold: str = "zero", **named: Any
+    ) -> Solver[Found]:
         """A solver for the same problem with other inputs, which shares all that is ready."""
         require_inputs(self._problem)
         return self._with(self._problem.with_inputs(values, hold=hold, **named))
 
-    def _with(self, problem) -> Solver:
-        other = object.__new__(Solver)  # copies build their plan again, like unpickled solvers
+    def _with(self, problem: Any) -> Solver[Found]:
+        other: Solver[Found] = object.__new__(Solver)  # copies build their plan again, like unpickled solvers
         other._problem, other._settings, other._source = problem, self._settings, None
         other._plan = self._plan.with_problem(problem) or make_plan(problem, self._settings)
         return other
@@ -150,7 +187,7 @@ class Solver:
     def __getstate__(self) -> dict[str, Any]:
         return {"problem": self._source or self._problem, "settings": self._settings}
 
-    def __setstate__(self, state: dict[str, Any]):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["problem"], state["settings"])  # type: ignore[misc]
 
 

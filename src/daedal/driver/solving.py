@@ -3,23 +3,54 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from daedal.driver.options import RunOptions, takes
+from daedal.driver.options import DAEOptions, RunOptions, takes
 from daedal.driver.request import check_span, checked_options, checked_request
 from daedal.driver.solver import solve_pieces, solve_request, with_jumps
 from daedal.errors import InvalidProblemError
-from daedal.problems import ImplicitDAE
+from daedal.problems import HessenbergDAE, ImplicitDAE, MechanicalSystem, SecondOrderDAE
 from daedal.problems.checks import check_real
 from daedal.problems.compile import with_other_params
 from daedal.problems.named_inputs import require_inputs
-from daedal.problems.problem_sources import is_source
+from daedal.problems.problem_sources import ProblemSource, is_source
+from daedal.problems.protocol import Problem
 from daedal.solution.solution import Solution
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
+    from daedal.hybrid.hybrid_problem import HybridProblem
+    from daedal.hybrid.hybrid_solution import HybridSolution
+    from daedal.solution.constrained_solution import HessenbergSolution
+    from daedal.solution.mechanical_solution import MechanicalSolution
+    from daedal.solution.solution import SecondOrderSolution
+
+
+@overload
+def solve(
+    problem: MechanicalSystem | ProblemSource[MechanicalSystem | HybridProblem],
+    t_span: ArrayLike,
+    initial: Any,
+    **options: Unpack[RunOptions],
+) -> MechanicalSolution: ...
+@overload
+def solve(problem: HybridProblem, t_span: ArrayLike, initial: Any, **options: Unpack[RunOptions]) -> HybridSolution: ...
+@overload
+def solve(
+    problem: SecondOrderDAE, t_span: ArrayLike, initial: Any, **options: Unpack[RunOptions]
+) -> SecondOrderSolution: ...
+@overload
+def solve(
+    problem: HessenbergDAE, t_span: ArrayLike, initial: Any, **options: Unpack[RunOptions]
+) -> HessenbergSolution: ...
+@overload
+def solve(
+    problem: Problem | ProblemSource[Problem], t_span: ArrayLike, initial: Any, **options: Unpack[RunOptions]
+) -> Solution: ...
 @takes(RunOptions)
 def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]) -> Any:
     r"""Solve an initial value problem for a differential-algebraic equation.
@@ -45,13 +76,10 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
 
     Raises
     ------
-    InvalidProblemError
-        Invalid input; the message names the argument.
-    InconsistentInitialError
-        The initial values violate the equations; the message names them.
+    InvalidProblemError, InconsistentInitialError
+        Invalid input, or initial values that violate the equations; the message names them.
     IntegrationError
-        The integration failed; the message gives the cause, and ``.solution`` holds the partial results, as does the
-        KeyboardInterrupt of Ctrl-C.
+        With the cause; ``.solution`` holds the partial results, as does that of the KeyboardInterrupt of Ctrl-C.
 
     Examples
     --------
@@ -80,8 +108,18 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
     return solve_request(request, stated) if breakpoints is None else solve_pieces(request, breakpoints)
 
 
+@takes(DAEOptions)
 def solve_dae(
-    F, t_span, y0, yp0=None, *, params=None, jacobian=None, names=None, algebraic=None, **options
+    F: Callable[..., Any],
+    t_span: ArrayLike,
+    y0: ArrayLike,
+    yp0: ArrayLike | None = None,
+    *,
+    params: Any = None,
+    jacobian: Callable[..., Any] | None = None,
+    names: Sequence[str] | None = None,
+    algebraic: Any = None,
+    **options: Unpack[DAEOptions],
 ) -> Solution:
     """Solve F(t, y, y') = 0: a shortcut for :class:`ImplicitDAE` and :func:`solve`.
 
@@ -108,10 +146,10 @@ def solve_dae(
     """
     if y0 is None:
         raise InvalidProblemError("y0 is missing")
-    y0 = check_real(y0, "y0", "hold real numbers")
-    problem = stated_once(_implicit, F, y0.size, params, jacobian, names, algebraic)
-    with about_y0(y0.size):
-        return solve(problem, t_span, (y0, yp0), **options)
+    start = check_real(y0, "y0", "hold real numbers")
+    problem = stated_once(_implicit, F, start.size, params, jacobian, names, algebraic)
+    with about_y0(start.size):
+        return solve(problem, t_span, (start, yp0), **options)
 
 
 def _implicit(F, n, params, jacobian, names, algebraic) -> ImplicitDAE:
