@@ -140,7 +140,7 @@ def test_second_order_problems_take_names_too():
     [
         ({"x": 1.0}, "initial has no values for b, and the equations do not determine them"),
         ({"b": 1.0}, "initial has no values for x, y, and the equations do not determine them"),
-        ({"x": 1.0, "c": 1.0}, "initial has 'c', which is no variable; .*known: x, y, b, x', y', b'"),
+        ({"x": 1.0, "c": 1.0}, "initial has 'c', which is not a variable; .*known: x, y, b, x', y', b'"),
         ({"x": 1.0, x: 1.0}, "initial has 'x' twice"),
         ({"x": np.nan, "b": 1.0}, r"initial\['x'\]"),
         ({1: 1.0}, "neither a name nor a symbol"),
@@ -153,7 +153,7 @@ def test_what_nothing_determines_is_named(start, message):
 
 
 def test_values_that_cannot_be_completed_are_refused():
-    with pytest.raises(daedal.InconsistentInitialError, match="no values of y were found"):
+    with pytest.raises(daedal.InconsistentInitialError, match="no values of y consistent"):
         daedal.solve(plain_pendulum(), (0.0, 1.0), {"x": 2.0})
     with pytest.raises(daedal.InvalidProblemError, match="cannot be given by name"):
         daedal.solve(

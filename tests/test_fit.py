@@ -235,7 +235,7 @@ GOOD = {"t": TIMES, "x": np.exp(-TIMES)}
     [
         (GOOD, ["kk"], {}, "did you mean 'k'"),
         (GOOD, ["y(0)"], {}, "did you mean 'x(0)'"),
-        (GOOD, [], {}, "nothing to be estimated"),
+        (GOOD, [], {}, "nothing is to be estimated"),
         (GOOD, 3, {}, "parameters must be names"),
         ({"t": TIMES, "y": TIMES}, ["k"], {}, "there is no variable or output 'y'"),
         ({"x": TIMES}, ["k"], {}, "no times"),
@@ -254,7 +254,7 @@ GOOD = {"t": TIMES, "x": np.exp(-TIMES)}
         (GOOD, {"k": -1.0}, {"log": ["k"]}, "must be positive for a logarithmic scale"),
         (GOOD, {"k": "fast"}, {}, "must be a number"),
         (GOOD, ["k"], {"initial": None}, "no initial values"),
-        ({"t": [0.0, 1.0], "x": [1.0, np.nan]}, ["k", "x(0)"], {}, "cannot be found from 1"),
+        ({"t": [0.0, 1.0], "x": [1.0, np.nan]}, ["k", "x(0)"], {}, "cannot be estimated from 1"),
         (GOOD, ["k"], {"shooting": 1}, "at least 2"),
         (GOOD, ["k"], {"loss": "quadratic"}, "unknown loss 'quadratic'"),
         (GOOD, ["k"], {"outputs": {"z": 3.0}}, "must be a function of t and y"),
@@ -308,7 +308,7 @@ def test_an_estimate_of_zero_is_determined_by_the_data():
 def test_an_estimate_at_its_bound_is_named():
     data, bounds = {"t": TIMES, "x": np.exp(-0.7 * TIMES)}, {"k": (0.9, 2.0)}
     found = daedal.fit(decay(), data, ["k"], initial=([1.0], None), bounds=bounds)
-    assert found.at_bounds == ("k",) and "ends at a bound" in str(found)
+    assert found.at_bounds == ("k",) and "is at a bound" in str(found)
 
 
 def test_multipliers_are_told_apart_by_their_names():

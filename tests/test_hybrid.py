@@ -589,8 +589,8 @@ def test_compiled_functions_give_the_same():
 def test_the_table_prints_and_exports(tmp_path):
     sol = daedal.solve(bouncing(), (0.0, 4.0), DROPPED, rtol=1e-8)
     lines = repr(sol.events).splitlines()
-    assert lines[0].split() == ["t", "name", "kind", "source", "target"]
-    assert lines[1].split() == ["0.451523641", "impact", "transition", "flight", "flight"]
+    assert lines[0].split() == ["t", "name", "kind", "source", "target", "located"]
+    assert lines[1].split() == ["0.451523641", "impact", "transition", "flight", "flight", "enclosed"]
     assert "<table" in sol.events._repr_html_()
     text = sol.events.to_csv(tmp_path / "events.csv")
     assert (tmp_path / "events.csv").read_text(encoding="utf-8") == text

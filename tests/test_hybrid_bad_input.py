@@ -245,7 +245,7 @@ def test_a_guard_that_never_changes_its_sign_does_no_harm():
 
 
 def test_times_of_dense_output_lie_in_the_interval():
-    sol = run([transition(reset=lambda t, y: 0.0 * y)])
+    sol = run([transition(reset=lambda t, y: 0.0 * y - 0.1)])
     with pytest.raises(daedal.InvalidProblemError, match=r"interval \[0.0, 3.0\]"):
         sol(3.5)
     with pytest.raises(daedal.InvalidProblemError, match="number or a vector"):

@@ -326,7 +326,7 @@ def test_slopes_that_cannot_be_computed_are_asked_for():
     n = 600
     problem = ImplicitDAE(lambda t, y, yp: np.append(yp[:-1] + y[:-1], y[-1] - np.sin(t + 1.0)), n, bandwidth=(0, 0))
     initial = np.append(np.ones(n - 1), np.sin(1.0)), None
-    with pytest.raises(InvalidProblemError, match=r"that of y\[599\] could not be computed: give yp0, or take"):
+    with pytest.raises(InvalidProblemError, match=r"that of y\[599\] could not be computed: give yp0, or use"):
         daedal.solve(problem, (0.0, 1.0), initial, method=ImplicitRungeKutta("trapezoidal"), fixed_step=0.1)
 
 

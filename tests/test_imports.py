@@ -37,6 +37,7 @@ ON_PUBLIC_NAMES = {
     "exchange": [
         *("kernels", "symbolic", "problems", "symbolic.tracing", "solution", "sensitivity"),
         *("ensembles", "sensitivity.adjoint"),
+        *("events", "hybrid", "initial", "index.structure", "index.reduction", "methods"),
     ],
     "library": ["viz", "multibody", "circuits"],
     "studies": ["methods", "problems", "index.structure", "analysis.order_conditions", "viz", "library"],

@@ -240,7 +240,7 @@ def test_pencil_that_is_singular_for_one_parameter(eta):
 def test_unclear_ranks_are_not_hidden():
     """A coefficient at the threshold: the index is 1 or 2, and that is what is said."""
     system = linear.TimeVarying([[1.0, 1.0], [0.0, 0.0]], lambda t: [[0.0, 1.0], [1.0, 1.0 + 4e-10 * np.cos(t)]])
-    with pytest.raises(linear.UnclearRankError, match="the index rests on a rank that the numbers do not decide"):
+    with pytest.raises(linear.UnclearRankError, match="the index depends on a rank that cannot be decided numerically"):
         system.index(0.3)
     with pytest.raises(linear.UnclearRankError):
         system.consistent([0.0, 0.0], 0.3)
@@ -407,7 +407,7 @@ def test_given_derivatives_determine_a_start():
     np.testing.assert_allclose(by_value.rates, [5.0, 2.0], atol=1e-12)
     with pytest.raises(InconsistentInitialError, match="contradict the equations"):
         system.initial_values(0.0, x={0: -6.0}, rates={0: 1.0})
-    with pytest.raises(InvalidProblemError, match="no unknown 2"):
+    with pytest.raises(InvalidProblemError, match="unknown 2 does not exist"):
         system.initial_values(0.0, x={2: 1.0})
 
 

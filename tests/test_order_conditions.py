@@ -530,9 +530,9 @@ def test_methods_that_determine_no_multiplier_are_refused():
 def test_wrong_questions_are_refused():
     with pytest.raises(InvalidProblemError, match="hem3, hem4, hem5"):
         oc.verify("hem6")
-    with pytest.raises(InvalidProblemError, match="no coefficients"):
+    with pytest.raises(InvalidProblemError, match="not have the coefficients"):
         oc.verify(3.0)
-    with pytest.raises(InvalidProblemError, match="5 stages, and there are 3 weights"):
+    with pytest.raises(InvalidProblemError, match="5 stages, but 3 weights"):
         oc.verify("hem4", weights=(1, 0, 0))
     with pytest.raises(InvalidProblemError, match="no weights 'bhat'"):
         oc.verify("hem4", weights="bhat")

@@ -65,6 +65,7 @@ SURFACE = {
         compare
         consistent_initial
         ensembles
+        export_fmu
         fit
         formulations
         from_sympy

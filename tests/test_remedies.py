@@ -218,7 +218,7 @@ ROWS = [
     Remedy(
         "values that change from call to call",
         lambda: solve(forgetful(2), 1.0, [1.0], [-1.0]),
-        ("is not a function of its arguments", "take out what changes from call to call"),
+        ("is not a function of its arguments", "remove what changes from call to call"),
         ((lambda: solve(lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], [-1.0]), [E1]),),
     ),
     Remedy(
@@ -329,7 +329,7 @@ ROWS = [
     Remedy(
         "a wrong Jacobian",
         lambda: solve(stiff, 1.0, [0.0, 1.0], [1.0, 0.0], problem={"jacobian": jacobian_of_stiff(-1.0)}),
-        ("row 1, column 1 (y[1]), counted from 0, is -1000; difference quotients give 1000", "or leave it out"),
+        ("row 1, column 1 (y[1]), counted from 0, is -1000; difference quotients give 1000", "or omit it"),
         (
             (
                 lambda: solve(stiff, 1.0, [0.0, 1.0], [1.0, 0.0], problem={"jacobian": jacobian_of_stiff(1.0)}),
@@ -341,7 +341,7 @@ ROWS = [
     Remedy(
         "an incomplete structure",
         lambda: solve(coupled, 1.0, [1.0, -1 / 24, 5 / 24], None, problem={"bandwidth": (0, 0)}),
-        ("sparsity or bandwidth is incomplete", "complete sparsity or bandwidth, or leave it out"),
+        ("sparsity or bandwidth is incomplete", "complete sparsity or bandwidth, or omit it"),
         (
             (
                 lambda: solve(coupled, 1.0, [1.0, -1 / 24, 5 / 24], None, problem={"bandwidth": (1, 1)}),
@@ -432,7 +432,7 @@ ROWS = [
         ),
     ),
     Remedy(
-        "tolerances tighter than the residual is accurate",
+        "tolerances tighter than the accuracy of the residual",
         lambda: solve(rippled, 1.0, [1.0, 1.0], [-1.0, 0.0], rtol=1e-10, atol=1e-12, max_steps=5000),
         ("tolerances that are too tight", "loosen rtol and atol"),
         ((lambda: solve(rippled, 1.0, [1.0, 1.0], [-1.0, 0.0], rtol=1e-5, atol=1e-5), [E1, math.cos(1.0)]),),
@@ -462,7 +462,10 @@ ROWS = [
     Remedy(
         "index 2 with a nullspace that turns",
         lambda: solve(turning, 2.0, [0.0, -1.0], None, formulation="none"),
-        ("the problem has index 2", "formulation='strangeness_free'; or replace equation 0 by its time derivative"),
+        (
+            "the problem has index 2",
+            "formulation='strangeness_free', which reduces the index; or replace equation 0 by",
+        ),
         (
             (lambda: solve(turning, 2.0, [0.0, -1.0], None, formulation="strangeness_free"), TURNED),
             (lambda: solve(turning_differentiated, 2.0, [0.0, -1.0], None), TURNED),
@@ -481,7 +484,7 @@ ROWS = [
             newton_weights=[0, 0, 0],
         ),
         (
-            "is left out of the error test",
+            "is excluded from the error test",
             "row_scaling=[0, 0, 1], newton_weights=[0, 0, 1]",
             "loosen rtol and atol",
             "replace equation 2 by the time derivative",
@@ -604,7 +607,7 @@ ROWS = [
         lambda: solve(
             lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], [-1.0], problem={"jacobian": lambda t, y, yp, cj: [[math.nan]]}
         ),
-        ("jacobian, not the residual, returned NaN", "or leave it out"),
+        ("jacobian, not the residual, returned NaN", "or omit it"),
         ((lambda: solve(lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], [-1.0]), [E1]),),
     ),
     Remedy(

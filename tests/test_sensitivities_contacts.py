@@ -129,5 +129,5 @@ def test_behind_an_accumulation_of_impacts_there_are_no_sensitivities():
 
 def test_a_coefficient_that_takes_parameters_needs_some():
     block = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], n_q=1)
-    with pytest.raises(InvalidProblemError, match="stated without params"):
+    with pytest.raises(InvalidProblemError, match="has no params"):
         daedal.hybrid.Friction(block, [1.0], lambda s, p: p["mu"], normal=1.0)

@@ -137,6 +137,12 @@ GROUPS = (
         ),
     ),
     Group(
+        "exchange",
+        "Models inside other programs",
+        "Models as files that other simulation programs load, and models from such files.",
+        ("export_fmu",),
+    ),
+    Group(
         "many-runs",
         "Many runs of one problem",
         "Sweeps, designs and Monte Carlo studies on all cores, on a cluster or on a graphics card.",

@@ -16,6 +16,8 @@ _SEEN = 1e-4  # fraction of its values to which a variable should be accurate
 _FEW = 3  # turning points too few to be conclusive
 _WIGGLES = 0.3  # fraction of turning points that identifies noise; motions have fewer
 _MOST_NAMED = 6
+_NEGLIGIBLE = 1e-2  # times rtol: smaller spacings of t, as fractions of a step, do not matter
+_UNRESOLVED = 3.0  # tolerances between neighbouring times from which a warning is given
 _ERRORS = 2.0  # times atol: explicit methods let errors of a variable that started smaller grow this large
 _SHARPEST = {"modified_bdf": 3e-9}
 """Smallest rtol of methods that differentiate positions numerically; below it round-off dominates."""
@@ -37,7 +39,8 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
     if not here.any() or not solution.success or settings.fixed_step is not None or y.shape[0] != len(names):
         return
     begun = (y[:, 0] != 0.0) | (sizes[:, -1] < largest)  # excluding those that start at 0 and have only just left it
-    small = np.flatnonzero(here & begun & (largest > _NOISE * atol))
+    least = _NOISE * atol if np.any(largest > _NOISE * atol) else 0.0  # unless all values are that small
+    small = np.flatnonzero(here & begun & (largest > least))
     if not small.size:
         return
     if solution.dense is not None and solution.dense.coefficients.shape[1] == len(names):
@@ -64,6 +67,28 @@ def warn_below_atol(solution: Any, settings: Any) -> None:
         f"{listing(shown, small.size)} {how} {verb} the absolute tolerance: errors of {it} are not controlled. "
         f"Remedy: if {matters}, give atol as a vector, with about {_SEEN * least:.0e} for {it}, or "
         "choose other units",
+        ToleranceWarning,
+    )
+
+
+def warn_unresolved_time(solution: Any, settings: Any) -> None:
+    """Warn if a solution changes by more than its tolerance between neighbouring floats of t."""
+    t, y = solution.t, solution.y
+    if solution.stats.steps < _LEAST_STEPS or t.size < _LEAST_STEPS or y.shape[1] != t.size:
+        return
+    spacing = float(np.spacing(np.max(np.abs(t))))
+    steps, changes = np.abs(np.diff(t)), np.abs(np.diff(y, axis=1))
+    if not spacing * t.size > _NEGLIGIBLE * np.min(settings.rtol) * abs(t[-1] - t[0]):
+        return
+    tolerance = np.max(np.abs(y), axis=1) * settings.rtol + settings.atol
+    changed = np.max(changes[:, steps > 0.0] / steps[steps > 0.0] * spacing / tolerance[:, None], axis=0)
+    usual = float(np.median(changed))
+    if not usual > _UNRESOLVED:
+        return
+    warn(
+        f"floats near t = {t[-1]:.4g} are {spacing:.2g} apart, and the solution changes by {usual:.2g} tolerances "
+        f"between them: rtol={np.min(settings.rtol):.2g} cannot be achieved. Remedy: count the time from the start of "
+        "the interval (t_span[0] = 0), or use larger tolerances",
         ToleranceWarning,
     )
 

@@ -256,8 +256,7 @@ class SolverOptions(MethodOptions, total=False):
             _STEPS,
             None,
             "int, optional",
-            "Largest number of steps. By default a run stops if 100 000 steps advance by less than a thousandth of the "
-            "interval.",
+            "Largest number of steps. By default unlimited, as long as the run makes progress.",
             _count,
         ),
     ]
@@ -357,11 +356,18 @@ class DAEOptions(SolverOptions, total=False):
             _RUN,
             None,
             "mapping, optional",
-            "Inputs by name: a number, a vector, a function of time, a :class:`Table`, or samples (times, values).",
+            "",
         ),
     ]
     hold: Annotated[
-        str, Option(_RUN, "zero", '{"zero", "first"}', "Samples are constant up to the next, or linear between them.")
+        str,
+        Option(
+            _RUN,
+            "zero",
+            "optional",
+            "Inputs by name: a number, a vector, a function of time, a :class:`Table`, or samples (times, values), "
+            'held constant up to the next ("zero") or linear between them ("first").',
+        ),
     ]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 from weakref import ref
 
 from daedal.common import first_use
-from daedal.driver.below_atol import warn_below_atol, warn_unsuitable
+from daedal.driver.below_atol import warn_below_atol, warn_unresolved_time, warn_unsuitable
 from daedal.driver.options import SolverOptions, takes
 from daedal.driver.plan_stages import Plan, Recent
 from daedal.driver.request import Request, Settings, check_span, checked_request, checked_settings
@@ -106,6 +106,7 @@ class Solver(Generic[Found]):
     def __init__(self, problem: Any, settings: Settings):
         self._source = problem if is_source(problem) else None
         self._problem, self._settings = problem_of(problem), settings
+        self._stated = self._problem  # as it was handed over, whatever parameters and inputs follow
         self._plan = plan_for(self._problem, settings)
 
     @property
@@ -144,7 +145,7 @@ class Solver(Generic[Found]):
         )
         jumps = with_jumps(None, self._problem)
         if jumps is not None:
-            return solve_pieces(request, jumps)
+            return solve_pieces(request, jumps, self._stated)
         if not self._plan.is_current():
             self._plan = make_plan(self._problem, self._settings)
         return complete_or_raise(described(self._plan.solve, request))
@@ -176,6 +177,7 @@ class Solver(Generic[Found]):
     def _with(self, problem: Any) -> Solver[Found]:
         other: Solver[Found] = object.__new__(Solver)  # copies build their plan again, like unpickled solvers
         other._problem, other._settings, other._source = problem, self._settings, None
+        other._stated = self._stated
         other._plan = self._plan.with_problem(problem) or make_plan(problem, self._settings)
         return other
 
@@ -314,6 +316,7 @@ def solve_request(request: Request, stated: Any = None):
     warn_unsuitable(solution, request.settings)
     if type(solution) is Solution:
         warn_below_atol(solution, request.settings)
+        warn_unresolved_time(solution, request.settings)
     return solution
 
 
@@ -326,11 +329,24 @@ def with_jumps(breakpoints: Any, problem: Any) -> Any:
     return [*given, *jumps]
 
 
-def solve_pieces(request: Request, breakpoints: Any):
-    """The solution of a request, piece by piece between break points."""
-    from daedal.hybrid.hybrid_run import solve_between
+def solve_pieces(request: Request, breakpoints: Any, stated: Any = None):
+    """The solution of a request, piece by piece between break points.
 
-    return complete_or_raise(described(lambda request: solve_between(request, breakpoints), request))
+    `stated` is the same problem as it was stated, with which plans are kept.
+    """
+    if request.settings.sensitivities is not None:
+        from daedal.sensitivity.modes_variation import solve_pieces as solve_varied
+
+        def solve(request: Request):
+            return solve_varied(request, breakpoints, make_plan, stated or request.problem)
+
+    else:
+        from daedal.hybrid.hybrid_run import solve_between
+
+        def solve(request: Request):
+            return solve_between(request, breakpoints)
+
+    return complete_or_raise(described(solve, request))
 
 
 def complete_or_raise(solution):

@@ -58,8 +58,7 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, MechanicalSystem, ODE, ...
-        What is to be solved: :doc:`/guide/problems`. Also a :class:`daedal.multibody.Model` or a
-        :class:`daedal.circuits.Circuit`.
+        What is to be solved: :doc:`/guide/problems`. Also a :class:`daedal.multibody.Model`, or a circuit.
     t_span : (float, float)
         Start and end; backward integration is allowed.
     initial : tuple, mapping or None
@@ -105,7 +104,7 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
     breakpoints = with_jumps(breakpoints, problem)
     output = {name: run[name] for name in ("t_eval", "t_stop", "progress")}
     request = checked_request(problem, settings, t_span, initial, **output)
-    return solve_request(request, stated) if breakpoints is None else solve_pieces(request, breakpoints)
+    return solve_request(request, stated) if breakpoints is None else solve_pieces(request, breakpoints, stated)
 
 
 @takes(DAEOptions)

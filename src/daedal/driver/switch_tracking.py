@@ -496,4 +496,6 @@ class SwitchTracker:
         self._set(j, np.nan)
         note = f"From t = {t:.6g} on '{self.switches[j].name}' is left to the step size control: {why}."
         self.notes.append(note)
-        warn(note, SwitchWarning)
+        if self.switches[j].name not in self.request.doubted:  # once, in whatever modes of a hybrid problem
+            self.request.doubted.add(self.switches[j].name)
+            warn(note, SwitchWarning)

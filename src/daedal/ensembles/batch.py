@@ -24,6 +24,8 @@ from daedal.initial.consistent import linear_slopes
 from daedal.kernels.endings import Ending
 from daedal.kernels.functions import store_matrix
 from daedal.mechanics.setting import missing_derivatives
+from daedal.problems.named_inputs import jumps_of
+from daedal.problems.symbols import Driven
 from daedal.symbolic import Untraceable
 from daedal.symbolic.tracing.switching_functions import switching_code
 
@@ -182,15 +184,17 @@ class Batch(ABC):
         return part.arrays[name]
 
 
-def direct_plan(runner: Any, params: Any) -> Any:
-    """The plan that every run of a request takes, set to these parameters."""
+def direct_plan(runner: Any, params: Any, irregular: bool = False) -> Any:
+    """The plan that every run of a request takes, set to these parameters; see :meth:`Plan.direct`."""
     request, settings = runner.request, runner.request.settings
     if request.is_factory or request.needs_solutions or request.layout is None:
         raise Unsuited("solutions are needed")
     if settings.fixed_step is not None or settings.correct_initial:
         raise Unsuited("constant steps or starts that are corrected")
+    if jumps_of(request.problem) or isinstance(params, Driven):
+        raise Unsuited("inputs that jump, or vary from member to member")
     solver = runner.solver if params is None else runner.solver.with_params(params)
-    plan = solver.plan.direct()
+    plan = solver.plan.direct(irregular)
     if plan is None:
         raise Unsuited("functions are not machine code, or have switches")
     return plan
@@ -257,7 +261,8 @@ class FirstOrderBatch(Batch):
     """
 
     def __init__(self, runner: Any, start: Any, params: Any):
-        plan = direct_plan(runner, params)
+        # Explicit methods do without derivatives; others have them checked at the start of each member.
+        plan = direct_plan(runner, params, irregular=True)
         self.request = request = runner.request
         if not isinstance(plan, FirstOrderPlan):
             raise Unsuited("not a problem of first order")

@@ -64,6 +64,7 @@ def integrator_source(
     *,
     outputs: bool = False,
     single: bool = False,
+    driver: Any = None,
     **launch: int,
 ) -> str:
     """The text of an integrator.
@@ -80,6 +81,8 @@ def integrator_source(
         Whether values are wanted between the start and the end.
     single : bool
         Single precision.
+    driver : str, optional
+        The text that calls it, in place of the kernel for all members of an ensemble.
     **launch : int
         Of a GPU: BLOCK, LEAST_BLOCKS, REFILL, UNROLLED (all stages are written out), APART (functions are called).
     """
@@ -130,7 +133,8 @@ def integrator_source(
         _table("DIRECTIONS", [events.directions or (0,)], "int"),
         _table("OCCURRENCES", [events.occurrences or (1,)], "int"),
         rules_in_c(sizes["ORDER"]),
-        *(_template(name) for name in ("integrator", "explicit" if explicit else "rosenbrock", "kernel")),
+        *(_template(name) for name in ("integrator", "explicit" if explicit else "rosenbrock")),
+        _template("kernel") if driver is None else driver,
     ]
     return "\n".join(parts)
 

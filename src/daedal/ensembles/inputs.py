@@ -17,7 +17,8 @@ from daedal.errors import InvalidProblemError
 from daedal.hybrid.hybrid_problem import HybridProblem
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_real
-from daedal.problems.symbols import symbol_name
+from daedal.problems.named_inputs import require_inputs
+from daedal.problems.symbols import given_params, renewed, symbol_name
 
 # --- starts -----------------------------------------------------------------------------------------------------------
 
@@ -199,7 +200,7 @@ def read_params(problem: Any, params: Any) -> Any:
     if hasattr(params, "read_before"):
         return params.read_before
     is_factory = callable(problem)
-    before: Any = None if is_factory else getattr(problem, "params", None)
+    before: Any = None if is_factory else given_params(getattr(problem, "params", None))
     if before is None and not is_factory:
         raise InvalidProblemError(
             "params is given, but the problem was stated without parameters: state it with params=..., as the last "
@@ -220,6 +221,62 @@ def read_params(problem: Any, params: Any) -> Any:
         )
     width = np.size(before) if np.ndim(before) <= 1 else None
     return Vectors([MemberColumn("params", _parameter_rows(params, width))], bare=True, scalar=np.ndim(before) == 0)
+
+
+def read_inputs(problem: Any, inputs: Any, hold: str, params: Any) -> tuple[Any, Any]:
+    """The problem with `inputs` of :func:`daedal.solve_many` that all members share, and its parameters as read.
+
+    Where inputs vary from member to member, each has parameters of its own that hold them.
+    """
+    known = require_inputs(problem)
+    if isinstance(inputs, list) and inputs and all(isinstance(entry, Mapping) for entry in inputs):
+        entries = [known.signals(entry, hold) for entry in inputs]
+    else:
+        if not isinstance(inputs, Mapping):
+            inputs = {known.names[0]: inputs} if len(known) == 1 else known.signals(inputs, hold)
+        for name in inputs:
+            _ = known[name]  # refuses names that there are not
+        varying = {name: split for name, value in inputs.items() if (split := _of_each(value, known.shapes[name]))}
+        problem = problem.with_inputs({name: x for name, x in inputs.items() if name not in varying}, hold=hold)
+        if not varying:
+            return problem, params
+        counts = {f"inputs[{name!r}]": len(values) for name, values in varying.items()}
+        if len(set(counts.values())) > 1:
+            raise InvalidProblemError(
+                f"inputs have different numbers of members: {', '.join(f'{n} of {name}' for name, n in counts.items())}"
+            )
+        members = zip(*varying.values(), strict=True)
+        entries = [known.signals(dict(zip(varying, values, strict=True)), hold) for values in members]
+    if isinstance(params, Streamed):
+        raise InvalidProblemError("params is an iterator, which cannot go together with inputs of each member: list it")
+    count = _common_length(len(entries), params)
+    before, found = problem.params, []
+    for i in range(count):
+        given = before if params is None else renewed(before, params.member(i))
+        found.append(given._replace(inputs={**given.inputs, **entries[i if len(entries) > 1 else 0]}))
+    return problem, Listed("params and inputs", found)
+
+
+def _common_length(count: int, params: Any) -> int:
+    """How many members there are, by inputs and parameters."""
+    for name, size in ({} if params is None else params.sizes).items():
+        if size != SHARED and count not in (SHARED, size):
+            raise InvalidProblemError(
+                f"{name} has {size} members and inputs {count}: their lengths must be equal, or 1 where one value is "
+                "for all members"
+            )
+        count = max(count, size)
+    return count
+
+
+def _of_each(value: Any, shape: tuple[int, ...]) -> list[Any] | None:
+    """What each member has as an input; None where all have the same."""
+    if callable(value) or hasattr(type(value), "polynomial_pieces"):
+        return None
+    if isinstance(value, (tuple, list)) and len(value) == 2 and np.ndim(value[0]) == 1:
+        times, values = value
+        return [(times, own) for own in values] if np.ndim(values) == 2 + len(shape) else None
+    return list(value) if np.ndim(value) == 1 + len(shape) else None
 
 
 def _parameter_rows(params: Any, width: int | None) -> np.ndarray:

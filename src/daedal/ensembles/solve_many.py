@@ -18,7 +18,7 @@ from daedal.ensembles.collector import Collector
 from daedal.ensembles.columns import Chunk, Listed, Members
 from daedal.ensembles.ensemble import Ensemble
 from daedal.ensembles.executors import PartCollector, is_dask_client
-from daedal.ensembles.inputs import EnsembleRequest, read_params, read_starts
+from daedal.ensembles.inputs import EnsembleRequest, read_inputs, read_params, read_starts
 from daedal.ensembles.part import NOT_RUN, Part, layout_of
 from daedal.ensembles.reductions import named_reductions
 from daedal.errors import InvalidProblemError
@@ -34,6 +34,8 @@ def solve_many(
     initial: Any,
     *,
     params: Any = None,
+    inputs: Any = None,
+    hold: str = "zero",
     t_eval: Any = None,
     outputs: str | Sequence[str] | Callable[[Any], Any] | None = None,
     reduce: Any = None,
@@ -66,6 +68,11 @@ def solve_many(
         In place of the problem's parameters: an array of shape (N, number of parameters), a mapping of names to arrays
         of length N (of numbers to arrays where the parameters are a vector), a frame, a list of mappings, an iterator.
         Starts and parameters are broadcast: either may be one for all.
+    inputs : mapping or list of mappings, optional
+        Inputs by name, as for :func:`daedal.solve`; numbers, vectors and the values of samples (times, values) may have
+        a leading axis of length N. Or one mapping for each member.
+    hold : {"zero", "first"}
+        How samples are held between their times.
     t_eval : array, optional
         Output times. Without them the states at the end of each run are kept.
     outputs : str, sequence of str, or callable, optional
@@ -138,7 +145,10 @@ def solve_many(
         problem = problem.as_problem()
     reductions = named_reductions(reduce)
     starts = read_starts(problem, initial) if not callable(problem) or initial is not None else Listed("", [None])
-    members = Members(starts, read_params(problem, params))
+    given = read_params(problem, params)
+    if inputs is not None:
+        problem, given = read_inputs(problem, inputs, hold, given)
+    members = Members(starts, given)
     has_events = settings.events is not None or hasattr(problem, "modes") or callable(problem)
     request = EnsembleRequest(
         problem=problem,

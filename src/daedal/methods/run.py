@@ -254,7 +254,7 @@ class Run:
                 self.bridge.refresh()
             self._counters.fill(0)
         if switching is not None:
-            switching.begin(t1, float(task.rtol.max()))
+            switching.begin(t0, t1, float(task.rtol.max()))
         if task.watch is not None:
             self.record["slice"] = min(int(self.record["slice"]), task.watch.due)
         self.load(task)

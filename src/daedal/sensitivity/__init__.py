@@ -1,4 +1,4 @@
-"""Derivatives of solutions: forward (begin with `sensitivity_plan.py`), adjoint (`adjoint`), and fits (`fitting`)."""
+"""Derivatives of solutions: forward (start at `sensitivity_plan.py`), adjoint (`adjoint`), and fits (`fitting`)."""
 
 from daedal.common.public_names import public_names
 

@@ -57,6 +57,24 @@ class GraphFunction:
         self._check_fixed(given)
         return self._code(float(t), **given)[1][""]
 
+    def with_constants(self, count: int, values: Sequence[float]) -> GraphFunction:
+        """The same function of the first `count` parameters; the others are constants with these values."""
+        assert self.params is not None
+        name, graph = self.params[0], Graph()
+        nodes = self.nodes.ravel().tolist()
+        known = {
+            self.graph.data[i]: graph.argument(*self.graph.data[i])
+            for i in self.graph.needed(nodes)
+            if self.graph.operations[i] == "argument"
+        }
+        known |= {(name, count + k): graph.constant(float(value)) for k, value in enumerate(values)}
+        made = np.array(inlined(self.graph, nodes, graph, known)).reshape(self.nodes.shape)
+        return GraphFunction(self.__name__, graph, made, self.arguments, (name, count) if count else None)
+
+    def in_order(self, order: Sequence[int]) -> GraphFunction:
+        """The same function with its values in another order."""
+        return GraphFunction(self.__name__, self.graph, self.nodes[order], self.arguments, self.params, self.names)
+
     def on_symbols(self, t, *values):
         """Evaluate on symbols: copy the nodes into the graph of the arguments."""
         given = self._given(values)

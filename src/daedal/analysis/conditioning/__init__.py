@@ -1,4 +1,4 @@
-"""How strongly the solutions of DAEs answer to perturbations."""
+"""Sensitivity of the solutions of DAEs to perturbations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 def analyse_conditioning(
     problem: Any, along: Any, *, threshold: float = 1e-3, points: int | None = None
 ) -> Conditioning:
-    r"""How strongly the solution of a DAE answers to perturbations, and which index it has in effect.
+    r"""The sensitivity of the solution of a DAE to perturbations, and its effective index.
 
-    For :math:`x' = A x + B y + p,\; 0 = C x + D y + q` the result tells how large x and y become when initial values,
-    p, q or q' change by 1: the constants of the perturbation bounds of index 1 and 2, and of problems that are of one
-    index formally and behave like the next.
+    For :math:`x' = A x + B y + p,\; 0 = C x + D y + q` the result bounds the changes of x and y when initial values, p,
+    q or q' change by 1: the constants of the perturbation bounds of index 1 and 2, and of problems that formally have
+    one index and behave like the next.
 
     Parameters
     ----------
@@ -25,20 +25,21 @@ def analyse_conditioning(
     along : (float, float) or Solution
         The interval, for linear problems; or a solution, which nonlinear ones need.
     threshold : float
-        Relative size below which a variable is taken not to occur in a constraint: decides on the effective index.
+        Relative size below which a variable counts as absent from a constraint; this determines the effective index.
     points : int, optional
         Number of points of the grid; 101 for small problems.
 
     Returns
     -------
     Conditioning
-        ``print`` shows it in words, ``.plot()`` over time; ``result["k2"]`` is a constant, ``.advice`` what follows.
+        ``print`` describes it in words, ``.plot()`` over time; ``result["k2"]`` is a constant, ``.advice`` lists
+        consequences.
 
     Notes
     -----
     P. M. E. J. Wijckmans, Conditioning of Differential Algebraic Equations and Numerical Solution of Multibody
-    Dynamics, chapters 4 and 5. Norms are the Euclidean ones, and the largest values over time: choose units such that
-    all unknowns are of similar size. Rounding errors of fundamental matrices limit what is seen to factors below 1e12.
+    Dynamics, chapters 4 and 5. Norms are Euclidean, maximised over time: choose units such that all unknowns are of
+    similar size. Rounding errors of fundamental matrices limit detectable factors to about 1e12.
 
     Examples
     --------

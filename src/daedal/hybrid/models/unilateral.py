@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.hybrid.hybrid_problem import ZENO, HybridProblem, Transition
+from daedal.hybrid.hybrid_problem import ZENO, GuardOfRun, HybridProblem, Transition
 from daedal.hybrid.mode_state import StateForm
 from daedal.hybrid.models.contact_equations import AHEAD, BEYOND, Contact, along, checked_contacts, corners_of
 from daedal.hybrid.models.contact_modes import FREE, OPEN, SIDES, STICK, ContactModes, ContactRecord, States, slips
@@ -101,7 +101,8 @@ class ContactWatch:
                 return along(t, q, v, BEYOND)[1], after
             return located(t, q, v) if closes and name.endswith("closes") else q, after
 
-        return Transition(mode, target, guard, direction=direction, reset=reset, name=name, immediate=immediate)
+        kept = GuardOfRun(lambda: guard)  # guards share what they have computed, and note the fastest slips
+        return Transition(mode, target, kept, direction=direction, reset=reset, name=name, immediate=immediate)
 
     def _gap(self, i: int, forces: bool) -> Callable:
         """The gap, and a second guard just below zero: a step that ends on the very zero of the first may hide it."""

@@ -1,8 +1,8 @@
 r"""Linear DAEs: pencils, canonical forms, indices, exact solutions.
 
 :math:`A x' + B x = f` with constant matrices is a :class:`Pencil`, with functions of time :class:`TimeVarying`;
-:class:`SecondOrder` is :math:`M x'' + C x' + K x = f`. Structures rest on ranks, and each rank is a
-:class:`RankDecision` that can be looked at.
+:class:`SecondOrder` is :math:`M x'' + C x' + K x = f`. Structures depend on ranks; each rank is available as a
+:class:`RankDecision`.
 
 References
 ----------

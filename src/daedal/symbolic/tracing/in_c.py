@@ -103,6 +103,82 @@ def problem_in_c(traced: TracedProblem, tableau: Any = None, *, single: bool = F
         return _guarded(_linearly_implicit, code, tableau, single)
 
 
+@dataclass(frozen=True)
+class Rates:
+    """The derivatives of a state as nodes.
+
+    Attributes
+    ----------
+    state : list of int
+        Nodes of the state.
+    integrated : list of int
+        Entries of the state that have derivatives.
+    nodes : list of int
+        Their derivatives.
+    further : dict
+        Further quantities by name: accelerations and multipliers of mechanisms.
+    raises : int
+        The condition under which a function raises.
+    pivots : list
+        Those of the elimination.
+    algebraic : tuple of two lists of int
+        Entries of the state that no derivative determines, and nodes of the equations for them.
+    """
+
+    state: list[int]
+    integrated: list[int]
+    nodes: list[int]
+    further: dict[str, list[int]]
+    raises: int
+    pivots: list[tuple[int, list[int]]]
+    algebraic: tuple[list[int], list[int]] = ((), ())  # type: ignore[assignment]
+
+
+def rates_of(traced: TracedProblem) -> Rates:
+    """The derivatives of the state of a problem for which :func:`problem_in_c` has succeeded.
+
+    The caller holds the lock of the tracer.
+    """
+    code, problem = code_of(traced.problem), traced.problem
+    return _rates_of_mechanism(code, problem) if isinstance(problem, MechanicalSystem) else _first_order_rates(code)
+
+
+def _rates_of_mechanism(code: StraightLine, system: MechanicalSystem) -> Rates:
+    tracer, n = code.tracer, system.n_q
+    state, motion = _state(tracer, system), code.formulas("accelerations")
+    nodes, raises = [*state[n : 2 * n], *motion.nodes[:n]], motion.raises
+    if system.n_r:
+        rate = tracer.traces.get("state_rate")
+        if rate is None:
+            raise Untraceable("has a state_rate that cannot be traced", "")
+        nodes, raises = [*nodes, *rate.nodes], tracer.graph.either(raises, rate.raises)
+    further = {"acceleration": motion.nodes[:n], "multiplier": motion.nodes[n:]}
+    return Rates(state, list(range(len(state))), nodes, further, raises, motion.solved.pivots)
+
+
+def _first_order_rates(code: LinearlyImplicit) -> Rates:
+    """y' = -M^{-1} F(t, y, 0) for the variables whose derivatives occur."""
+    graph, (y, _) = code.tracer.graph, code.unknowns
+    values, raises = _at_rest(code)
+    rows = code.by_rates
+    equations = [i for i, row in enumerate(rows) if row]
+    variables = sorted({j for row in rows for j in row})
+    if len(equations) != len(variables):
+        raise Untraceable(
+            "has equations in which derivatives occur only together",
+            "",
+            "state it such that there are as many equations with derivatives as variables that have one",
+        )
+    place = {j: k for k, j in enumerate(variables)}
+    matrix: list[Row] = [{place[j]: x for j, x in rows[i].items()} for i in equations]
+    order = matching(matrix)
+    right = [graph.negative(values[equations[k]]) for k in order]
+    solved = solve(graph, [matrix[k] for k in order], [right])
+    algebraic = [j for j in range(len(y)) if j not in place]
+    rest = [values[i] for i, row in enumerate(rows) if not row]
+    return Rates(list(y), variables, solved.solutions[0], {}, raises, solved.pivots, (algebraic, rest))
+
+
 def switching_functions_in_c(traced: TracedProblem, functions: Sequence[tuple[Any, int]]) -> tuple[str, list[int]]:
     """Switching functions as ``switching_functions(t, y, p, result)``, and the number of values of each.
 
@@ -174,16 +250,11 @@ class _CWriter:
 def _mechanism(code: StraightLine, system: MechanicalSystem, single: bool) -> ProblemInC:
     tracer, n = code.tracer, system.n_q
     writer = _CWriter(tracer, _state(tracer, system), single)
-    motion = code.formulas("accelerations")
-    nodes, raises = motion.nodes[:n], motion.raises
-    if system.n_r:
-        rate = tracer.traces.get("state_rate")
-        if rate is None:
-            raise Untraceable("has a state_rate that cannot be traced", "")
-        nodes, raises = [*nodes, *rate.nodes], tracer.graph.either(raises, rate.raises)
+    rates = _rates_of_mechanism(code, system)
+    nodes = rates.nodes[n:]
     constrained = system.n_constraints + system.n_velocity_constraints > 0
     # Corrections of velocities end every step and use the same matrix, so its pivots are tested there.
-    texts = [writer.function("slopes", nodes, raises, [] if constrained else motion.solved.pivots)]
+    texts = [writer.function("slopes", nodes, rates.raises, [] if constrained else rates.pivots)]
     if system.n_constraints:
         positions = code.formulas("position_correction")
         texts.append(writer.function("correct_positions", positions.nodes[:n], positions.raises, []))
@@ -210,12 +281,11 @@ def _explicit(code: LinearlyImplicit, single: bool) -> ProblemInC:
     """y' = -M^{-1} F(t, y, 0)."""
     y, _ = code.unknowns
     writer = _CWriter(code.tracer, y, single)
-    values, raises = _at_rest(code)
-    rows = code.by_rates
-    places = matching(rows)
-    solved = solve(writer.graph, [rows[i] for i in places], [[writer.graph.negative(values[i]) for i in places]])
-    text = writer.function("slopes", solved.solutions[0], raises, solved.pivots)
-    operations = writer.graph.count(solved.solutions[0])
+    rates = _first_order_rates(code)
+    if len(rates.nodes) < len(y):
+        raise StructurallySingular("some variables have no derivative")
+    text = writer.function("slopes", rates.nodes, rates.raises, rates.pivots)
+    operations = writer.graph.count(rates.nodes)
     return ProblemInC(text, len(y), len(writer.arguments["p"]), operations=operations)
 
 

@@ -14,18 +14,9 @@ from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.switching_functions import code_of, state_arguments, switching_nodes
 from daedal.symbolic.tracing.tracer import Tracer
 
-_TINY = 1e-300
-LEAVING = "leaving"
-"""Numbers after the parameters: the start time t0 of a mode; for each guard how long its sign is held; signs.
 
-A sign of zero holds nothing, so with the initial zeros guards are unmodified.
-"""
-
-
-def guard_code(
-    problem: Any, functions: Sequence[tuple[Any, int]], original: Callable[..., Any]
-) -> tuple[TracedFunction, int]:
-    """All guards as machine code of (t, y, y'), and the places of the numbers of LEAVING in its block.
+def guard_code(problem: Any, functions: Sequence[tuple[Any, int]], original: Callable[..., Any]) -> TracedFunction:
+    """All guards as machine code of (t, y, y').
 
     `functions` are the results of :func:`daedal.symbolic.tracing.switching_functions.switching_nodes`.
     """
@@ -35,29 +26,14 @@ def guard_code(
         state, slopes = state_arguments(problem, tracer)
         tracer.sizes[slopes] = sum(tracer.sizes[name] for name in state)
         _check(tracer, nodes, state)
-        held = _held(tracer, nodes)
-        parameters = {} if tracer.layout is None else {NAME: tracer.layout.count}
         code = compile_function(
             tracer.graph,
             {name: tracer.sizes[name] for name in (*state, slopes)},
-            {"result": np.array(held)},
-            {**parameters, LEAVING: 1 + 2 * len(nodes)},
+            {"result": np.array(nodes)},
+            {} if tracer.layout is None else {NAME: tracer.layout.count},
             [(raises, RAISES)],
         )
-        return tracer.made("guards", code, original), code.slices[LEAVING].start
-
-
-def _held(tracer: Tracer, nodes: Sequence[int]) -> list[int]:
-    """The guards, with their sign fixed while it is held."""
-    graph, m = tracer.graph, len(nodes)
-    elapsed = graph.apply("absolute", graph.subtract(tracer.t.node, graph.argument(LEAVING, 0)))
-    held = []
-    for i, node in enumerate(nodes):
-        wait, side = graph.argument(LEAVING, 1 + i), graph.argument(LEAVING, 1 + m + i)
-        waits = graph.both(graph.apply("less_equal", elapsed, wait), graph.apply("not_equal", side, graph.zero))
-        size = graph.apply("maximum", graph.apply("absolute", node), graph.constant(_TINY))
-        held.append(graph.where(waits, graph.multiply(side, size), node))
-    return held
+        return tracer.made("guards", code, original)
 
 
 def state_code(problem: Any, name: str, function: Callable[..., Any], count: int) -> tuple[TracedFunction, int]:

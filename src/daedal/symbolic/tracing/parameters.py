@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.problems.named_inputs import Course, SampledCourse
 from daedal.problems.symbols import Driven
 from daedal.symbolic import Graph, vector_argument
 from daedal.symbolic.expression import Expression
@@ -88,7 +89,7 @@ class ParameterLayout:
         names, entries = parts
         if type(value) in (list, tuple) and _is_vector(entries):
             return [f"{path or NAME}[{k}]" for k in range(len(entries))]
-        inner = [f"{path}.{name}" if path else str(name) for name in names]
+        inner = [f"{path}.{name}" if path and name else path or str(name) for name in names]
         inner = inner or [f"{path or NAME}[{k}]" for k in range(len(entries))]
         return [label for name, entry in zip(inner, entries) for label in self._labels(entry, name, depth + 1)]
 
@@ -184,13 +185,26 @@ def _parts(value: Any) -> tuple[tuple, tuple] | None:
         return (), tuple(value)
     if kind is dict:
         return tuple(value), tuple(value.values())
-    if kind is Driven:  # parameters and inputs keep their own names
-        return ("", ""), tuple(value)
+    if kind in _NAMES:
+        return _NAMES[kind], tuple(value)
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return kind._fields, tuple(value)
     if _holds_attributes(value):
         return tuple(vars(value)), tuple(vars(value).values())
     return None
+
+
+_NAMES: dict[type, tuple[str, ...]] = {
+    Driven: ("", ""),  # parameters and inputs keep their own names
+    SampledCourse: ("", "_weights", "_since"),  # samples u[0], u[1], ...
+    Course: ("_coefficients", "_since"),
+}
+"""What the entries of tuples of Daedal are called; with a leading underscore, numbers that are not for the user."""
+
+
+def is_internal(label: str) -> bool:
+    """Whether a label of :meth:`ParameterLayout.labels` names a number that is not for the user."""
+    return "._" in label
 
 
 def _holds_attributes(value: Any) -> bool:
