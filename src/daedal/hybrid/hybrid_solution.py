@@ -458,7 +458,7 @@ class HybridSolution(PartsOfMachine, HybridOutput):
         """The rows of the small table shown for a solution."""
         run = self._run_in_words()
         return [
-            ("status", self.status.reason),
+            ("status", str(self.status)),
             ("time", run["time"]),
             ("modes", ", ".join(dict.fromkeys(self.mode.tolist()))),
             ("transitions", f"{self.n_events}"),

@@ -267,7 +267,7 @@ class Tabulated:
     def _described(self) -> dict[str, Any]:
         """Run metadata in tables."""
         kept = {name: getattr(self, name, None) for name in ("method", "formulation", "message")}
-        kept["status"] = self.status.reason
+        kept["status"] = str(self.status)
         return {name: text for name, text in kept.items() if text} | self.attributes
 
     # --- counts under SciPy's names ----------------------------------------------------------------------------------

@@ -246,7 +246,7 @@ class Solution(Tabulated):
         # residuals before projection: listed only on request, recognised by names of several words
         drift = ", ".join(f"{name} {size:.1e}" for name, size in (self.drift or {}).items() if name.isalpha())
         return [
-            ("status", self.status.reason),
+            ("status", str(self.status)),
             ("time", run["time"]),
             ("method", self.method),
             ("steps", run["steps"]),
