@@ -40,6 +40,9 @@ from daedal.errors import UnknownNameError as UnknownNameError
 from daedal.events.event import Event as Event
 from daedal.events.event import EventRecord as EventRecord
 from daedal.events.table import EventTable as EventTable
+from daedal.exchange import jax as jax
+from daedal.exchange import pytensor as pytensor
+from daedal.exchange import torch as torch
 from daedal.exchange.fmu_export import export_fmu as export_fmu
 from daedal.exchange.fmu_import import import_fmu as import_fmu
 from daedal.hybrid.hybrid_solution import HybridSolution as HybridSolution

@@ -107,7 +107,7 @@ class Solver(Generic[Found]):
         self._source = problem if is_source(problem) else None
         self._problem, self._settings = problem_of(problem), settings
         self._stated = self._problem  # as it was handed over, whatever parameters and inputs follow
-        self._plan = plan_for(self._problem, settings)
+        self._plan = None if jumps_of(self._problem) else plan_for(self._problem, settings)  # pieces have their own
 
     @property
     def problem(self) -> Any:
@@ -146,7 +146,7 @@ class Solver(Generic[Found]):
         jumps = with_jumps(None, self._problem)
         if jumps is not None:
             return solve_pieces(request, jumps, self._stated)
-        if not self._plan.is_current():
+        if self._plan is None or not self._plan.is_current():
             self._plan = make_plan(self._problem, self._settings)
         return complete_or_raise(described(self._plan.solve, request))
 
@@ -156,7 +156,8 @@ class Solver(Generic[Found]):
         Not needed for changes that Python can detect. Numba-compiled functions and other machine code may depend on
         more.
         """
-        self._plan = make_plan(self._problem, self._settings)
+        if self._plan is not None:
+            self._plan = make_plan(self._problem, self._settings)
 
     @property
     def plan(self) -> Plan:
@@ -178,7 +179,8 @@ class Solver(Generic[Found]):
         other: Solver[Found] = object.__new__(Solver)  # copies build their plan again, like unpickled solvers
         other._problem, other._settings, other._source = problem, self._settings, None
         other._stated = self._stated
-        other._plan = self._plan.with_problem(problem) or make_plan(problem, self._settings)
+        shared = None if self._plan is None else self._plan.with_problem(problem)
+        other._plan = None if jumps_of(problem) else shared or make_plan(problem, self._settings)
         return other
 
     def __repr__(self) -> str:
