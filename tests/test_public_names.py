@@ -37,15 +37,18 @@ SURFACE = {
         MechanicalSystem
         NonUniqueWarning
         ODE
+        Problem
         RecognisedSolution
         SecondOrderDAE
         SecondOrderSolution
         SemiExplicitDAE
+        Sensitivities
         SensitivityWarning
         Solution
         Solver
         StatefulFunctionWarning
         Statistics
+        Steps
         StructurallySingularError
         SwitchWarning
         Table

@@ -32,6 +32,7 @@ GROUPS = (
         "State a problem",
         "Write down the equations; each class takes them in the form in which they stand on paper.",
         (
+            "Problem",
             "ImplicitDAE",
             "SemiExplicitDAE",
             "MassMatrixDAE",
@@ -61,6 +62,7 @@ GROUPS = (
             "solve",
             "solve_dae",
             "solve_ivp",
+            "Steps",
             "IVPResult",
             "consistent_initial",
             "StatefulFunctionWarning",
@@ -166,6 +168,7 @@ GROUPS = (
         "Derivatives beside a solution come from ``solve(..., sensitivities=...)``.",
         (
             "fit",
+            "Sensitivities",
             "sensitivity",
             "sensitivity.Fit",
             "sensitivity.Experiment",

@@ -21,6 +21,8 @@ from daedal.analysis.problem_page.analyse_problem import analyze as analyze
 from daedal.driver.below_atol import ToleranceWarning as ToleranceWarning
 from daedal.driver.ivp import IVPResult as IVPResult
 from daedal.driver.ivp import solve_ivp as solve_ivp
+from daedal.driver.options import Sensitivities as Sensitivities
+from daedal.driver.options import Steps as Steps
 from daedal.driver.solver import Solver as Solver
 from daedal.driver.solver import prepare as prepare
 from daedal.driver.solving import solve as solve
@@ -60,6 +62,7 @@ from daedal.problems import MechanicalSystem as MechanicalSystem
 from daedal.problems import SecondOrderDAE as SecondOrderDAE
 from daedal.problems import SemiExplicitDAE as SemiExplicitDAE
 from daedal.problems.lagrangian import lagrange as lagrange
+from daedal.problems.protocol import Problem as Problem
 from daedal.problems.sympy_problems import from_sympy as from_sympy
 from daedal.sensitivity.adjoint.gradient import gradient as gradient
 from daedal.sensitivity.fitting.fit import fit as fit
