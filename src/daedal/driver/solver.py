@@ -126,7 +126,7 @@ class Solver(Generic[Found]):
         t_stop: float | None = None,
         progress: bool = False,
     ) -> Found:
-        """Solve from `initial` over `t_span`, with other parameters and inputs if they are given.
+        """Solve from `initial` over `t_span`, optionally with other parameters and inputs.
 
         See :func:`daedal.solve`.
         """
@@ -171,7 +171,7 @@ class Solver(Generic[Found]):
     def with_inputs(
         self, values: Mapping[str, Any] | None = None, /, *, hold: str = "zero", **named: Any
     ) -> Solver[Found]:
-        """A solver for the same problem with other inputs, which shares all that is ready."""
+        """A solver for the same problem with other inputs; prepared data is shared."""
         require_inputs(self._problem)
         return self._with(self._problem.with_inputs(values, hold=hold, **named))
 

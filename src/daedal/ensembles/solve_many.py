@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from daedal.common.public_names import with_old_keywords
+from daedal.common.tabular import plural
 from daedal.driver.options import SolverOptions, takes
 from daedal.driver.request import check_span, check_times, checked_settings
 from daedal.ensembles.backends import Chosen, chosen_backend, probe
