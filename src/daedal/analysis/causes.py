@@ -312,7 +312,8 @@ def _index_remedy(case: Case, index: int, rows, waiting) -> str:
         if case.failure.code in (Ending.NEWTON_FAILED, Ending.ERROR_THEN_NEWTON_FAILED):
             also = f"and scale quantities that become large or small with short steps ({_scaling(case, rows, waiting)})"
         return (
-            f'Remedy: leave {case.names(waiting)} out of the error test (error_test="differential"), {also}; or '
+            f'Remedy: leave {case.names(waiting)} out of the error test (method="dassl", '
+            f'error_test="differential"), {also}; or '
             f"replace {which} by {own} time derivative (index 1)."
         )
     if index == 3:
@@ -479,7 +480,7 @@ def _break_remedy(case: Case, t: str) -> str:
     found, test = case.index, ""
     if found is not None and found.index is not None and found.index >= 2:
         if np.any(case.included[[j for j, _ in found.higher_index_variables]]):
-            test = ', error_test="differential"'
+            test = ', method="dassl", error_test="differential"'
     return f"Remedy: restart there, solve(..., breakpoints=[{t}]{test})."
 
 
