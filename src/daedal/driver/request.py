@@ -81,6 +81,7 @@ class Request:
     progress: Any = False
     began: float = field(default_factory=time.perf_counter)
     event_names: list[str] = field(default_factory=list)  # of the user's switching functions, once known
+    begins_only: bool = False  # whether the run is prepared only, see `run_segments.run`
 
     def stacked(self, problem: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """y0 and, if given, y'0 of a first-order problem, checked once for all stages."""

@@ -262,6 +262,10 @@ class Bridge:
         for action in self._forgetting:
             action()
 
+    def forget_parameters(self):
+        """Let the next :meth:`refresh` write all parameters: their numbers were changed in place."""
+        self._seen = {}
+
     def replace(self, made_with, params):
         """From the next :meth:`refresh` on, other parameters in place of those with which callbacks were made."""
         if made_with is not None:
