@@ -268,7 +268,7 @@ def test_models_and_circuits_are_simulated():
 def test_the_work_of_a_call_is_bounded_and_goes_on_in_the_next():
     problem = daedal.ODE(lambda t, y: [y[1], -1e4 * y[0]], 2)
     sim = daedal.Simulation(problem, [1.0, 0.0], max_steps=5)
-    with pytest.raises(daedal.IntegrationError, match="max_steps = 5 steps led to t = .*, not to 1"):
+    with pytest.raises(daedal.IntegrationError, match="max_steps = 5 steps led to"):
         sim.step_to(1.0)
     assert 0.0 < sim.t < 1.0 and sim.state.solution.stats.steps == 5
     before = sim.t

@@ -127,8 +127,8 @@ from daedal.sensitivity.fitting import Fit as Fit
 from daedal.sensitivity.fitting.fit import fit as fit
 from daedal.sensitivity.fitting.fit_result import uncertainty as uncertainty
 from daedal.sensitivity.jumps import SensitivityWarning as SensitivityWarning
-from daedal.simulation.sampling import Recording as Recording
-from daedal.simulation.sampling import Sampled as Sampled
+from daedal.simulation.sampled import Recording as Recording
+from daedal.simulation.sampled import Sampled as Sampled
 from daedal.simulation.saved_state import SavedState as SavedState
 from daedal.simulation.simulation import Simulation as Simulation
 from daedal.simulation.simulation import SimulationState as SimulationState

@@ -28,7 +28,7 @@ from daedal.driver.first_order_output import finished, methods_of
 from daedal.driver.low_index import LARGEST_EXAMINED
 from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.run_segments import LARGEST_KEPT, Prepared, RunState, Segment, keeps_dense_output, run
+from daedal.driver.run_segments import LARGEST_KEPT, PreparedSegment, RunState, Segment, keeps_dense_output, run
 from daedal.driver.unresolved_sign import contradict, in_words, lost_sign
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.index.reduction import WAYS
@@ -373,7 +373,7 @@ class FirstOrderRunState(RunState):
         notes = self.choice.notes
         return delivered(finished(self.plan, self.request, segments, self.excluded, notes, self.notes), segments)
 
-    def prepared(self, earlier: list[Segment], progress: Progress) -> Prepared:
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         plan, request = self.plan, self.request
         switching = None
         if request.settings.events is not None:
@@ -389,7 +389,7 @@ class FirstOrderRunState(RunState):
             return Segment(plan.equations, outcome, self.choice.method, None, may_be_singular=doubtful)
 
         task = self.task(switching, progress, **self.left(earlier, request.span[1]))
-        return Prepared(self.ready, task, finish, plan.equations)
+        return PreparedSegment(self.ready, task, finish, plan.equations)
 
     def restarts(self, t: float, segment: Segment) -> bool:
         plan, y = self.plan, segment.outcome.y_reached

@@ -16,7 +16,7 @@ from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
 from daedal.driver.mechanism_start import MechanismStarts
 from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.run_segments import Prepared, RunState, Segment, keeps_dense_output, run
+from daedal.driver.run_segments import PreparedSegment, RunState, Segment, keeps_dense_output, run
 from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
 from daedal.mechanics.consistent_start import ConsistentStart
@@ -131,7 +131,7 @@ class MechanismRunState(RunState):
 
     # --- a segment --------------------------------------------------------------------------------------------------
 
-    def prepared(self, earlier: list[Segment], progress: Progress) -> Prepared:
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         reduction, ready, task = self.made_ready(earlier, progress)
 
         def finish(outcome: Outcome) -> Segment:
@@ -140,7 +140,7 @@ class MechanismRunState(RunState):
             choice.changed = False
             return Segment(reduction, outcome, choice.method, choice.formulation, outcome.signal)
 
-        return Prepared(ready, task, finish, reduction)
+        return PreparedSegment(ready, task, finish, reduction)
 
     def restarts(self, t: float, segment: Segment) -> bool:
         self.assembly.bridge.refresh()

@@ -21,7 +21,7 @@ from daedal.driver.reduced_options import inside_options
 from daedal.driver.reduced_output import at_start, finished, in_the_users_unknowns
 from daedal.driver.reduced_start import consistent_start, given_values
 from daedal.driver.request import Request, Settings
-from daedal.driver.run_segments import Prepared, Segment, run
+from daedal.driver.run_segments import PreparedSegment, Segment, run
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.index.reduction.prolongation import Block
 from daedal.index.reduction.recognition import is_silent
@@ -198,7 +198,7 @@ class ReducedRunState(FirstOrderRunState):
     def delivered(self, segments: list[Segment]) -> Solution:
         return delivered(finished(self.plan, self.request, segments, self.choice.notes), segments)
 
-    def prepared(self, earlier: list[Segment], progress: Progress) -> Prepared:
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         plan, request, n = self.plan, self.request, self.plan.reduction.n
         switching = None
         if request.settings.events is not None:
@@ -218,7 +218,7 @@ class ReducedRunState(FirstOrderRunState):
             segment.singular = self._singular
             return segment
 
-        return Prepared(self.ready, self.task(switching, progress, **changes), finish, plan.equations)
+        return PreparedSegment(self.ready, self.task(switching, progress, **changes), finish, plan.equations)
 
     def restarts(self, t: float, segment: Segment) -> bool:
         return False  # hidden constraints change with inputs

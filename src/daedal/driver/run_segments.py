@@ -44,7 +44,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedSegment:
     """A segment that is about to start.
 
     Attributes
@@ -85,7 +85,7 @@ class RunState(ABC):
     """The state of a run in progress, and its next segment."""
 
     @abstractmethod
-    def prepared(self, earlier: list[Segment], progress: Progress) -> Prepared:
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         """The next segment, about to start."""
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:

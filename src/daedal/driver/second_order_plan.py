@@ -15,7 +15,7 @@ from daedal.driver.finish import delivered, ending, joined_history, joined_stati
 from daedal.driver.first_order import FirstOrderPlan
 from daedal.driver.plan_stages import Plan
 from daedal.driver.request import Request, Settings
-from daedal.driver.run_segments import Begun, Prepared, RunState, Segment, keeps_dense_output, run
+from daedal.driver.run_segments import Begun, PreparedSegment, RunState, Segment, keeps_dense_output, run
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.initial.second_order_start import (
     complete_start,
@@ -115,7 +115,7 @@ class _SecondOrderRunState(RunState):
     def delivered(self, segments: list[Segment]) -> SecondOrderSolution:
         return delivered(_finished(self, segments), segments)
 
-    def prepared(self, earlier: list[Segment], progress: Progress) -> Prepared:
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         request, settings, form = self.request, self.request.settings, self.form
         order, n = form.problem.order, form.problem.n
         excluded = None
@@ -139,7 +139,7 @@ class _SecondOrderRunState(RunState):
             excluded=excluded,
         )
         ready = self.method.prepare(Equations(form.n, second_order=form))
-        return Prepared(ready, task, lambda outcome: Segment(form, outcome, self.method, None), form)
+        return PreparedSegment(ready, task, lambda outcome: Segment(form, outcome, self.method, None), form)
 
     def through_first_order(self) -> SecondOrderSolution:
         """An implicit method on the companion form; it computes y' if unknown."""

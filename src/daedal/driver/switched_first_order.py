@@ -13,7 +13,7 @@ from daedal.driver.finish import cut, delivered
 from daedal.driver.first_order import FirstOrderPlan, FirstOrderRunState
 from daedal.driver.first_order_output import finished
 from daedal.driver.request import Request
-from daedal.driver.run_segments import Prepared, Segment
+from daedal.driver.run_segments import PreparedSegment, Segment
 from daedal.driver.sliding_plan import SlidingEquations, SlidingRate
 from daedal.driver.switch_tracking import JUMP, KINK, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord
@@ -59,7 +59,7 @@ class SwitchedRunState(FirstOrderRunState):
         notes = self.choice.notes
         return delivered(finished(self.plan, self.request, segments, self.excluded, notes, further), segments)
 
-    def prepared(self, earlier: list[Segment], progress: Progress) -> Prepared:
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         plan, tracker, along = self.plan, self.tracker, self._along
         end = tracker.horizon(self._t)
         changes = self.left(earlier, end)
@@ -81,7 +81,7 @@ class SwitchedRunState(FirstOrderRunState):
             outcome.events, self._ended = tracker.as_user_events(outcome.events, n_own)
             return Segment(plan.equations, outcome, self.choice.method, None)
 
-        return Prepared(ready, task, finish, plan.equations)
+        return PreparedSegment(ready, task, finish, plan.equations)
 
     def restarts(self, t: float, segment: Segment) -> bool:
         n = self.plan.implicit.n

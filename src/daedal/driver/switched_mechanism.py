@@ -10,7 +10,7 @@ import numpy as np
 from daedal.common.progress import Progress
 from daedal.driver.finish import cut, delivered
 from daedal.driver.mechanism_output import PostprocessGuard, finished, outputs
-from daedal.driver.run_segments import Prepared, RunState, Segment
+from daedal.driver.run_segments import PreparedSegment, RunState, Segment
 from daedal.driver.sliding_plan import leaving
 from daedal.driver.switch_tracking import JUMP, ONE_STEP, SwitchTracker, Unfollowable
 from daedal.events.event import EventRecord, SwitchingFunctions
@@ -74,7 +74,7 @@ class SwitchedMechanismRunState(RunState):
 
     # --- an arc ----------------------------------------------------------------------------------------------------
 
-    def prepared(self, earlier: list[Segment], progress: Progress) -> Prepared:
+    def prepared(self, earlier: list[Segment], progress: Progress) -> PreparedSegment:
         self._all = earlier
         inner = self.current.prepared(self._earlier, progress)
 

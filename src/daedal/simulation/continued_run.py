@@ -21,7 +21,7 @@ from daedal.driver.blas_threads import blas_threads
 from daedal.driver.mechanism import learned
 from daedal.driver.reduced_plan import ReducedRunState
 from daedal.driver.request import Request
-from daedal.driver.run_segments import Begun, Prepared, RunState, Segment
+from daedal.driver.run_segments import Begun, PreparedSegment, RunState, Segment
 from daedal.driver.solver import plan_for
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.events.event import EventRecord
@@ -98,7 +98,7 @@ class ContinuedRun:
             state: Any = self.run_state
             state.request = state.request.changed(span=(self.t, self.t + length))
         with self._threads:
-            prepared: Prepared = self.run_state.prepared(self._earlier, Progress(False, self.request.span))
+            prepared: PreparedSegment = self.run_state.prepared(self._earlier, Progress(False, self.request.span))
             task = prepared.task
             if first_step is not None and task.fixed_step is None and prepared.ready.constant_order is not None:
                 task.first_step = first_step
@@ -149,8 +149,9 @@ class ContinuedRun:
                 reached = self._go(t, most_steps, None)
         if reached is None:
             raise IntegrationError(
-                f"max_steps = {most_steps} steps led to t = {self.t:.10g}, not to {t:.10g}. The simulation stays there, "
-                "and goes on with the next call. Remedy: a larger max_steps, looser tolerances, or shorter calls",
+                f"max_steps = {most_steps} steps led to t = {self.t:.10g}, not to {t:.10g}. The simulation stays "
+                "there, and goes on with the next call. Remedy: a larger max_steps, looser tolerances, or shorter "
+                "calls",
                 self.solution(),
             )
         return reached

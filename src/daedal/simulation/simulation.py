@@ -20,7 +20,7 @@ from daedal.problems.problem_sources import is_source
 from daedal.simulation.continued_modes import ContinuedModes
 from daedal.simulation.continued_run import ContinuedRun
 from daedal.simulation.held_inputs import HeldInputs
-from daedal.simulation.sampling import Recording, Sampled
+from daedal.simulation.sampled import Recording, Sampled
 from daedal.simulation.saved_state import SavedState, image_of, restore_image
 from daedal.solution.quantities import row_named
 from daedal.solution.solution import Solution
@@ -522,14 +522,6 @@ class Simulation:
         """
         sampled = controller if isinstance(controller, Sampled) else Sampled(controller, dt)
         return sampled.run(self, t_end, progress=progress)
-
-    def linearise(self, *, inputs=None, outputs=None):
-        """The linearisation at the present point; see :func:`daedal.linearise`."""
-        import daedal
-
-        if not hasattr(daedal, "linearise"):
-            raise NotImplementedError("this version of Daedal has no linearise")
-        return daedal.linearise(self._held.problem, at=self, inputs=inputs, outputs=outputs)
 
     def __repr__(self) -> str:
         mode = f", mode {self.mode!r}" if self.mode is not None else ""
